@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Message, ToolCallPart, fold, serve, tool
+from dragoman import Agent, Message, ToolCallPart, fold, serve, tool, wires
 from dragoman.event import RunError, RunFinished
 from dragoman.message import Role, ThinkingPart
 from dragoman.serve import AgentPolicy
@@ -198,7 +198,25 @@ async def test_two_answers_to_one_approval_pay_once(wire: str, store: str) -> No
         assert PAID == [3]
 
 
-@each
+def streaming(wire: str) -> tuple[str, dict[str, Any]]:
+    """Path and body of a question that is answered by a stream."""
+    if wire == "a2a":
+        message = {"messageId": "u1", "contextId": "t", "role": "ROLE_USER", "parts": [{"text": "Hi."}]}
+        return "/a2a/message:stream", {"message": message}
+    path, body = BODIES[wire]
+    return path, body("t", [question("Hi.", "u1")])
+
+
+@pytest.mark.parametrize("wire", [*sorted(BODIES), "a2a"])
+async def test_no_proxy_keeps_or_collects_a_stream(wire: str) -> None:
+    async with served_agent() as app:
+        path, body = streaming(wire)
+        headers = (await exchange(app, "POST", path, body)).headers
+        assert (headers["cache-control"], headers["x-accel-buffering"]) == ("no-cache", "no")
+        assert headers["content-type"] == wires.get(wire).stream_type
+
+
+@pytest.mark.parametrize("wire", [*sorted(BODIES), "a2a"])
 @pytest.mark.parametrize("leaves", ["cancel", "detach"])
 async def test_a_client_that_leaves_ends_its_run_unless_it_may_go_on(wire: str, leaves: Any) -> None:
     held = asyncio.Event()
@@ -224,8 +242,8 @@ async def test_a_client_that_leaves_ends_its_run_unless_it_may_go_on(wire: str, 
 
     app = serve.app(Agent(ScriptedModel(reply), tools=[wait]), policy=AgentPolicy(on_disconnect=leaves))
     async with app.router.lifespan_context(app):
-        path, body = BODIES[wire]
-        await exchange(app, "POST", path, body("t", [question("Hi.", "u1")]), leaves_after=3)
+        path, body = streaming(wire)
+        await exchange(app, "POST", path, body, leaves_after=3)
         held.set()
         while (found := await app.state.service.answers.find("anonymous", ["thread:t"])) is None:  # noqa: ASYNC110
             await asyncio.sleep(0)

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from pathlib import Path
 
-__all__ = ["INSTALLED", "with_installed", "with_openai"]
+__all__ = ["installed", "with_installed", "with_openai"]
 
-INSTALLED = Path(__file__).parents[2] / ".cache" / "clients"
-"""Where `make service` installs the packages of clients; `.done` in it says that it has."""
+CACHE = Path(__file__).parents[2] / ".cache"
+"""Where `make service` installs packages, by names; `.done` in each says that it has."""
 
 OPENAI = """
 export default class OpenAI {
@@ -30,9 +30,14 @@ def with_openai(folder: Path, code: str) -> Path:
     return _program(folder, code)
 
 
-def with_installed(folder: Path, code: str) -> Path:
-    """A program in a folder where the installed packages of clients are."""
-    (folder / "node_modules").symlink_to(INSTALLED / "node_modules")
+def installed(home: str) -> bool:
+    """Whether the packages of this name are there."""
+    return (CACHE / home / ".done").exists()
+
+
+def with_installed(folder: Path, code: str, home: str) -> Path:
+    """A program in a folder where the packages of this name are."""
+    (folder / "node_modules").symlink_to(CACHE / home / "node_modules")
     return _program(folder, code)
 
 

@@ -18,12 +18,13 @@ WIRES = wires.names("protocol")
 ROOMS = {"quirks", "messages", "runs", "decode", "encode", "errors", "serving"}
 """What every one has. `decode_own` and the like are parts of their room."""
 FURTHER: dict[str, set[str]] = {
-    "ag_ui": {"compact", "content", "events", "extras", "ids", "interrupts", "tools", "usage"},
-    "a2a": {"content", "extras", "interrupts", "old", "rpc", "seed", "tasks", "tools", "usage"},
+    "ag_ui": {"client", "compact", "content", "events", "extras", "ids", "interrupts", "tools", "usage"},
+    "a2a": {"client", "content", "extras", "interrupts", "old", "rpc", "seed", "tasks", "tools", "usage"},
     "ai_sdk": set(),
 }
 """What one has beside them: what its messages do not take from a format, and what no other has, by the protocol's word."""
 NAMES: dict[str, set[str]] = {
+    "client": {"name", "dump_request", "dump_http", "dump_cancel", "decoder", "load_error"},
     "quirks": {"NAME", "OWN", "Quirks"},
     "content": {"load_content", "dump_content"},
     "tools": {"load_tools", "load_call", "dump_call", "load_result", "dump_result"},

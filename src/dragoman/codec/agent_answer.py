@@ -53,9 +53,11 @@ class AgentAnswer:
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
         tools: Collection[str] = (),
+        task: Callable[[], str] = str,
     ) -> None:
         """`own`: of the wire, whose notes say how the message is told to the agent again. `tools`: names of those that the agent was sent:
-        calls of others are its own."""
+        calls of others are its own. `task`: gives the id of what goes on there, where that is not the run's."""
+        self._task = task
         self._own, self._origin, self._new_id, self._tools = own, origin, new_id, tools
         self._out = Emitter(new_id, origin=origin)
         self._inner = InnerRuns()
@@ -68,7 +70,6 @@ class AgentAnswer:
         self._users: set[str] = set()
         self._run_id: str | None = None
         self._thread_id: str | None = None
-        self._state: Any = None
         self._usage: Usage | None = None
         self._reason: FinishReason | None = None
         self.is_over = False
@@ -77,7 +78,7 @@ class AgentAnswer:
     @property
     def run_id(self) -> str | None:
         """The agent's id of the run (of the task, where it has tasks); `None`: it has not begun, or is over."""
-        return None if self.is_over else self._run_id
+        return None if self.is_over or self._run_id is None else self._task() or self._run_id
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """The run's next events → the message's."""
@@ -91,8 +92,9 @@ class AgentAnswer:
 
     def _take(self, event: Event) -> None:
         if isinstance(event, MessageStarted):
-            if event.candidate == 0:
-                (self._models if event.role is Role.MODEL else self._users).add(event.message_id)
+            is_model = event.role is Role.MODEL and event.candidate == 0
+            for told, whose in ((is_model, self._models), (event.role is Role.USER, self._users)):
+                (whose.add if told else whose.discard)(event.message_id)
         elif isinstance(event, PartStarted):
             self._begin(event)
         elif isinstance(event, PartFinished):
@@ -134,26 +136,26 @@ class AgentAnswer:
         opened = self._parts.pop(key, None)
         if opened is None:
             return
-        told = self._whose(part)
-        self._closed[opened.index] = event.message_id, told, opened
-        if isinstance(told, ToolCallPart) and told.run_by == "provider":
-            self._calls[told.id] = opened.index  # until its result, or the end of the run, says what becomes of it
+        shown = self._whose(part)
+        self._closed[opened.index] = event.message_id, shown, opened
+        if isinstance(shown, ToolCallPart) and shown.run_by == "provider":
+            self._calls[shown.id] = opened.index  # until its result, or the end of the run, says what becomes of it
         else:
-            self._out.end(opened, told)
+            self._out.end(opened, shown)
 
     def _answered(self, message_id: str, result: ToolResultPart) -> None:
         """What came of a call of the agent's own."""
         if (index := self._calls.pop(result.id, None)) is not None:
             self._settle(index)
-        told = msgspec.structs.replace(result, run_by="provider")
-        opened = self._out.part((message_id, "result", result.id, len(self._closed)), told)
-        self._closed[opened.index] = message_id, told, opened
-        self._out.end(opened, told)
+        shown = msgspec.structs.replace(result, run_by="provider")
+        opened = self._out.part((message_id, "result", result.id, len(self._closed)), shown)
+        self._closed[opened.index] = message_id, shown, opened
+        self._out.end(opened, shown)
 
-    def _settle(self, index: int, told: ToolCallPart | None = None) -> None:
+    def _settle(self, index: int, shown: ToolCallPart | None = None) -> None:
         message_id, part, opened = self._closed[index]
-        self._closed[index] = message_id, told or part, opened
-        self._out.end(opened, told or part)
+        self._closed[index] = message_id, shown or part, opened
+        self._out.end(opened, shown or part)
 
     def _drop(self, event: MessageDropped) -> None:
         """A message is void: what was told is, too, and what stands of it is told again."""
@@ -191,7 +193,7 @@ class AgentAnswer:
         self._out.finish(
             reason,
             event.usage or self._usage,
-            origin=self._told_origin(),
+            origin=self._answer_origin(),
             native=self._notes(waits=bool(event.pending)),
         )
 
@@ -206,24 +208,24 @@ class AgentAnswer:
             return call is not None
         if (index := self._calls.pop(call.id, None)) is None:
             return False
-        told = self._closed[index][1]
-        self._settle(index, waiting(told if isinstance(told, ToolCallPart) else call, interrupt))
+        shown = self._closed[index][1]
+        self._settle(index, waiting(shown if isinstance(shown, ToolCallPart) else call, interrupt))
         return True
 
     def _ask(self, interrupt: Interrupt) -> None:
         """What is waited for without a call that was told, as one."""
         arguments = {name: value for name in ("message", "schema") if (value := getattr(interrupt, name)) is not None}
         call = interrupt.call or ToolCallPart(interrupt.id, _QUESTIONS[interrupt.reason], arguments)
-        told = waiting(call, interrupt)
-        opened = self._out.part(("waits", interrupt.id), told)
-        self._closed[opened.index] = "", told, opened
-        self._out.end(opened, told)
+        shown = waiting(call, interrupt)
+        opened = self._out.part(("waits", interrupt.id), shown)
+        self._closed[opened.index] = "", shown, opened
+        self._out.end(opened, shown)
 
     def _fail(self, error: DragomanError) -> None:
         self.is_over = True
         for index in list(self._calls.values()):
             self._settle(index)
-        self._out.fail(error, self._usage, origin=self._told_origin())
+        self._out.fail(error, self._usage, origin=self._answer_origin())
 
     def fail(self, error: DragomanError) -> list[Event]:
         """The answer ends with an error → the last events."""
@@ -231,7 +233,7 @@ class AgentAnswer:
             self._fail(error)
         return self._out.take()
 
-    def _told_origin(self) -> Origin | None:
+    def _answer_origin(self) -> Origin | None:
         if self._origin is None or self._run_id is None:
             return self._origin
         return msgspec.structs.replace(self._origin, response_id=self._run_id)
@@ -240,7 +242,8 @@ class AgentAnswer:
         """What the agent must hear again: which conversation and task it was, and which of its messages the pieces are."""
         whose = [self._closed[index][0] for index in sorted(self._closed)]
         turns = [[id_, len(list(same))] for id_, same in groupby(whose)]
-        notes: dict[str, Any] = {"thread": self._thread_id, "turns": turns, "waits": self._run_id if waits else None}
+        waiting_id = (self._task() or self._run_id) if waits else None
+        notes: dict[str, Any] = {"thread": self._thread_id, "turns": turns, "waits": waiting_id}
         return self._own.note(**notes)
 
 

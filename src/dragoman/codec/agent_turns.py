@@ -35,17 +35,17 @@ def agent_turns(messages: Sequence[Message], own: Own, target: Origin | None) ->
     """The conversation for the agent at `target`. `own`: of its wire."""
     made: list[Message] = []
     known, resume, thread_id, waits = 0, list[Resume](), None, None
-    asked: dict[str, ToolCallPart] = {}
+    open_calls: dict[str, ToolCallPart] = {}
     for message in messages:
         if message.role is Role.MODEL and _is_from(message.origin, target):
             notes = own.notes(message.native)
             thread_id = if_text(notes.get("thread")) or thread_id
             waits, resume = if_text(notes.get("waits")) or None, []
-            asked = {call.id: call for call in message.tool_calls if interrupt_of(call) is not None}
-            made += _told(message, if_list(notes.get("turns")))
+            open_calls = {call.id: call for call in message.tool_calls if interrupt_of(call) is not None}
+            made += _by_turns(message, if_list(notes.get("turns")))
             known = len(made)
-        elif message.role is Role.USER and asked:
-            answered, left = _answers(message, asked)
+        elif message.role is Role.USER and open_calls:
+            answered, left = _answers(message, open_calls)
             resume += answered
             made += [] if left is None else [left]
         else:
@@ -60,12 +60,12 @@ def _is_from(origin: Origin | None, target: Origin | None) -> bool:
     return origin.provider == target.provider and origin.model == target.model
 
 
-def _answers(message: Message, asked: dict[str, ToolCallPart]) -> tuple[list[Resume], Message | None]:
+def _answers(message: Message, open_calls: dict[str, ToolCallPart]) -> tuple[list[Resume], Message | None]:
     """The answers in a message, and what is left of it; `None`: nothing."""
     resume: list[Resume] = []
     left: list[Content] = []
     for piece in message.content:
-        call = asked.get(piece.id) if isinstance(piece, ToolResultPart) else None
+        call = open_calls.get(piece.id) if isinstance(piece, ToolResultPart) else None
         interrupt = None if call is None else interrupt_of(call)
         if isinstance(piece, ToolResultPart) and interrupt is not None and interrupt.reason != "tool":
             resume.append(answer_to(interrupt, piece))
@@ -76,7 +76,7 @@ def _answers(message: Message, asked: dict[str, ToolCallPart]) -> tuple[list[Res
     return resume, message if len(left) == len(message.content) else message.replace(content=tuple(left))
 
 
-def _told(message: Message, turns: list[Any]) -> Iterator[Message]:
+def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
     """A message as those that the agent told."""
     for id_, pieces in _groups(message.content, turns):
         is_result = all(isinstance(piece, ToolResultPart) for piece in pieces)

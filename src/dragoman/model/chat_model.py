@@ -34,6 +34,7 @@ from dragoman.providers.provider import Place, Provider
 from dragoman.repair import traced
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.result import ChatResult
+from dragoman.run_info import RunInfo
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.redaction import public_url
 from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
@@ -256,6 +257,8 @@ class ChatModel:
         base_url, quirks = place.base_url, place.quirks
         sent, places = places_sent(request.messages)
         request = request.replace(model=self.name, messages=sent)
+        if self._agent is not None and request.run is None:
+            request = request.replace(run=RunInfo(self._new_id()))
         name = public_url(self.name) if self.provider.by_url else self.name
         target = Origin(self.provider.name, public_url(base_url), name)
         if watch is not None:

@@ -156,8 +156,8 @@ def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
     tool = tools.get(call.name)
     if call.state != "complete":  # it cannot be run, whoever runs it
         return None
-    if (asked := interrupt_of(call)) is not None and asked.reason != "tool":
-        return asked.reason
+    if (interrupt := interrupt_of(call)) is not None and interrupt.reason != "tool":
+        return interrupt.reason
     if call.run_by == "client" or tool is None or tool.handler is None:
         return "tool"
     return "approval" if tool.requires_approval else None
@@ -187,7 +187,7 @@ def interrupt_for(
     """The interrupt of a call. `answered`: how many questions of its tool have their answer; `state`: see `Waiting.state`; `known`: fields that are known beside the call."""
     message = messages[one.position]
     tool = tools.get(one.call.name)
-    known = {**_asked(one.call), **known}
+    known = {**_of_call(one.call), **known}
     metadata: dict[str, Any] = {
         **({"message_id": message.id} if message.id else {}),
         "message_digest": neutral(message),
@@ -203,14 +203,14 @@ def interrupt_for(
     return seal.sealed(interrupt, state)
 
 
-def _asked(call: ToolCallPart) -> dict[str, Any]:
+def _of_call(call: ToolCallPart) -> dict[str, Any]:
     """What is known of a call for which an agent waits that was asked like a model. The ids of its messages are nobody's here."""
-    asked = interrupt_of(call)
-    if asked is None or asked.reason == "tool":
+    interrupt = interrupt_of(call)
+    if interrupt is None or interrupt.reason == "tool":
         return {}
-    own = {key: value for key, value in asked.metadata.items() if key not in ("message_id", "message_digest")}
-    known = {"message": asked.message, "schema": asked.schema, "expires_at": asked.expires_at}
-    return {**known, "editable": asked.editable, "metadata": own}
+    own = {key: value for key, value in interrupt.metadata.items() if key not in ("message_id", "message_digest")}
+    known = {"message": interrupt.message, "schema": interrupt.schema, "expires_at": interrupt.expires_at}
+    return {**known, "editable": interrupt.editable, "metadata": own}
 
 
 def ids_of(messages: Sequence[Message], one: OpenCall) -> tuple[str, ...]:

@@ -75,19 +75,19 @@ def _place(card: Mapping[str, Any], url: str) -> Place:
 
 def _interfaces(card: Mapping[str, Any]) -> Sequence[tuple[str, Any, Any]]:
     """URL, binding and version of each, the preferred first."""
-    told = [
+    listed = [
         (if_text(each.get("url")), if_text(each.get("protocolBinding")), if_text(each.get("protocolVersion")) or "1.0")
         for each in map(if_object, if_list(card.get("supportedInterfaces")))
     ]
     if url := if_text(card.get("url")):
-        told.append((url, if_text(card.get("preferredTransport")) or "JSONRPC", "0.3"))
-        told += [
+        listed.append((url, if_text(card.get("preferredTransport")) or "JSONRPC", "0.3"))
+        listed += [
             (if_text(each.get("url")), if_text(each.get("transport")), "0.3")
             for each in map(if_object, if_list(card.get("additionalInterfaces")))
         ]
     return [
         (url, _BINDINGS.get(binding, binding), ".".join(version.split(".")[:2]))
-        for url, binding, version in told
+        for url, binding, version in listed
         if url
     ]
 

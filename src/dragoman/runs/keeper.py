@@ -153,7 +153,7 @@ class Keeper:
             await asyncio.gather(*map(self._prolong_one, due))
 
     async def _prolong_one(self, driven: Driven) -> None:
-        asked_at, lease = monotonic(), driven.lease
+        requested_at, lease = monotonic(), driven.lease
         try:
             await self._log.lease(lease.run_id, lease.owner, self._lease_seconds, token=lease.token)
         except LeaseLostError as error:
@@ -162,7 +162,7 @@ class Keeper:
         except RunLogError as error:
             _LOG.info("the lease of run %s was not prolonged: %s", lease.run_id, error.message)
         else:
-            driven.prolonged_at = asked_at
+            driven.prolonged_at = requested_at
 
     async def _end_left(self, left: Collection[RunStatus]) -> None:
         for status in left:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from types import NoneType
 from typing import Any
 
 from dragoman.agent import Agent
+from dragoman.arguments import expect
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Role
@@ -35,6 +37,15 @@ class AgentBackend:
     """What the model said in a conversation that is kept is not the client's to change."""
 
     def __init__(self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None) -> None:
+        """Raises:
+        SettingsError: there is no agent.
+        TypeError: something is no agent, or no policy.
+        """
+        for each in agents.values() if isinstance(agents, Mapping) else [agents]:
+            expect("agents", each, Agent, hint='give dragoman.Agent("openai:gpt-4o"), or several by their names')
+        if not agents:
+            raise SettingsError('a server needs an agent: agents={} has none; give {"NAME": Agent(…)}')
+        expect("policy", policy, AgentPolicy, NoneType)
         self._only = None if isinstance(agents, Mapping) else agents
         self._agents = dict(agents) if isinstance(agents, Mapping) else {agents.model.partition("?")[0]: agents}
         self._policy = policy or AgentPolicy()

@@ -75,7 +75,7 @@ async def _stream(
 ) -> None:
     wire, connection = call.wire, call.connection
     encoder = wire.encoder(**envelope)
-    headers = {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+    headers = {"content-type": wire.stream_type}
     connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
     ends = b""
     async for batch in events:

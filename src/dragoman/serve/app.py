@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from dragoman import wires
+from dragoman.arguments import expect
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -50,14 +52,15 @@ def app(
     `webhooks`: which addresses notifications of tasks may go to that clients ask for; without it none are sent.
 
     Raises:
-        SettingsError: a key can be guessed.
+        SettingsError: a key can be guessed; there is no agent; or a host, an origin or a store is none.
+        TypeError: an argument is of another type.
     """
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.routing import Route
 
     from dragoman.agent import Agent
-    from dragoman.http_server.guard import HostGuard
+    from dragoman.http_server.guard import HostGuard, host_names, page_origins
     from dragoman.runs import open_log
     from dragoman.serve.absent import absent
     from dragoman.serve.agents import AgentBackend
@@ -71,6 +74,8 @@ def app(
     from dragoman.serve.places import places
     from dragoman.serve.service import Service
 
+    _check(gateway, limits, webhooks)
+    names, pages = host_names(hosts), page_origins(origins)  # here, since middleware is made with the first request
     backends: list[Backend] = []
     if gateway is not None:
         backends.append(gateway)
@@ -96,10 +101,20 @@ def app(
         lifespan=lambda _: service.running(),
         middleware=[
             Middleware(Probes, service=service),
-            Middleware(HostGuard, hosts=hosts, origins=origins),
+            Middleware(HostGuard, hosts=names, origins=pages),
         ],
         exception_handlers={404: absent, 405: absent},
     )
     made.router.redirect_slashes = False
     made.state.service = service
     return made
+
+
+def _check(gateway: object, limits: object, webhooks: object) -> None:
+    from dragoman.serve.gateway import Gateway
+    from dragoman.serve.limits import ServerLimits
+    from dragoman.transport.address_policy import AddressPolicy
+
+    expect("gateway", gateway, Gateway, NoneType, hint="give dragoman.serve.Gateway(…)")
+    expect("limits", limits, ServerLimits, NoneType, hint="give dragoman.serve.ServerLimits(…)")
+    expect("webhooks", webhooks, AddressPolicy, NoneType, hint="give dragoman.transport.AddressPolicy([…])")

@@ -87,7 +87,7 @@ def _unary(app: Any, name: str, kind: str) -> Any:
         from google.protobuf import empty_pb2, json_format
 
         pieces: list[bytes] = []
-        async with aclosing(_asked(app, name, request, context)) as body:
+        async with aclosing(_forwarded(app, name, request, context)) as body:
             async for piece in body:
                 pieces.append(piece)
         answer = if_object(json_bytes.decode(b"".join(pieces)))
@@ -107,7 +107,7 @@ def _stream(app: Any, name: str) -> Any:
         from google.protobuf import json_format
 
         rest = b""
-        async with aclosing(_asked(app, name, request, context)) as body:
+        async with aclosing(_forwarded(app, name, request, context)) as body:
             async for piece in body:
                 *frames, rest = (rest + piece).split(b"\n\n")
                 for frame in frames:
@@ -121,7 +121,7 @@ def _stream(app: Any, name: str) -> Any:
     return call
 
 
-async def _asked(app: Any, name: str, request: Any, context: Any) -> AsyncGenerator[bytes]:
+async def _forwarded(app: Any, name: str, request: Any, context: Any) -> AsyncGenerator[bytes]:
     """The body of the answer, piece by piece. Where it is left, the client has left."""
     from google.protobuf import json_format
 

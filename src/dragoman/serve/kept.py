@@ -92,7 +92,7 @@ async def _stream_again(call: Call, answered: Answered) -> None:
     wire, connection = call.wire, call.connection
     encoder: Any = wire.encoder(**wire.envelope(answered.request, id=answered.id, now=answered.created_at))
     encoder.skip = skip
-    headers = {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+    headers = {"content-type": wire.stream_type}
     connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
     async with aclosing(call.service.runs.pages(status.run_id)) as pages:
         async for page in pages:

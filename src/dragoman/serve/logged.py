@@ -78,7 +78,7 @@ class _Answer:
 
     def __init__(self, call: Call, events: AsyncGenerator[list[Event], None], recording: Recording) -> None:
         self._call, self._events, self._recording = call, events, recording
-        self._is_told = False
+        self._has_error = False
         """Whether the recording has the error that ended it."""
 
     @property
@@ -108,7 +108,7 @@ class _Answer:
     async def ended(self, last: Last) -> None:
         """See `Source`."""
         if isinstance(last, RunError):
-            if not self._is_told:
+            if not self._has_error:
                 self._recording.add([last])
             await self._recording.keep("failed")
         else:
@@ -128,6 +128,6 @@ class _Answer:
         return False
 
     async def _put(self, events: Sequence[Event], put: Put) -> None:
-        self._is_told = isinstance(events[-1], RunError)
+        self._has_error = isinstance(events[-1], RunError)
         self._recording.add(events)
         await put(events)

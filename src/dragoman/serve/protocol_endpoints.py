@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-from contextlib import aclosing
 from typing import Any
 
-import anyio
 import msgspec
 
 from dragoman import json_bytes
@@ -14,7 +12,7 @@ from dragoman.event import RunError
 from dragoman.message import Message, Role
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
-from dragoman.serve.protocol_runs import begun, served_agent
+from dragoman.serve.protocol_runs import begun, read_run, served_agent
 from dragoman.serve.records import Answered
 from dragoman.serve.shown_events import shown
 from dragoman.serve.threads import resource_of, thread_id
@@ -87,27 +85,21 @@ async def stream_run(
     call: Call, run_id: str, request: RunRequest, *, skip: int = 0, cancel_on_leave: bool = False
 ) -> None:
     """Streams a run to its end. `skip`: so many of its events the client has, which is the id of the last frame that it got; `cancel_on_leave`: where the client leaves, the run ends."""
-    wire, connection, runs = _wire(call), call.connection, call.service.runs
+    wire, connection = _wire(call), call.connection
     encoder = wire.encoder(**wire.envelope(request, id=run_id, now=call.now))
     more: dict[str, str] = getattr(wire, "stream_headers", {})
-    headers = {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no", **more}
+    headers = {"content-type": wire.stream_type, **more}
     connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
-    is_over, count, is_sse = False, 0, wire.stream_type.startswith(_SSE)
-    try:
-        async with aclosing(runs.pages(run_id)) as pages:
-            async for page in pages:
-                call.observed.add(page)
-                pieces = [encoder.feed(event) for event in shown(page, resource_of(call))]
-                if is_sse:
-                    pieces = [_numbered(piece, number) for number, piece in enumerate(pieces, count + 1)]
-                if data := b"".join(pieces[max(0, skip - count) :]):
-                    await connection.write(data)
-                count += len(page)
-        is_over = True
-    finally:
-        if cancel_on_leave and not is_over:
-            with anyio.CancelScope(shield=True):
-                await runs.cancel(run_id)
+    count, is_sse = 0, wire.stream_type.startswith(_SSE)
+    async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
+        async for page in pages:
+            call.observed.add(page)
+            pieces = [encoder.feed(event) for event in shown(page, resource_of(call))]
+            if is_sse:
+                pieces = [_numbered(piece, number) for number, piece in enumerate(pieces, count + 1)]
+            if data := b"".join(pieces[max(0, skip - count) :]):
+                await connection.write(data)
+            count += len(page)
     await connection.end(encoder.close())
 
 

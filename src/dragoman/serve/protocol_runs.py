@@ -1,17 +1,18 @@
-"""Runs that clients of agent protocols ask for: begun in the server's log of runs, kept as answers of their thread."""
+"""Runs that clients of agent protocols ask for: begun in the server's log of runs, read from there, kept as answers of their thread."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import AsyncGenerator, AsyncIterator, Sequence
+from contextlib import aclosing, asynccontextmanager, suppress
 from typing import Any
 
+import anyio
 import msgspec
 
 from dragoman.agent import Agent
 from dragoman.errors import ContentRefusedError, DragomanError, ModelNotFoundError
-from dragoman.event import RunError, RunFinished
+from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
@@ -29,7 +30,7 @@ from dragoman.serve.records import Answered, AnsweredState
 from dragoman.serve.threads import resource_of
 from dragoman.tools import Tool
 
-__all__ = ["Served", "begun", "served_agent"]
+__all__ = ["Served", "begun", "read_run", "served_agent"]
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -71,17 +72,17 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
     """
     check_room(call)
     agent = served.agent
-    asked = ModelRequest(
+    model_request = ModelRequest(
         served.name, request.messages, request.tools, request.settings or Settings(), options=request.options or {}
     )
-    check_request(asked, call.service.limits)
+    check_request(model_request, call.service.limits)
     own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
-    what = allowed(asked, call.wire.name, served.policy, own)
+    what = allowed(model_request, call.wire.name, served.policy, own)
     call.observed.losses = [*call.observed.losses, *what.losses]
     conversation = await joined(agent, call, request, what.messages)
     conversation = _with_ids(call, conversation)
-    check_request(asked.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
-    record = _Record(call, request, conversation, asked, task_id)
+    check_request(model_request.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
+    record = _Record(call, request, conversation, model_request, task_id)
     run = request.replace(
         messages=(*conversation.before, *conversation.new),
         run_id=call.id,
@@ -103,6 +104,21 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
     if task_id:
         call.service.waiting.changed((call.caller.id, task_id))
     return run_id
+
+
+@asynccontextmanager
+async def read_run(call: Call, run_id: str, *, cancel_on_leave: bool) -> AsyncGenerator[AsyncIterator[Sequence[Event]]]:
+    """The events of a run from its first to its end, by the page, for as long as its client stays. `cancel_on_leave`: the run ends where
+    the client leaves before it does."""
+    is_over = False
+    try:
+        async with aclosing(call.service.runs.pages(run_id)) as pages:
+            yield pages
+        is_over = True
+    finally:
+        if cancel_on_leave and not is_over:
+            with anyio.CancelScope(shield=True):
+                await call.service.runs.cancel(run_id)
 
 
 def _with_ids(call: Call, conversation: Joined) -> Joined:
@@ -127,7 +143,7 @@ class _Record:
     """What is kept of a run."""
 
     def __init__(
-        self, call: Call, request: RunRequest, conversation: Joined, asked: ModelRequest, task_id: str | None
+        self, call: Call, request: RunRequest, conversation: Joined, model_request: ModelRequest, task_id: str | None
     ) -> None:
         self._call = call
         self._timer: asyncio.TimerHandle | None = None
@@ -144,7 +160,7 @@ class _Record:
             owner=call.caller.id,
             wire=call.wire.name,
             created_at=call.now,
-            request=asked.replace(messages=conversation.added, tools=(), options={}),
+            request=model_request.replace(messages=conversation.added, tools=(), options={}),
             parent=conversation.parent,
             thread_id=conversation.thread_id,
             task_id=task_id,

@@ -11,15 +11,15 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import anyio
 import uvicorn
 
+from dragoman.arguments import wrong
 from dragoman.errors import SettingsError
 from dragoman.http_server.listening import configured, listening, url_of
 from dragoman.http_server.signals import on_signals
 from dragoman.loopback import is_loopback
+from dragoman.serve.service import Service
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
-
-    from dragoman.serve.service import Service
 
 __all__ = ["ServerOptions", "run_server", "serve_http"]
 
@@ -77,8 +77,10 @@ async def serve_http(
 
     Raises:
         SettingsError: others than this machine could reach it, and there are no keys; there is no such host; or the port is taken.
+        TypeError: `app` is something else.
     """
-    service: Service = app.state.service
+    if not isinstance(service := getattr(getattr(app, "state", None), "service", None), Service):
+        raise wrong("app", app, "what dragoman.serve.app made", "give dragoman.serve.app(agent)")
     if not service.has_keys and not is_loopback(host):
         raise SettingsError(
             f"{host} can be reached from other machines; give keys that clients must send (auth=), or serve on 127.0.0.1"

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from contextlib import aclosing
 from typing import Any
 
 import anyio
@@ -15,13 +14,13 @@ from dragoman.event import RunError
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_endpoints import logged
-from dragoman.serve.protocol_runs import Served, begun, served_agent
+from dragoman.serve.protocol_runs import Served, begun, read_run, served_agent
 from dragoman.serve.shown_events import shown
 from dragoman.serve.task_frames import Frame, TaskError, respond
 from dragoman.serve.task_lists import bounded, listed_tasks
-from dragoman.serve.task_webhooks import asked_config, config_id, notify, notify_record, subscribed
+from dragoman.serve.task_webhooks import config_id, notify, notify_record, push_config, subscribed
 from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, unkept, whole_task
-from dragoman.serve.threads import resource_of
+from dragoman.serve.threads import resource_of, thread_id
 from dragoman.serve.waiting import look_seconds
 
 __all__ = [
@@ -44,7 +43,7 @@ _LOOKS = 4
 
 async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A message → its task, once it is over or waits."""
-    request, task_id = await _asked(call, params)
+    request, task_id = await _requested(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
     run_id = await _begun(call, params, request, served, task_id)
     how = if_object(params.get("configuration"))
@@ -59,7 +58,7 @@ async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
 
 async def stream(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A message → its task, streamed."""
-    request, task_id = await _asked(call, params)
+    request, task_id = await _requested(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
     run_id = await _begun(call, params, request, served, task_id)
     leaves = served.policy.on_disconnect == "cancel"
@@ -80,7 +79,7 @@ async def _begun(call: Call, params: dict[str, Any], request: RunRequest, served
     return run_id
 
 
-async def _asked(call: Call, params: dict[str, Any]) -> tuple[RunRequest, str]:
+async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, str]:
     """What a message asks for, and the id of its task.
 
     Raises:
@@ -101,35 +100,32 @@ async def _asked(call: Call, params: dict[str, Any]) -> tuple[RunRequest, str]:
         return request, task_id
     if request.thread_id is None:
         request = request.replace(thread_id=call.id)
+    else:  # it may wait for what was asked over another protocol, which has no tasks
+        thread = thread_id(resource_of(call), request.thread_id)
+        last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
+        request = request if last is None else wire.answered(request, last.pending)
     return wire.in_task(request, ""), call.id
 
 
 async def _streamed(
     call: Call, run_id: str, request: RunRequest, task_id: str, frame: Frame, *, cancel_on_leave: bool = False
 ) -> None:
-    wire, connection, runs = call.wire, call.connection, call.service.runs
+    wire, connection = call.wire, call.connection
     any_wire: Any = wire
     encoder: Any = any_wire.encoder(**any_wire.envelope(request, id=task_id, now=call.now))
-    headers = {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+    headers = {"content-type": wire.stream_type}
 
     def failed(error: DragomanError) -> bytes:
         objects = [*encoder.objects(RunError(error)), *encoder.closing()]
         return b"".join([frame.piece(wire, each) for each in objects])
 
     connection.stream(headers, wire.ping, failed)
-    is_over = False
-    try:
-        async with aclosing(runs.pages(run_id)) as pages:
-            async for page in pages:
-                call.observed.add(page)
-                objects = [each for event in shown(page, resource_of(call)) for each in encoder.objects(event)]
-                if data := b"".join([frame.piece(wire, each) for each in objects]):
-                    await connection.write(data)
-        is_over = True
-    finally:
-        if cancel_on_leave and not is_over:
-            with anyio.CancelScope(shield=True):
-                await runs.cancel(run_id)
+    async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
+        async for page in pages:
+            call.observed.add(page)
+            objects = [each for event in shown(page, resource_of(call)) for each in encoder.objects(event)]
+            if data := b"".join([frame.piece(wire, each) for each in objects]):
+                await connection.write(data)
     await connection.end(b"".join([frame.piece(wire, each) for each in encoder.closing()]))
 
 
@@ -211,7 +207,7 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Takes an address for notifications."""
     record = await _push_task(call, params)
     hooks = call.service.webhooks
-    config = {name: value for name, value in asked_config(params).items() if name != "taskId"}
+    config = {name: value for name, value in push_config(params).items() if name != "taskId"}
     kept = await hooks.add(call.caller.id, record.id, config, call.service.new_id())
     notify_record(call, record, kept["id"])
     await respond(call, frame.result(call.wire, kept))

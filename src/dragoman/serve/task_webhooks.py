@@ -14,12 +14,12 @@ from dragoman.serve.shown_events import shown
 from dragoman.serve.tasks import TaskRecord, context_of
 from dragoman.serve.threads import resource_of
 
-__all__ = ["asked_config", "config_id", "notify", "notify_record", "subscribed"]
+__all__ = ["push_config", "config_id", "notify", "notify_record", "subscribed"]
 
 _LOG = logger("serve")
 
 
-def asked_config(params: Mapping[str, Any]) -> dict[str, Any]:
+def push_config(params: Mapping[str, Any]) -> dict[str, Any]:
     """The address that the parameters name: by themselves, or in a field of theirs."""
     for name in ("config", "pushNotificationConfig", "taskPushNotificationConfig"):
         if isinstance(params.get(name), dict):

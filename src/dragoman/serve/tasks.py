@@ -99,8 +99,8 @@ async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
 
 def _request(call: Call, record: TaskRecord, run: Answered, number: int) -> RunRequest:
     wire: Any = call.wire
-    asked = RunRequest(run.request.messages, thread_id=context_of(call, record))
-    return wire.in_task(asked, record.id) if number else asked
+    outer = RunRequest(run.request.messages, thread_id=context_of(call, record))
+    return wire.in_task(outer, record.id) if number else outer
 
 
 async def events_of(call: Call, run: Answered) -> list[Event]:
@@ -125,8 +125,8 @@ def _joined(before: Mapping[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     """A task after one more run."""
     if not before:
         return after
-    asked = if_object(before.get("status")).get("message")
-    history = [*if_list(before.get("history")), *([asked] if asked else []), *if_list(after.get("history"))]
+    question = if_object(before.get("status")).get("message")
+    history = [*if_list(before.get("history")), *([question] if question else []), *if_list(after.get("history"))]
     artifacts = {
         one["artifactId"]: one for one in [*if_list(before.get("artifacts")), *if_list(after.get("artifacts"))]
     }

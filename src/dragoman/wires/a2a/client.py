@@ -21,8 +21,10 @@ from dragoman.message import (
     LinkPart,
     Message,
     Origin,
+    ProviderPart,
     Role,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolResultPart,
 )
@@ -43,6 +45,16 @@ _OUTPUT = ("text/plain", "application/json", "image/*", "audio/*", "application/
 """What is read of an answer."""
 _SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "Instructions", Role.USER: "User", Role.MODEL: "Assistant"}
 _FILES = (DataPart, FilePart, LinkPart)
+_LOST: Mapping[type, Lost] = {
+    DataPart: Lost.data,
+    LinkPart: Lost.link,
+    FilePart: Lost.file,
+    ToolCallPart: Lost.tool_call,
+    ToolResultPart: Lost.tool_result,
+    ThinkingPart: Lost.thinking,
+    ProviderPart: Lost.provider,
+}
+"""What is not told, or in words alone, of what others said."""
 _OLD_METHODS = {"SendMessage": "message/send", "SendStreamingMessage": "message/stream", "CancelTask": "tasks/cancel"}
 
 
@@ -59,7 +71,7 @@ def dump_request(
     turns = agent_turns(request.messages, OWN, target)
     run, specs = request.run, tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
     lost += _unsent(request, specs if peer.extras else ())
-    asked = RunRequest(
+    run_request = RunRequest(
         tuple(_new(turns, lost)),
         thread_id=turns.thread_id,
         run_id=run.run_id if run is not None else None,
@@ -70,11 +82,11 @@ def dump_request(
         settings=request.settings if peer.extras and request.settings != Settings() else None,
         native=OWN.note({"taskId": turns.waits} if turns.waits else None),
     )
-    params = dump_run(asked)
+    params = dump_run(run_request)
     message = if_object(params["message"])
-    message["messageId"] = f"{asked.run_id or 'message'}-{len(request.messages)}"
+    message["messageId"] = f"{run_request.run_id or 'message'}-{len(request.messages)}"
     if not peer.extras:
-        message["parts"] = _plain(asked, if_list(message["parts"]))
+        message["parts"] = _plain(run_request, if_list(message["parts"]))
         message = {key: value for key, value in message.items() if key not in ("metadata", "extensions")}
     params = {**params, "message": message, "configuration": {"acceptedOutputModes": list(_OUTPUT)}}
     return merged(params, request.options)
@@ -97,7 +109,7 @@ def _new(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
     new = turns.messages[turns.known :]
     last = next((at for at in range(len(new), 0, -1) if new[at - 1].role is not Role.USER), 0)
     calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
-    told: list[str] = []
+    texts: list[str] = []
     sent: list[Message] = []
     for at, message in enumerate(new):
         own = [
@@ -106,25 +118,21 @@ def _new(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
         ]
         lines = [_words(piece) for piece, is_own in zip(message.content, own, strict=True) if not is_own]
         losses += [
-            Loss(
-                turns.known + at,
-                place,
-                Lost.data,
-                "what was said to others is told an agent of A2A in words",
-                label(piece),
-            )
+            Loss(turns.known + at, place, what, "what was said to others is told an agent of A2A in words")
             for place, piece in enumerate(message.content)
-            if not own[place] and isinstance(piece, _FILES)
+            if not own[place] and (what := _LOST.get(type(piece))) is not None
         ]
+        if message.role is Role.SYSTEM:
+            losses.append(Loss(turns.known + at, None, Lost.system_message, "A2A has none; its text is sent"))
         if text := "\n".join(filter(None, lines)):
-            told.append(f"{_SPEAKERS[message.role]}: {text}")
+            texts.append(f"{_SPEAKERS[message.role]}: {text}")
         if all(own):
             sent.append(message)
         elif any(own):
             sent.append(
                 message.replace(content=tuple([p for p, is_own in zip(message.content, own, strict=True) if is_own]))
             )
-    return [Message.user("What was said before:\n\n" + "\n\n".join(told)), *sent] if told else sent
+    return [Message.user("What was said before:\n\n" + "\n\n".join(texts)), *sent] if texts else sent
 
 
 def _words(piece: Content) -> str:
@@ -137,10 +145,10 @@ def _words(piece: Content) -> str:
     return f"[{label(piece)}]" if isinstance(piece, _FILES) else ""
 
 
-def _plain(asked: RunRequest, parts: list[Any]) -> list[Any]:
+def _plain(run_request: RunRequest, parts: list[Any]) -> list[Any]:
     """The parts for an agent that does not know our extension. It is answered in words; results are told as older agents have them."""
     made: list[Any] = []
-    for resume in asked.resume:
+    for resume in run_request.resume:
         payload = if_object(resume.payload)
         if resume.status == "cancelled":
             made.append({"text": "cancelled"})
@@ -150,11 +158,11 @@ def _plain(asked: RunRequest, parts: list[Any]) -> list[Any]:
         else:
             value = payload.get("value")
             made.append({"text": value} if isinstance(value, str) else {"data": value})
-    results = [piece for message in asked.messages for piece in message.tool_results]
+    results = [piece for message in run_request.messages for piece in message.tool_results]
     if results:
-        told = [{"call_id": each.id, "name": each.name, "output": result_text(each)} for each in results]
-        made.append({"data": {TOOL_RESULTS_KEY: told}})
-    return [*made, *[part for part in parts[len(asked.resume) :] if not _is_result(part)]] or [{"text": ""}]
+        listed = [{"call_id": each.id, "name": each.name, "output": result_text(each)} for each in results]
+        made.append({"data": {TOOL_RESULTS_KEY: listed}})
+    return [*made, *[part for part in parts[len(run_request.resume) :] if not _is_result(part)]] or [{"text": ""}]
 
 
 def _is_result(part: Any) -> bool:
@@ -200,4 +208,6 @@ def decoder(
     *, origin: Origin | None = None, new_id: Callable[[], str] | None = None, tools: Sequence[str] = ()
 ) -> AnswerDecoder:
     """See `AgentClient.decoder`."""
-    return AnswerDecoder(decode.decoder(origin=origin), AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools))
+    run = decode.decoder(origin=origin)
+    answer = AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools, task=lambda: run.task_id)
+    return AnswerDecoder(run, answer)

@@ -72,13 +72,13 @@ class ForeignRun:
         status = if_object(fields.get("status"))
         state = state_of(status.get("state"))
         if kind == "task" and (if_list(fields.get("artifacts")) or is_over(state)):
-            asked = {if_text(if_object(each).get("messageId")) for each in if_list(fields.get("history"))}
-            given = [each for each in task_messages({**fields, "status": {}}) if each.get("messageId") not in asked]
+            own_ids = {if_text(if_object(each).get("messageId")) for each in if_list(fields.get("history"))}
+            given = [each for each in task_messages({**fields, "status": {}}) if each.get("messageId") not in own_ids]
             for each in given:
                 self._say(each)
         self._status(state, if_object(status.get("message")), fields)
 
-    def is_told(self, run_id: str) -> None:
+    def announce(self, run_id: str) -> None:
         """The beginning of the run was told already."""
         self._run_id = run_id
 
@@ -171,7 +171,7 @@ class ForeignRun:
         elif state == "TASK_STATE_CANCELED":
             self._events.append(RunFinished(self._run_id, "cancelled", usage))
         elif state == "TASK_STATE_COMPLETED":
-            if message and if_text(message.get("messageId")) not in self._seen and not self._has_said(message):
+            if message and if_text(message.get("messageId")) not in self._seen and not self._has_text(message):
                 self._say(message)
             self._events.append(RunFinished(self._run_id, usage=usage))
         else:
@@ -218,7 +218,7 @@ class ForeignRun:
             emitter.text("text", text[len(before) :])
             self._accumulated = emitter, text
 
-    def _has_said(self, message: Mapping[str, Any]) -> bool:
+    def _has_text(self, message: Mapping[str, Any]) -> bool:
         """Whether the last message repeats what was said in pieces; what it has beyond that is told."""
         if self._accumulated is None:
             return False

@@ -76,11 +76,11 @@ class OwnRun:
         if text:
             self._see(PartDelta(*key, text))
 
-    def _finish(self, told: Any) -> None:
-        key = _key(told[:2]) if isinstance(told, list) else None
+    def _finish(self, value: Any) -> None:
+        key = _key(value[:2]) if isinstance(value, list) else None
         if key is None:
             return
-        known, listed = self._open.pop(key, None), if_list(told)
+        known, listed = self._open.pop(key, None), if_list(value)
         try:
             if len(listed) == 3:
                 whole: Content | None = msgspec.convert(listed[2], Content)

@@ -314,9 +314,9 @@ class Encoder:
     def _run_error(self, event: RunError) -> None:
         self._flush()
         refused = isinstance(event.error, ContentRefusedError)
-        told = _shown(event)
+        shown = _shown(event)
         words = self._message([{"text": event.error.message or "the agent failed"}])
-        self._end("TASK_STATE_REJECTED" if refused else "TASK_STATE_FAILED", [told], words)
+        self._end("TASK_STATE_REJECTED" if refused else "TASK_STATE_FAILED", [shown], words)
 
     def _end(self, state: str, events: list[Event], message: Object | None = None, **fields: str) -> None:
         self._waiting += events
@@ -369,8 +369,8 @@ def dump_response(
     objects = [each for event in listed for each in run.objects(event)]
     task = aggregated([*objects, *run.closing()])
     if envelope.get("extras", True):
-        told = with_events(compact([_shown(event) for event in listed]))
-        task["metadata"] = {**task.get("metadata", {}), EXTENSION: {"type": "run", "run": told.get("events", "[]")}}
+        fields = with_events(compact([_shown(event) for event in listed]))
+        task["metadata"] = {**task.get("metadata", {}), EXTENSION: {"type": "run", "run": fields.get("events", "[]")}}
     return task
 
 

@@ -149,7 +149,7 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
     """As in `Wire`: an error's response, of either binding → the exception."""
     read = parsed(body)
     fields = if_object(read)
-    told = if_object(fields.get("error"))
-    if told and (if_list(told.get("data")) or if_list(told.get("details")) or told.get("code") in _CODES):
+    inner = if_object(fields.get("error"))
+    if inner and (if_list(inner.get("data")) or if_list(inner.get("details")) or inner.get("code") in _CODES):
         return error_of(fields, status).at(body=body)
     return _READER.load_error(status, headers, body)

@@ -157,18 +157,18 @@ def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
     open_ = [each for each in pending if each.reason != "tool"]
     if request.resume or len(open_) != 1 or not request.messages:
         return request
-    last, asked = request.messages[-1], open_[0]
+    last, question = request.messages[-1], open_[0]
     text = last.text.strip()
     if last.role is not Role.USER or any(isinstance(p, ToolResultPart) for p in last.content) or not text:
         return request
-    said_only = all(isinstance(piece, TextPart | MarkPart) for piece in last.content)
-    if asked.reason == "approval":
+    is_plain = all(isinstance(piece, TextPart | MarkPart) for piece in last.content)
+    if question.reason == "approval":
         word = text.casefold().rstrip(".!")
-        if not said_only or word not in _YES | _NO:
+        if not is_plain or word not in _YES | _NO:
             return request
-        resume = asked.approve() if word in _YES else asked.deny()
-    elif said_only:
-        resume = asked.answer(text)
+        resume = question.approve() if word in _YES else question.deny()
+    elif is_plain:
+        resume = question.answer(text)
     else:
         return request
     return request.replace(messages=request.messages[:-1], resume=(resume,))

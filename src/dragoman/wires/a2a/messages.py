@@ -61,8 +61,10 @@ def task_messages(task: Mapping[str, Any]) -> list[Any]:
     given = _grouped([if_object(each) for each in if_list(task.get("artifacts"))])
     status = if_object(task.get("status"))
     ended = if_object(status.get("message"))
-    asked = ended and not given and ended.get("messageId") not in {if_object(each).get("messageId") for each in history}
-    return [*history, *given, *([ended] if asked else [])]
+    is_question = (
+        ended and not given and ended.get("messageId") not in {if_object(each).get("messageId") for each in history}
+    )
+    return [*history, *given, *([ended] if is_question else [])]
 
 
 def _grouped(artifacts: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.carried import with_carried
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
@@ -82,9 +83,9 @@ def load_run(
     if not isinstance(message, dict):
         raise HistoryError("a request of A2A has a message; send one")
     fields = if_object(message)
-    resumes, asked = _answers(fields)
+    resumes, left = _answers(fields)
     more = extras(fields.get("metadata"))
-    messages = [_outer(each) for each in load_message(asked, origin)] if asked is not None else []
+    messages = [_outer(each) for each in load_message(left, origin)] if left is not None else []
     if any(each.role is Role.MODEL for each in messages):
         raise HistoryError("a request's message is the user's: its role is ROLE_USER")
     request = RunRequest(
@@ -96,7 +97,7 @@ def load_run(
     )
     if problems is not None and not request.messages and not request.resume:
         problems.append(Problem(0, "parts", "the message says nothing"))
-    return _carried(request, json_of(more.get("run")))
+    return with_carried(request, if_object(json_of(more.get("run"))), _CARRIED)
 
 
 def _answers(message: Mapping[str, Any]) -> tuple[list[Resume], dict[str, Any] | None]:
@@ -126,17 +127,6 @@ def _native(params: Mapping[str, Any], message: Mapping[str, Any], rpc: dict[str
     }
     native = OWN.note({name: value for name, value in fields.items() if value not in (None, "", [])})
     return native if rpc is None else OWN.with_notes(native, rpc=rpc)
-
-
-def _carried(request: RunRequest, held: Any) -> RunRequest:
-    fields = {name: value for name, value in if_object(held).items() if name in _CARRIED}
-    if not fields:
-        return request
-    try:
-        given = msgspec.convert(fields, RunRequest)
-    except (ValueError, TypeError, RecursionError):
-        return request
-    return request.replace(**{name: getattr(given, name) for name in fields})
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:

@@ -158,9 +158,9 @@ def convert_agui_event_to_responses_api(event: Mapping[str, Any]) -> Json | list
         calls = [_openai_call(call) for call in _calls(event)]
         return {"event": "message.delta", "data": {"role": "assistant", **beside, "tool_calls": calls}}
     if type_ == _TYPES[RESULT]:
-        told = [_tool_message(each) for each in _results(event)]
-        told += [{"role": "user", **beside}] if beside else []
-        listed = [{"event": "message.delta", "data": data} for data in told]
+        entries = [_tool_message(each) for each in _results(event)]
+        entries += [{"role": "user", **beside}] if beside else []
+        listed = [{"event": "message.delta", "data": data} for data in entries]
         return listed[0] if len(listed) == 1 else listed
     if type_ not in _KINDS:
         return {}

@@ -56,9 +56,9 @@ def canonical_type(message: Message) -> str:
 
 def get_agui_event_type_from_a2a_message(message: Any) -> str:
     """The canonical type of a message: what its metadata says, else by its role and its parts."""
-    told = field(field(message, "metadata"), "canonical_type")
-    if isinstance(told, str) and told:
-        return told
+    named = field(field(message, "metadata"), "canonical_type")
+    if isinstance(named, str) and named:
+        return named
     role = role_name(message)
     has_text = text_in(message) is not None
     if role == "user" and tool_results_of(message) is not None:
@@ -95,14 +95,14 @@ def kept(kinds: Sequence[str], calls: Sequence[Calls]) -> list[Kept]:
 
 def compacted(entries: Sequence[Any]) -> list[tuple[int, Any]]:
     """The messages that stay of a list, with their places in it. One in which nothing came in pieces is left as it is."""
-    if not any(_told(entry) in (CHUNK, ARGS) or _calls(entry) for entry in entries):
+    if not any(_named_kind(entry) in (CHUNK, ARGS) or _calls(entry) for entry in entries):
         return list(enumerate(entries))
     kinds = [get_agui_event_type_from_a2a_message(entry) if _is_old(entry) else "" for entry in entries]
     stay = kept(kinds, [_calls(entry) for entry in entries])
     return [(each.place, _with_arguments(entries[each.place], each.arguments)) for each in stay]
 
 
-def _told(entry: Any) -> str:
+def _named_kind(entry: Any) -> str:
     return if_text(if_object(if_object(entry).get("metadata")).get("canonical_type"))
 
 

@@ -5,20 +5,13 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_objects, if_text
+from dragoman.codec.json_values import if_text
+from dragoman.codec.usage_entries import dump_entries, load_entries
 from dragoman.message import FinishReason, Usage
 from dragoman.wires.a2a.extras import json_of, text_of
 
 __all__ = ["STATES", "TERMINAL", "dump_finish", "dump_usage", "is_over", "load_finish", "load_usage", "state_of"]
 
-_FIELDS: Mapping[str, str] = {
-    "input_tokens": "inputTokens",
-    "output_tokens": "outputTokens",
-    "total_tokens": "totalTokens",
-    "reasoning_tokens": "reasoningTokens",
-    "cache_read_tokens": "cachedInputTokens",
-    "cache_write_tokens": "cacheWriteInputTokens",
-}
 TERMINAL = ("TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED")
 """States in which nothing more comes of a task."""
 _WAITING = ("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED")
@@ -61,19 +54,10 @@ def dump_finish(reason: FinishReason | None) -> str:
 
 def dump_usage(usage: Usage | None) -> dict[str, str]:
     """The field `usage`; none where nothing is known."""
-    fields = {theirs: n for ours, theirs in _FIELDS.items() if (n := getattr(usage, ours, None)) is not None}
-    return {"usage": text_of([fields])} if fields else {}
+    entries = dump_entries(usage)
+    return {"usage": text_of(entries)} if entries else {}
 
 
 def load_usage(fields: Mapping[str, str]) -> Usage | None:
     """The inverse: the sum of the entries."""
-    total: Usage | None = None
-    for entry in if_objects(json_of(fields.get("usage"))):
-        counts = {ours: n for ours, theirs in _FIELDS.items() if _is_count(n := entry.get(theirs))}
-        read = Usage(**counts)
-        total = read if total is None else total + read
-    return total
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value < 2**53
+    return load_entries(json_of(fields.get("usage")))

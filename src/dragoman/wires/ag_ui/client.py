@@ -32,7 +32,8 @@ def dump_request(
     """A request → a `RunAgentInput`. Options are further fields of it."""
     turns = agent_turns(request.messages, OWN, target)
     run = request.run
-    thread_id = turns.thread_id or (run.thread_id if run is not None else None) or "thread"
+    run_id = run.run_id if run is not None else "run"
+    thread_id = turns.thread_id or (run.thread_id if run is not None else None) or run_id
     if losses is not None:
         losses += [
             Loss(None, None, Lost.tool, "an agent of AG-UI has its own tools of servers", tool.name)
@@ -41,17 +42,17 @@ def dump_request(
         ]
         if request.output_schema is not None:
             losses.append(Loss(None, None, Lost.output_schema, "AG-UI has no field for it"))
-    asked = RunRequest(
+    run_request = RunRequest(
         turns.messages,
         thread_id=thread_id,
-        run_id=f"{run.run_id if run is not None else thread_id}-{len(turns.messages) + len(turns.resume)}",
+        run_id=f"{run_id}-{len(turns.messages) + len(turns.resume)}",
         tools=tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)]),
         context=run.context if run is not None else (),
         state={} if run is None or run.state is None else run.state,
         resume=turns.resume,
         settings=None if request.settings == Settings() else request.settings,
     )
-    return merged(dump_run(asked), request.options)
+    return merged(dump_run(run_request), request.options)
 
 
 def dump_http(

@@ -218,9 +218,9 @@ class MessageParts:
             metadata = {key: value for key, value in start.metadata.items() if key not in RESERVED}
             run_id = start.run_id if self._owner else None
             extras["start"] = difference(start, natural_start(start.message_id, Role.USER, metadata, run_id))
-        told = {**fields, **self._owner, **meta(extras, metadata)}
-        self._written.append({**rest(told, "messageId"), "id": id_})
-        return {"type": "TOOL_CALL_RESULT", **told}
+        entry = {**fields, **self._owner, **meta(extras, metadata)}
+        self._written.append({**rest(entry, "messageId"), "id": id_})
+        return {"type": "TOOL_CALL_RESULT", **entry}
 
     def void(self, meta: Meta) -> list[Object]:
         """What makes a client forget its reasoning, where it is retracted: clients keep their own unless they are sent some."""
@@ -231,30 +231,30 @@ class MessageParts:
         """Their messages, as far as they were told."""
         made: list[Object] = []
         speakers: dict[str, Object] = {}
-        for told in self._written:
-            if not isinstance(told, Part):
-                made.append(told)
+        for each in self._written:
+            if not isinstance(each, Part):
+                made.append(each)
                 continue
-            metadata = meta(told.extras, told.metadata)
-            if told.kind == _CALL:
-                parent = str(told.parent)
+            metadata = meta(each.extras, each.metadata)
+            if each.kind == _CALL:
+                parent = str(each.parent)
                 if parent not in speakers:
                     speakers[parent] = {"id": parent, "role": "assistant", **self._owner}
                     made.append(speakers[parent])
-                piece = told.piece or close_part(told.begun, told.deltas, cut=True)
+                piece = each.piece or close_part(each.begun, each.deltas, cut=True)
                 if isinstance(piece, ToolCallPart):
                     function = {"name": piece.name, "arguments": text_of(piece)}
-                    call = {"id": told.id, "type": "function", "function": function, **metadata}
+                    call = {"id": each.id, "type": "function", "function": function, **metadata}
                     speakers[parent].setdefault("toolCalls", []).append(call)
                 continue
             text = (
-                told.piece.text if isinstance(told.piece, TextPart | ThinkingPart) else "".join(map(str, told.deltas))
+                each.piece.text if isinstance(each.piece, TextPart | ThinkingPart) else "".join(map(str, each.deltas))
             )
-            role = "reasoning" if told.kind == _REASONING else told.role
-            entry = {"id": told.id, "role": role, "content": text, **self._owner, **metadata}
-            if isinstance(told.piece, ThinkingPart) and (value := lowered(told.piece)[2]) is not None:
+            role = "reasoning" if each.kind == _REASONING else each.role
+            entry = {"id": each.id, "role": role, "content": text, **self._owner, **metadata}
+            if isinstance(each.piece, ThinkingPart) and (value := lowered(each.piece)[2]) is not None:
                 entry["encryptedValue"] = value
             made.append(entry)
-            if told.kind == _TEXT:
-                speakers[told.id] = entry
+            if each.kind == _TEXT:
+                speakers[each.id] = entry
         return made

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
+from dragoman.codec.carried import with_carried
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
@@ -81,16 +80,7 @@ def load_run(
         metadata={} if left in (None, {}) else {"forwarded_props": left},
         native=OWN.note(rest(fields, *_READ)),
     )
-    return request if not held else _carried(request, held)
-
-
-def _carried(request: RunRequest, held: Mapping[str, Any]) -> RunRequest:
-    fields = {name: value for name, value in held.items() if name in _CARRIED}
-    try:
-        given = msgspec.convert(fields, RunRequest)
-    except (ValueError, TypeError, RecursionError):
-        return request
-    return request.replace(**{name: getattr(given, name) for name in fields})
+    return with_carried(request, held, _CARRIED)
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:  # noqa: ARG001 nothing is lost

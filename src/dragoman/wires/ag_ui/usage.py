@@ -1,42 +1,17 @@
-"""Tokens: a list of entries, one for each provider and model."""
+"""Tokens: the field `usage` of a run's end."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from functools import reduce
-from operator import add
 from typing import Any
 
-from dragoman.codec.json_values import if_objects
+from dragoman.codec.usage_entries import dump_entries
+from dragoman.codec.usage_entries import load_entries as load_usage
 from dragoman.message import Usage
 
 __all__ = ["dump_usage", "load_usage"]
 
-_FIELDS: Mapping[str, str] = {
-    "input_tokens": "inputTokens",
-    "output_tokens": "outputTokens",
-    "total_tokens": "totalTokens",
-    "reasoning_tokens": "reasoningTokens",
-    "cache_read_tokens": "cachedInputTokens",
-    "cache_write_tokens": "cacheWriteInputTokens",
-}
-_MOST = 2**53 - 1
-
-
-def load_usage(entries: Any) -> Usage | None:
-    """Entries → their sum."""
-    read = [
-        Usage(**{ours: n for ours, theirs in _FIELDS.items() if _is_count(n := entry.get(theirs))})
-        for entry in if_objects(entries)
-    ]
-    return reduce(add, read) if read else None
-
 
 def dump_usage(usage: Usage | None) -> dict[str, Any]:
     """The field `usage` of a run's end; none where nothing is known."""
-    fields = {theirs: n for ours, theirs in _FIELDS.items() if _is_count(n := getattr(usage, ours, None))}
-    return {"usage": [fields]} if fields else {}
-
-
-def _is_count(value: Any) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST
+    entries = dump_entries(usage)
+    return {"usage": entries} if entries else {}

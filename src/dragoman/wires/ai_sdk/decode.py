@@ -91,11 +91,11 @@ class Decoder(ResponseDecoder):
         calls = self._turn.open_calls
         self._turn.end(reason)
         waiting = {call.id for call in calls}
-        asked = {id_: each for id_, each in self._pending.items() if each.call is None or id_ in waiting}
+        interrupts = {id_: each for id_, each in self._pending.items() if each.call is None or id_ in waiting}
         for call in calls:
             if reason is FinishReason.tool_calls and call.run_by != "provider":
-                asked.setdefault(call.id, Interrupt(call.id, "tool", call=call))
-        pending = tuple(asked.values())
+                interrupts.setdefault(call.id, Interrupt(call.id, "tool", call=call))
+        pending = tuple(interrupts.values())
         outcome = "cancelled" if kind == "abort" else "pending" if pending else "success"
         self._events.append(RunFinished(self._run_id, outcome, pending=pending if outcome == "pending" else ()))
 

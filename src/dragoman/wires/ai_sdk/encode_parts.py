@@ -179,9 +179,9 @@ class Parts:
         if not part.text and not found.begun and not shown:
             return NONE
         chunks = self._begun(message_id, found)
-        told = "".join(found.text)
-        if part.text.startswith(told) and len(part.text) > len(told):
-            chunks.append({"type": f"{found.kind}-delta", "id": found.id, "delta": part.text[len(told) :]})
+        sent = "".join(found.text)
+        if part.text.startswith(sent) and len(part.text) > len(sent):
+            chunks.append({"type": f"{found.kind}-delta", "id": found.id, "delta": part.text[len(sent) :]})
         metadata = shown.get("providerMetadata")
         more = {"citations": shown["citations"]} if "citations" in shown else {}
         end = {
