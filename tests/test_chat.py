@@ -121,7 +121,7 @@ PARTIALS = {
 
 
 @pytest.mark.parametrize("partial", PARTIALS)
-@pytest.mark.parametrize("name", [name for name in wires.names() if name != "ollama_generate"])
+@pytest.mark.parametrize("name", [name for name in wires.names("model") if name != "ollama_generate"])
 def test_what_a_broken_off_answer_leaves_can_be_sent_on_every_wire(name: str, partial: str) -> None:
     from dragoman import repair
 

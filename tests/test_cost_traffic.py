@@ -10,6 +10,7 @@ from functools import cache
 from typing import Any, NamedTuple
 
 import genai_prices
+import pytest
 from genai_prices import extract_usage
 
 from dragoman import wires
@@ -80,6 +81,7 @@ def _answers() -> Iterator[Answered]:
                     break
 
 
+@pytest.mark.slow
 def test_every_answer_has_a_cost_or_is_known_to_have_none() -> None:
     found = answers()
     unknown = {
@@ -94,6 +96,7 @@ def test_every_answer_has_a_cost_or_is_known_to_have_none() -> None:
     assert sum(each.cost is not None for each in found) > 0.9 * len(found) > 2000
 
 
+@pytest.mark.slow
 def test_costs_are_those_that_the_prices_own_reading_of_the_answer_gives() -> None:
     """Where they differ, more is counted here: what was done beside an answer, searches, another name of cached tokens."""
     seen: Counter[str] = Counter()
@@ -112,6 +115,7 @@ def test_costs_are_those_that_the_prices_own_reading_of_the_answer_gives() -> No
     assert min(seen[vendor] for vendor in ("openai", "anthropic", "google", "openrouter", "cohere", "xai", "groq")) > 20
 
 
+@pytest.mark.slow
 def test_costs_are_those_that_providers_tell_themselves() -> None:
     """OpenRouter and xAI, to the last digit. Where they differ, they count what is no token (searches, files), or prices have changed."""
     same: Counter[bool] = Counter()

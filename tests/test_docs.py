@@ -19,7 +19,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from pages import endpoints
+from pages import endpoints, seed_mapping
 from pages.fields import fields, markdown, records
 
 import dragoman
@@ -58,6 +58,7 @@ def models(llm: Llm, monkeypatch: pytest.MonkeyPatch) -> Llm:
 
 
 @pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
+@pytest.mark.slow
 def test_every_python_block_runs(path: Path, models: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wires, "_REGISTERED", {})
     names: dict[str, Any] = {"__name__": "__main__"}
@@ -89,6 +90,7 @@ SHOWN = re.findall(r"`(\w+\.py)`", (ROOT / "README.md").read_text())
 
 
 @pytest.mark.parametrize("name", SHOWN)
+@pytest.mark.slow
 def test_the_examples_that_the_readme_names_run(
     name: str, models: Llm, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -142,6 +144,10 @@ def test_the_documented_endpoints_are_those_of_the_wires() -> None:
     assert (ROOT / "docs" / "endpoints.md").read_text() == endpoints.markdown(), "make pages"
 
 
+def test_the_documented_mapping_of_protocols_is_what_the_wires_do() -> None:
+    assert (ROOT / "docs" / "formats" / "a2a-mapping.md").read_text() == seed_mapping.markdown(), "make pages"
+
+
 def test_the_documented_fields_are_those_of_the_source() -> None:
     written = (ROOT / "docs" / "fields.md").read_text()
     assert written == markdown(), "make pages"
@@ -151,7 +157,7 @@ def test_the_documented_fields_are_those_of_the_source() -> None:
     assert told["wire"].default is None
     assert told["key_prefix"].default == "'Bearer '"
     assert told["models_path"].meaning.startswith("Where it lists its models")
-    for wire in wires.names():
+    for wire in wires.names("model"):
         record = import_module(f"dragoman.wires.{wire}").Quirks
         assert [field.name for field in fields(record)] == list(record.__struct_fields__)
         assert all(field.meaning for field in fields(record))
@@ -162,6 +168,7 @@ def test_the_documented_arguments_of_a_send_are_all() -> None:
     assert re.findall(r"^\| `(\w+)=` \|", section, re.MULTILINE) == list(RunOptions.__annotations__)
 
 
+@pytest.mark.slow
 def test_the_documented_wire_does_all_that_is_asked_of_one(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wires, "_REGISTERED", {})
     names: dict[str, Any] = {"__name__": "__main__"}

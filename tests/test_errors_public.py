@@ -14,7 +14,7 @@ SECRETS = ("sk-proj-abcd1234", "https://up.example/v1", "OPENAI_API_KEY", "/srv/
 WORDS = f"bad field: {' '.join(SECRETS)}; shorten it"
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.DragomanError)]
 CLIENT = (errors.InvalidRequestError, errors.HistoryError, errors.ContentRefusedError, errors.RateLimitError)
-WIRES = [name for name in wires.names() if hasattr(wires.get(name), "dump_error")]
+WIRES = [name for name in wires.names("model") if hasattr(wires.get(name), "dump_error")]
 
 
 class OddError(errors.InvalidRequestError):
@@ -63,3 +63,11 @@ def test_a_wait_stays() -> None:
 def test_a_subclass_is_shown_as_the_class_that_is_known() -> None:
     shown = public(OddError(field="n"))
     assert (type(shown), shown.message) == (errors.InvalidRequestError, "n is wrong")
+
+
+@pytest.mark.parametrize("kind", [errors.AuthenticationError, errors.InvalidRequestError, errors.ProviderError])
+def test_nobodys_words_hold_a_secret(kind: type[errors.DragomanError]) -> None:
+    """Errors without a provider are the server's own, or those of a tool, which raises what it likes."""
+    shown = public(kind("key sk-live-0123456789 at https://int.corp.example/v1 of MY_API_KEY"))
+    secrets = ("sk-live", "MY_API_KEY", *(["int.corp"] if kind is not errors.InvalidRequestError else []))
+    assert not any(secret in shown.message for secret in secrets)

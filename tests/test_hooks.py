@@ -187,6 +187,7 @@ async def test_what_a_caller_handles_is_no_error_of_the_run() -> None:
 
 @pytest.mark.parametrize("leave", ["break", "close", "forget", "cancel", "task", "scope"])
 @pytest.mark.parametrize("wait", [False, True])
+@pytest.mark.slow
 async def test_a_run_that_is_left_ends_once(leave: str, wait: bool) -> None:
     seen = Seen(wait=wait)
     agent, _ = agent_of("openai_chat", answer("openai_chat", "word " * 50), hooks=seen.hooks)
@@ -277,6 +278,7 @@ async def test_a_limit_and_what_is_waited_for() -> None:
     assert (end.outcome, end.error) == ("error", raised.value)
 
 
+@pytest.mark.slow
 async def test_time_that_runs_out_is_an_error() -> None:
     seen = Seen()
 

@@ -75,7 +75,7 @@ def test_an_id_that_was_an_inner_messages_may_be_one_of_the_run() -> None:
     assert [inner.has(event) for event in events] == [False, True, False]
 
 
-@pytest.mark.parametrize("name", wires.names())
+@pytest.mark.parametrize("name", wires.names("model"))
 @settings(max_examples=25)
 @given(tree=trees())
 def test_no_wire_tells_a_client_of_inner_runs(name: str, tree: tuple[list[Event], list[Event]]) -> None:

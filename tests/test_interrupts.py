@@ -315,6 +315,7 @@ asyncio.run(main())
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.slow
 async def test_another_process_goes_on_with_the_stored_history_alone(wire: str) -> None:
     one = says("Well.", call("delete", path="x"))
     a, model = served(wire, one, says("Done."), tools=[delete])

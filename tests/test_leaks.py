@@ -57,6 +57,7 @@ def agent(server: Server) -> Agent[None]:
     return Agent("openai", base_url=server.url, api_key="k")
 
 
+@pytest.mark.slow
 async def test_a_thousand_sends_one_after_another_over_one_connection() -> None:
     async with serving(SPOKEN) as server, nothing_left(server):
         async with Agent("openai", base_url=server.url, api_key="k") as a:
@@ -65,6 +66,7 @@ async def test_a_thousand_sends_one_after_another_over_one_connection() -> None:
         assert server.connections == 1
 
 
+@pytest.mark.slow
 async def test_two_hundred_sends_at_once() -> None:
     async with serving(SPOKEN) as server, nothing_left(server):
         async with Agent("openai", base_url=server.url, api_key="k") as a:
@@ -72,12 +74,14 @@ async def test_two_hundred_sends_at_once() -> None:
         assert {result.output for result in results} == {"one two three"}
 
 
+@pytest.mark.slow
 async def test_agents_that_are_forgotten_leave_nothing_either() -> None:
     async with serving(SPOKEN) as server, nothing_left(server):
         for _ in range(20):
             await Agent("openai", base_url=server.url, api_key="k").send("hi")
 
 
+@pytest.mark.slow
 async def test_stopping_early_cancelling_and_failing_leave_nothing() -> None:
     from support.socket_server import Do
 
@@ -121,6 +125,7 @@ async def test_closing_an_early_stopped_stream_closes_its_connection_at_once() -
         await asyncio.wait_for(server.left.wait(), 5)
 
 
+@pytest.mark.slow
 async def test_synchronous_sends_leave_nothing_once_the_agent_is_closed() -> None:
     @tool
     def look() -> str:
@@ -134,6 +139,7 @@ async def test_synchronous_sends_leave_nothing_once_the_agent_is_closed() -> Non
         await asyncio.get_running_loop().shutdown_default_executor()
 
 
+@pytest.mark.slow
 async def test_synchronous_sends_that_fail_leave_nothing_when_their_agents_are_forgotten(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

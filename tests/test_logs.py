@@ -48,6 +48,7 @@ async def test_d170_nothing_is_written_until_somebody_listens(capfd: pytest.Capt
 @pytest.mark.parametrize(
     ("level", "written"), [("INFO", True), ("fine", True), ("off", False), ("loud", False), ("", False)]
 )
+@pytest.mark.slow
 def test_d170_the_environment_is_read_at_the_first_agent(level: str, written: bool) -> None:
     code = "import asyncio; from test_logs import run; asyncio.run(run())"
     tests = Path(__file__).parent

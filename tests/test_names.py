@@ -76,6 +76,7 @@ def test_the_documented_tree_of_errors_is_the_real_one() -> None:
 
 
 @pytest.mark.parametrize("path", SOURCES, ids=lambda path: str(path.relative_to(ROOT / "src")))
+@pytest.mark.slow
 def test_every_module_says_what_it_is_and_what_is_public_in_it(path: Path) -> None:
     tree = ast.parse(path.read_text())
     assert ast.get_docstring(tree)

@@ -58,6 +58,7 @@ FORK = """
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
 @pytest.mark.parametrize("child", ["assert agent.send_sync('hi').output == 'Hello.'", "agent.close_sync()", "pass"])
+@pytest.mark.slow
 def test_a_process_that_is_forked_off_has_a_thread_of_its_own(child: str) -> None:
     """And leaves the parent's connections alone."""
     with serving_elsewhere(answer(HELLO, length=len(HELLO), headers={"content-type": "application/json"})) as server:

@@ -204,6 +204,7 @@ ENDS = st.sampled_from(["value", "error", "ask", "hang"])
 
 @settings(max_examples=60, deadline=None)
 @given(st.lists(st.tuples(STEPS, ENDS), min_size=1, max_size=4), st.none() | st.integers(0, 25), st.booleans())
+@pytest.mark.slow
 def test_the_events_fold_to_the_messages_whatever_tools_do_and_whenever_it_is_cancelled(
     scripts: list[tuple[list[str], str]], cancel_after: int | None, fails: bool
 ) -> None:

@@ -7,6 +7,7 @@ import itertools
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -80,6 +81,7 @@ def built(node: Node, numbers: itertools.count[int], piece: int) -> Agent[Any]:
 
 @settings(max_examples=60, deadline=None)
 @given(nodes(), st.integers(1, 3))
+@pytest.mark.slow
 def test_the_laws_of_a_run_hold_for_all(node: Node, piece: int) -> None:
     async def go() -> tuple[list[Event], Any, str, list[Any]]:
         async with built(node, itertools.count(), piece).run("Go.", run_id="root") as run:

@@ -82,6 +82,7 @@ def is_docstring(node: ast.AST | None) -> TypeGuard[ast.Expr]:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
 
 
+@pytest.mark.slow
 def test_no_docstring_cites_a_rule() -> None:
     """Users have no list of rules; comments and tests may name them."""
     cited = [
@@ -93,6 +94,7 @@ def test_no_docstring_cites_a_rule() -> None:
     assert not cited
 
 
+@pytest.mark.slow
 def test_every_public_field_has_its_docstring() -> None:
     """Of structs, dataclasses and typed dictionaries outside the wires, whose records have tests of their own; `native` is told
     once, where its type is."""

@@ -22,7 +22,7 @@ from dragoman.codec.embeddings import dump_vector, load_vector
 from dragoman.errors import DecodeError, InvalidRequestError, ProviderError, RateLimitError
 from dragoman.request import EmbeddingsRequest
 
-NAMES = [name for name in wires.names() if wires.embeddings(name)]
+NAMES = [name for name in wires.names("model") if wires.embeddings(name)]
 TEXTS = st.lists(st.text(st.characters(codec="utf-8"), min_size=1), min_size=1, max_size=5)
 FLOAT32 = st.floats(-1000, 1000, width=32)
 VECTORS = st.lists(st.lists(FLOAT32, min_size=3, max_size=3), min_size=1, max_size=6)

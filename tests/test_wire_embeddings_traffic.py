@@ -80,6 +80,7 @@ def test_every_recorded_request_comes_back_as_it_was(folder: str, good: bool) ->
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.slow
 def test_what_is_read_can_be_written_and_read_again(folder: str) -> None:
     for exchange in recorded(folder):
         wire, result = wire_of(exchange), read(exchange)
@@ -169,6 +170,7 @@ def clients(exchange: Exchange) -> dict[str, Callable[[], tuple[list[Any], Any]]
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.slow
 def test_the_official_client_reads_the_same(folder: str) -> None:
     compared = 0
     for exchange in recorded(folder):
@@ -205,6 +207,7 @@ def mutated(value: Any, dice: random.Random) -> Any:
 
 
 @pytest.mark.parametrize("folder", FOLDERS)
+@pytest.mark.slow
 def test_what_is_damaged_is_read_or_an_error_of_our_tree(folder: str) -> None:
     dice, refused = random.Random(folder), 0
     for exchange in recorded(folder):

@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from pages import capabilities, endpoints, fields, switching, table
+from pages import capabilities, endpoints, fields, seed_mapping, switching, table
 
 DOCS = Path(__file__).parents[2] / "docs"
 PAGES = {
     "capabilities": capabilities.markdown,
     "endpoints": endpoints.markdown,
+    "formats/a2a-mapping": seed_mapping.markdown,
     "formats/table": table.markdown,
     "fields": fields.markdown,
     "records": fields.records,

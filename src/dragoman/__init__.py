@@ -67,6 +67,7 @@ if TYPE_CHECKING:
     from dragoman.model.fallbacks import fallback
     from dragoman.prompt import RunOptions
     from dragoman.providers import Provider
+    from dragoman.remote import remote_agent
     from dragoman.run import Run
     from dragoman.tools import (
         ParallelToolExecutor,
@@ -148,6 +149,7 @@ __all__ = [
     "handoff",
     "load_messages",
     "most_similar",
+    "remote_agent",
     "repair",
     "tool",
     "toolset",
@@ -175,6 +177,7 @@ _MODULES = {
     "ToolIdCoordinator": "tools",
     "Toolset": "tools",
     "handoff": "tools",
+    "remote_agent": "remote",
     "tool": "tools",
     "toolset": "tools",
 }

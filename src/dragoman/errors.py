@@ -253,18 +253,19 @@ _NEUTRAL: Mapping[type[DragomanError], str] = {
     ProviderTimeoutError: "the model gave no answer in time; send the request again",
     StreamCutError: "the answer broke off; send the request again",
     ProviderConnectionError: "the model cannot be reached now; send the request again later",
+    RunInterruptedError: "the process that made the answer ended before it did; send the request again",
     LimitReachedError: "the answer took more than this server allows",
     TypedOutputError: "the model gave no answer of the form that was asked for; send the request again",
 }
 """Kind of error → what its client reads, where it is not the server's own; the first kind that fits counts."""
+_ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]+")
 _SECRET = re.compile(
-    r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]+"  # an address
-    r"|\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)\b"  # a variable
+    r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)\b"  # a variable
     r"|\bBearer\s+\S+"
     r"|\b(?:sk|pk|rk|gsk|xai|hf)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # a key, masked or not
     r"|(?<![\w/])(?:/[\w.-]+){2,}\.\w+"  # a file
 )
-"""What an upstream's words about a request may hold that is ours."""
+"""What the words of an upstream, or of a tool, may hold that is ours."""
 _FAULT = "the server cannot answer this; if it happens again, ask who runs it"
 
 
@@ -276,7 +277,9 @@ def public(error: BaseException) -> DragomanError:
     ours = isinstance(error, ProviderError) and error.provider is None and error.status is None
     if not isinstance(error, DragomanError) or not (ours or kind or isinstance(error, _REQUEST)):
         return ProviderError(_FAULT)
-    message = _NEUTRAL[kind] if kind and not ours else error.message if ours else _SECRET.sub("…", error.message)
+    message = _NEUTRAL[kind] if kind and not ours else _SECRET.sub("…", error.message)
+    if not (ours and isinstance(error, _REQUEST)):  # the addresses in a client's own request are its own
+        message = _ADDRESS.sub("…", message)
     known = next(
         each for each in type(error).__mro__ if each.__module__ == __name__
     )  # a subclass may be made in another way

@@ -95,7 +95,7 @@ class RunOptions(TypedDict, total=False):
     an `approval_key`, which shows that it was asked for."""
     claim: Claim
     """A function, plain or async, of three ids (conversation, what was answered, run) that notes an answer before it is acted upon, and
-    says whether no run did so before. An answer counts once then, else at least once. Needs a `thread_id`."""
+    says whether no run did so before. An answer counts once then, else at least once. Needs a `thread_id`; or a `run_id`, where the function knows the conversation by itself."""
 
 
 def tools_of(given: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]]) -> tuple[Tool | Toolset, ...]:
@@ -334,7 +334,7 @@ def _check_trust(decided: Sequence[Decision], how: RunOptions, seal: Seal, forge
             "a call is to be run that a history from a client says was asked for and approved, and nothing shows that it was: "
             "give the agent an approval_key, or take the history from a store of your own"
         )
-    if how.get("claim") is not None and not how.get("thread_id"):
+    if how.get("claim") is not None and not (how.get("thread_id") or how.get("run_id")):
         raise InvalidRequestError("an answer is noted under its conversation: a send with claim= needs a thread_id=")
 
 

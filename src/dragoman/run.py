@@ -247,7 +247,16 @@ class Run(Generic[T]):
         state = self._state
         if state.request.run is None:
             state.thread_id = self.thread_id
-            info = RunInfo(self.id, self.thread_id, state.resource_id, self.parent_id, self.agent_name, self._hooks)
+            info = RunInfo(
+                self.id,
+                self.thread_id,
+                state.resource_id,
+                self.parent_id,
+                self.agent_name,
+                state.context,
+                state.shared.value,
+                self._hooks,
+            )
             state.request = state.request.replace(model=self._model.string, run=info)
         return self.parent_id
 

@@ -22,5 +22,9 @@ class RunInfo(msgspec.Struct, frozen=True, omit_defaults=True):
     """Id of the run within whose tool it runs; `None`: it runs for itself."""
     agent: str = ""
     """The agent's name for people."""
+    context: tuple[Any, ...] = ()
+    """What the run's client says beside the conversation, for agents that are asked like models."""
+    state: Any = None
+    """The state that client and agent share, as it is when the model is asked, for such agents too; `None`: there is none."""
     hooks: tuple[Any, ...] = ()
     """The `Hooks` that watch the run, for `dragoman.hooks.fire`."""

@@ -51,7 +51,7 @@ def test_a_model_without_its_provider_is_shown_how_it_is_written(cli, model: str
     code, _, err = cli("chat", "x", "-m", model)
     assert code == 3
     assert one_line(err, f'no provider is named "{model}"; did you mean "{meant}"? There are ')
-    assert '"; there are anthropic' in cli("chat", "x", "-m", "xyz")[2]
+    assert '"; there are a2a, ag-ui, anthropic' in cli("chat", "x", "-m", "xyz")[2]
 
 
 def test_a_refusal_of_the_provider_is_told_in_one_line(cli, llm: Llm) -> None:
@@ -85,6 +85,7 @@ def test_a_cut_answer_is_shown_as_far_as_it_came(cli, llm: Llm) -> None:
     assert one_line(err)
 
 
+@pytest.mark.slow
 def test_ctrl_c_ends_the_answer_where_it_stands(llm: Llm) -> None:
     llm.reply = lambda _: says("word " * 200)
     llm.held = Flag()
@@ -114,6 +115,7 @@ def test_ctrl_c_before_a_command_began_ends_quietly(cli, monkeypatch: pytest.Mon
     assert cli("chat", "x") == (130, "", "")
 
 
+@pytest.mark.slow
 def test_a_terminal_without_a_sign_for_it_ends_no_answer(llm: Llm) -> None:
     done = shell("chat", stdin="zwölf ☃".encode(), PYTHONIOENCODING="ascii")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"You said: zw?lf ?\n", b"")
@@ -131,6 +133,7 @@ def test_every_error_has_its_exit_code() -> None:
     assert set(codes.values()) == {1, 3, 4, 5}
 
 
+@pytest.mark.slow
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(llm: Llm) -> None:
     llm.reply = lambda _: says("word " * 20000)
     command = f"{sys.executable} -m dragoman chat x | head -c 10"
@@ -232,6 +235,7 @@ def test_local_pull_says_when_there_is_nothing_that_runs_the_model(cli, monkeypa
 
 
 @pytest.mark.parametrize("command", ["-m dragoman --help", "-m dragoman providers", "-m dragoman.testing --list"])
+@pytest.mark.slow
 def test_a_reader_that_is_gone_already_is_no_error_to_speak_of(command: str) -> None:
     read, write = os.pipe()
     os.close(read)
@@ -306,7 +310,7 @@ def test_decode_of_something_else_is_a_clear_error(cli, recorded: tuple[str, byt
 
 def test_decode_help_lists_the_wires(cli) -> None:
     shown = cli("decode", "--help")[1]
-    assert [name for name in wires.names() if name not in shown] == []
+    assert [name for name in wires.names("model") if name not in shown] == []
 
 
 def test_decode_names_wires_and_files_that_are_not_there(cli) -> None:

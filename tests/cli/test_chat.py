@@ -27,6 +27,7 @@ def test_SC_001_a_prompt_is_answered(cli) -> None:
     assert cli("chat", "Hello there") == (0, "You said: Hello there\n", "")
 
 
+@pytest.mark.slow
 def test_SC_011_a_piped_prompt_is_answered_and_the_answer_is_streamed(llm: Llm) -> None:
     done = shell("chat", stdin=b"hi\n")
     assert (done.returncode, done.stdout, done.stderr) == (0, b"You said: hi\n", b"")
@@ -46,6 +47,7 @@ def test_what_is_piped_in_attaches_no_file(cli, llm: Llm, tmp_path: Path, monkey
     assert llm.requests[0].messages[-1].content == (TextPart(f"@{tmp_path}/secret @nobody"),)
 
 
+@pytest.mark.slow
 def test_bytes_that_are_no_text_are_replaced(llm: Llm) -> None:
     done = subprocess.run(
         [sys.executable, "-m", "dragoman", "chat", b"a\xffb"],

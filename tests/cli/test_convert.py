@@ -95,6 +95,7 @@ def test_lines_documents_and_sets_are_told_apart(cli: Cli, file: Any, name: str,
     assert err.startswith(f"{conversations} of {conversations} ")
 
 
+@pytest.mark.slow
 def test_several_files_are_one_output_in_order(cli: Cli, file: Any, tmp_path: Path) -> None:
     first, second = file(lines(HI), "a.jsonl"), file(gzip.compress(lines(GOOGLE).encode()), "b.jsonl.gz")
     out = tmp_path / "out.jsonl.gz"

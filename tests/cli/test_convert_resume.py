@@ -69,6 +69,7 @@ def written(folder: Path) -> dict[str, bytes]:
 
 
 @pytest.mark.usefixtures("small")
+@pytest.mark.slow
 def test_processes_side_by_side_write_what_one_writes(cli: Cli, tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text("".join(rows(200)))
@@ -83,6 +84,7 @@ def test_processes_side_by_side_write_what_one_writes(cli: Cli, tmp_path: Path) 
 @pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("ended", range(0, 6, 2))
 @pytest.mark.parametrize("names", [("in.jsonl",), ("in.jsonl", "in2.jsonl")])
+@pytest.mark.slow
 def test_an_ended_run_goes_on_to_what_it_would_have_been(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, ended: int, names: tuple[str, ...]
 ) -> None:
@@ -185,6 +187,7 @@ def test_it_goes_on_after_a_loss_of_power(
     assert written(cut) == written(whole)
 
 
+@pytest.mark.slow
 def test_a_reader_that_has_enough_ends_it_quietly(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text("".join(row for row in rows(500, 2000) if "robot" not in row))
@@ -227,6 +230,7 @@ def test_what_is_whole_needs_no_going_on(cli: Cli, tmp_path: Path) -> None:
     assert "so it is whole" in err
 
 
+@pytest.mark.slow
 def test_a_process_that_is_ended_from_outside_ends_the_run(
     cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -249,6 +253,7 @@ def waited(condition: Callable[[], bool]) -> bool:
 
 
 @pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.slow
 def test_killed_at_any_moment_it_goes_on_to_the_same_output(tmp_path: Path, end: signal.Signals) -> None:
     """The input is a pipe, so that the run cannot be done before it is killed; what is sent is more than it reads ahead."""
     data = "".join(row for row in rows(500, 2000) if "robot" not in row).encode()
@@ -287,6 +292,7 @@ def group(leader: int) -> bool:
     return True
 
 
+@pytest.mark.slow
 def test_what_cannot_be_read_keeps_no_chunk() -> None:
     """Nothing waits for the garbage collector, which comes seldom: what a worker needs does not grow with the input."""
     lines = [(number, row.encode()) for number, row in enumerate(rows(50), 1)]

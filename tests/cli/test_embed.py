@@ -93,6 +93,7 @@ def test_no_file_or_nothing_in_it_is_exit_code_2(cli, llm: Llm, notes: Path, nam
     assert llm.embedded == []
 
 
+@pytest.mark.slow
 def test_a_request_that_fails_loses_no_vector_of_the_others(cli, llm: Llm, notes: Path) -> None:
     (notes / "long.txt").write_text("\n\n".join(f"Paragraph {number}" for number in range(300)))
     embed = llm.embed
@@ -228,6 +229,7 @@ def test_offsets_count_the_files_own_line_ends(cli, notes: Path) -> None:
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")
+@pytest.mark.slow
 def test_a_full_disk_is_one_line(llm: Llm, notes: Path) -> None:
     with Path("/dev/full").open("wb") as full:
         done = subprocess.run(

@@ -107,6 +107,7 @@ def terminal(opened: Callable[..., Terminal]) -> Terminal:
     return opened()
 
 
+@pytest.mark.slow
 def test_a_conversation_is_remembered_and_goes_on_with_another_model(terminal: Terminal, llm: Llm) -> None:
     terminal.type("Hello")
     terminal.until("You said: Hello")
@@ -130,6 +131,7 @@ def test_a_conversation_is_remembered_and_goes_on_with_another_model(terminal: T
     assert terminal.process.wait(20) == 0
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_the_answer_and_not_the_program(terminal: Terminal, llm: Llm) -> None:
     llm.reply = lambda _: says("word " * 100)
     llm.held = Flag()
@@ -153,6 +155,7 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(terminal: Terminal, llm: Ll
     assert len(llm.requests) == 2
 
 
+@pytest.mark.slow
 def test_a_turn_that_was_stopped_before_the_model_spoke_is_forgotten(terminal: Terminal, llm: Llm) -> None:
     asked, free = Flag(), Flag()
 
@@ -173,6 +176,7 @@ def test_a_turn_that_was_stopped_before_the_model_spoke_is_forgotten(terminal: T
     assert [message.text for message in llm.requests[1].messages] == ["Go on"]
 
 
+@pytest.mark.slow
 def test_errors_and_unknown_commands_are_told_and_the_conversation_goes_on(terminal: Terminal) -> None:
     for line, answer in [
         ("/nonsense", "error: Invalid value for command: there is no /nonsense"),
@@ -193,6 +197,7 @@ def test_errors_and_unknown_commands_are_told_and_the_conversation_goes_on(termi
 PASTE, PASTED, ALT_ENTER = b"\x1b[200~", b"\x1b[201~", b"\x1b\r"
 
 
+@pytest.mark.slow
 def test_what_is_pasted_is_one_prompt_however_many_lines_it_has(terminal: Terminal, llm: Llm) -> None:
     terminal.type(PASTE + b"/help\r\ntwo\nthree" + PASTED)
     terminal.type("")
@@ -201,6 +206,7 @@ def test_what_is_pasted_is_one_prompt_however_many_lines_it_has(terminal: Termin
     assert [request.messages[-1].text for request in llm.requests] == ["/help\ntwo\nthree"]
 
 
+@pytest.mark.slow
 def test_a_conversation_that_is_kept_goes_on_in_another_process(
     opened: Callable[..., Terminal], llm: Llm, tmp_path: Path
 ) -> None:
@@ -229,6 +235,7 @@ def test_a_conversation_that_is_kept_goes_on_in_another_process(
         second.close()
 
 
+@pytest.mark.slow
 def test_what_a_kept_conversation_waits_for_is_answered_with_its_thread(
     opened: Callable[..., Terminal], llm: Llm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
 ) -> None:
@@ -245,6 +252,7 @@ def test_what_a_kept_conversation_waits_for_is_answered_with_its_thread(
     assert len(llm.requests) == 2
 
 
+@pytest.mark.slow
 def test_several_lines_are_typed_with_alt_enter_or_a_backslash(terminal: Terminal, llm: Llm) -> None:
     terminal.type(b"one" + ALT_ENTER + b"two\\\rthree\\n\r")
     terminal.until("You said: ")
@@ -252,6 +260,7 @@ def test_several_lines_are_typed_with_alt_enter_or_a_backslash(terminal: Termina
     assert [request.messages[-1].text for request in llm.requests] == ["one\ntwo\nthree\\n"]
 
 
+@pytest.mark.slow
 def test_a_prompt_may_begin_with_a_slash(terminal: Terminal, llm: Llm) -> None:
     for line in ("/etc/hosts is what?", "/ is what?", "//help me"):
         terminal.type(line)
@@ -260,6 +269,7 @@ def test_a_prompt_may_begin_with_a_slash(terminal: Terminal, llm: Llm) -> None:
     assert [request.messages[-1].text for request in llm.requests] == ["/etc/hosts is what?", "/ is what?", "/help me"]
 
 
+@pytest.mark.slow
 def test_model_takes_a_name_of_the_same_provider(terminal: Terminal, llm: Llm) -> None:
     for name, string in [
         ("large", "openai-compatible:large"),
@@ -277,6 +287,7 @@ def test_model_takes_a_name_of_the_same_provider(terminal: Terminal, llm: Llm) -
     assert llm.requests[0].model == "haiku"
 
 
+@pytest.mark.slow
 def test_prompts_are_there_again_in_the_next_conversation(opened: Callable[..., Terminal], llm: Llm) -> None:
     first = opened()
     first.type(PASTE + b"one\ntwo" + PASTED + b"\r")
@@ -294,11 +305,13 @@ def test_prompts_are_there_again_in_the_next_conversation(opened: Callable[..., 
     assert file.stat().st_mode & 0o077 == 0
 
 
+@pytest.mark.slow
 def test_the_banner_names_the_model_that_answers_and_no_other(opened: Callable[..., Terminal]) -> None:
     terminal = opened("-m", "openai-compatible?chat=tiny&embeddings=vectors")
     assert "vectors" not in terminal.shown
 
 
+@pytest.mark.slow
 def test_what_was_shown_of_an_answer_that_failed_is_remembered(terminal: Terminal, llm: Llm) -> None:
     """Decision 25/rule 7: the error of a run holds what there was."""
     llm.reply = lambda _: says("word " * 100)
@@ -314,6 +327,7 @@ def test_what_was_shown_of_an_answer_that_failed_is_remembered(terminal: Termina
     assert llm.requests[-1].messages[1].text.startswith("word word")
 
 
+@pytest.mark.slow
 def test_what_is_left_out_is_told_once_in_a_conversation(terminal: Terminal) -> None:
     """Decision 25."""
     (terminal.state / "clip.mp4").write_bytes(bytes(range(256)) * 9)
@@ -380,6 +394,7 @@ def working(opened: Callable[..., Terminal], llm: Llm, tmp_path: Path, monkeypat
     return opened("--tools", "mytools")
 
 
+@pytest.mark.slow
 def test_progress_of_a_tool_is_seen_while_it_works(working: Terminal) -> None:
     working.type("Convert.")
     working.until("converting a.wav (1/2) …")
@@ -387,6 +402,7 @@ def test_progress_of_a_tool_is_seen_while_it_works(working: Terminal) -> None:
     working.until("It says: a.wav is converted")
 
 
+@pytest.mark.slow
 def test_an_approval_is_asked_on_the_terminal(working: Terminal, llm: Llm) -> None:
     for typed, told in [("y", "It says: x is deleted"), ("n it is mine", "denied: it is mine")]:
         working.type("Delete.")
@@ -400,6 +416,7 @@ def test_an_approval_is_asked_on_the_terminal(working: Terminal, llm: Llm) -> No
     assert [("Delete." in text, "it is mine" in text) for text in kept] == [(True, False)]
 
 
+@pytest.mark.slow
 def test_arguments_are_edited_on_the_terminal(working: Terminal, llm: Llm) -> None:
     working.type("Delete.")
     working.until("[waits for approval]")
@@ -415,6 +432,7 @@ def test_arguments_are_edited_on_the_terminal(working: Terminal, llm: Llm) -> No
     assert len(llm.requests) == 2
 
 
+@pytest.mark.slow
 def test_a_question_of_a_tool_is_answered_on_the_terminal(working: Terminal) -> None:
     working.type("Book.")
     working.until("How many nights in Oslo?")
@@ -427,6 +445,7 @@ def test_a_question_of_a_tool_is_answered_on_the_terminal(working: Terminal) -> 
 
 
 @pytest.mark.parametrize("key", [CTRL_C, CTRL_D])
+@pytest.mark.slow
 def test_what_is_not_answered_stays_pending_and_the_next_prompt_says_so(
     working: Terminal, llm: Llm, key: bytes
 ) -> None:
@@ -444,6 +463,7 @@ def test_what_is_not_answered_stays_pending_and_the_next_prompt_says_so(
     assert "interrupted" in str(result.result)
 
 
+@pytest.mark.slow
 def test_ctrl_c_stops_a_tool_that_was_allowed_to_run(working: Terminal, llm: Llm) -> None:
     working.type("Convert.")
     working.until("converting a.wav (1/2) …")
@@ -453,6 +473,7 @@ def test_ctrl_c_stops_a_tool_that_was_allowed_to_run(working: Terminal, llm: Llm
     assert [message.role for message in llm.requests[1].messages][:2] == [Role.USER, Role.MODEL]
 
 
+@pytest.mark.slow
 def test_a_single_prompt_asks_too(working: Terminal, tmp_path: Path) -> None:
     terminal = Terminal(tmp_path, "--tools", "mytools", "Delete.")
     try:
@@ -466,6 +487,7 @@ def test_a_single_prompt_asks_too(working: Terminal, tmp_path: Path) -> None:
         terminal.close()
 
 
+@pytest.mark.slow
 def test_a_conversation_is_one_thread_until_it_begins_anew(working: Terminal, llm: Llm) -> None:
     for line in ("Where?", "Where?", "/clear", "Where?"):
         working.type(line)

@@ -14,6 +14,7 @@ from typing import Any
 
 import pytest
 
+from dragoman.cli.serve_greeting import greeting
 from support.cli import SRC, one_line
 from support.javascript import with_openai
 from support.llm_server import Llm
@@ -127,6 +128,12 @@ def test_what_is_served(run: Any, arguments: Any, listed: Any, anything: bool) -
     assert any(backend.serves("whatever") for backend in service.backends) is anything
 
 
+@pytest.mark.parametrize("agents", [False, True])
+def test_agent_protocols_are_named_where_agents_are(agents: bool) -> None:
+    printed = greeting(["one"], "http://127.0.0.1:1", None, agents=agents)
+    assert [path in printed for path in ("/ag-ui", "/ai-sdk", "/a2a", "agent-card.json")] == [agents] * 4
+
+
 def test_where_and_how_long(run: Any) -> None:
     _, how = run("--host", "127.0.0.2", "--port", "0", "--drain", "5")
     assert (how["host"], how["port"], how["drain_seconds"]) == ("127.0.0.2", 0, 5)
@@ -173,7 +180,7 @@ def server(*arguments: str, errors: Callable[[str], bool] = lambda err: not err,
     try:
         assert process.stdout is not None
         printed = ""
-        while "console.log" not in printed and (line := process.stdout.readline()):
+        while "agent-card.json" not in printed and (line := process.stdout.readline()):
             printed += line
         yield printed
     finally:
@@ -188,7 +195,23 @@ def server(*arguments: str, errors: Callable[[str], bool] = lambda err: not err,
 def test_the_lines_that_it_prints_talk_to_it(llm: Llm, tmp_path: Path, key: str | None) -> None:
     environment = {"DRAGOMAN_SERVE_KEY": key} if key else {}
     with server(**environment) as printed:
-        curl, python, javascript = re.split(r"\n\n(?:#|//) ", printed)[1:]
+        curl, python, javascript, protocols = re.split(r"\n\n(?:#|//) ", printed)[1:]
+        for address in re.findall(r"http://\S+", protocols):
+            reached = [
+                "curl",
+                "-s",
+                "-o",
+                "/dev/null",
+                "-w",
+                "%{http_code}",
+                "-X",
+                "GET",
+                "-H",
+                f"authorization: Bearer {key}",
+                address,
+            ]
+            done = subprocess.run(reached, capture_output=True, timeout=40, text=True)
+            assert done.stdout in ("200", "405"), address
         program = with_openai(tmp_path, javascript.partition("\n")[2])
         for command in (
             ["sh", "-c", curl.partition("\n")[2]],

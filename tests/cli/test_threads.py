@@ -41,6 +41,7 @@ def test_where_they_are(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None
     assert store_file({}) == Path.home() / ".local" / "share" / "dragoman" / "threads.db"
 
 
+@pytest.mark.slow
 def test_a_conversation_is_kept_and_gone_on_with(cli: Cli, llm: Llm, data: Path) -> None:
     assert cli("chat", "--thread", "trip", "one")[0] == 0
     assert stat.S_IMODE(data.stat().st_mode) == 0o600
@@ -122,6 +123,7 @@ def test_a_conversation_is_exported(cli: Cli, data: Path) -> None:
     assert "video/mp4" in err
 
 
+@pytest.mark.slow
 def test_conversations_are_deleted(cli: Cli, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     for name in ("a", "b", "c"):
         keep(name, Message.user("x"), file=data)

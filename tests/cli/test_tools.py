@@ -68,6 +68,7 @@ def test_the_model_may_call_the_tools_of_a_module(cli, llm: Llm, module: Callabl
     assert [spec.name for spec in llm.requests[0].tools] == ["convert", "delete", "pick"]
 
 
+@pytest.mark.slow
 def test_progress_leaves_what_is_piped_on_as_it_is(llm: Llm, module: Callable[[str], str]) -> None:
     llm.reply = calls("convert", name="a.wav")
     done = shell("chat", "Convert.", "--tools", module(MODULE))

@@ -76,6 +76,7 @@ def truth(exchange: Exchange) -> type[DragomanError]:
     return STATUSES.get(exchange.status, InvalidRequestError)
 
 
+@pytest.mark.slow
 def test_every_recorded_error_is_what_it_says() -> None:
     seen: dict[type[DragomanError], int] = {}
     for folder, wire in WIRES.items():
@@ -259,7 +260,7 @@ PLAIN = [
 ]
 
 
-@pytest.mark.parametrize("wire", wires.names())
+@pytest.mark.parametrize("wire", wires.names("model"))
 @pytest.mark.parametrize(
     ("words", "kind"),
     [
@@ -337,7 +338,7 @@ def test_status_and_code_decide_with_the_words(wire: str, status: int, body: Any
     assert error.status == status
 
 
-@pytest.mark.parametrize("wire", wires.names())
+@pytest.mark.parametrize("wire", wires.names("model"))
 @pytest.mark.parametrize(
     ("status", "kind"),
     [
@@ -432,7 +433,7 @@ def test_nothing_odd_makes_a_wait_raise(headers: dict[str, str], words: str) -> 
     ],
 )
 def test_the_id_of_a_request_is_found(name: str) -> None:
-    for wire in wires.names():
+    for wire in wires.names("model"):
         assert wires.get(wire).load_error(500, {name: "r1"}, b"").request_id == "r1"
 
 

@@ -62,6 +62,7 @@ def test_the_chains_do_not_share_what_they_know() -> None:
 
 
 @each_chain
+@pytest.mark.slow
 def test_nothing_is_kept_of_small_messages_and_of_those_that_are_gone(chain: Chain) -> None:
     gc.collect()
     known = hashing._known  # pyright: ignore[reportPrivateUsage]

@@ -59,6 +59,7 @@ def conversations(draw: Any) -> list[list[Message]]:
 
 @settings(max_examples=150, deadline=None)
 @given(conversations(), st.data())
+@pytest.mark.slow
 def test_the_same_is_sent_with_and_without_memory(said: list[list[Message]], data: st.DataObject) -> None:
     for provider in [*PROVIDERS.values(), data.draw(st.sampled_from(VENDORS))]:
         history = History(least=1, segment=data.draw(st.integers(1, 4)))
@@ -117,6 +118,7 @@ def test_equal_messages_are_not_the_same() -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.slow
 def test_what_is_known_goes_with_its_conversation(wire: str) -> None:
     provider, history, system = PROVIDERS[wire], History(), Message.system("Be brief.")
     messages = [system, *chat(20)[1:], Message.user("Go on.")]
@@ -166,6 +168,7 @@ def held(provider: Provider, messages: list[Message], turns: int) -> tuple[int, 
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.slow
 def test_a_long_chat_takes_little_more_than_its_json(wire: str) -> None:
     for turns in (0, 400):
         in_truth, size, body = held(PROVIDERS[wire], plain(1000), turns)
@@ -173,6 +176,7 @@ def test_a_long_chat_takes_little_more_than_its_json(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.slow
 def test_what_a_model_says_that_it_holds_is_so(wire: str) -> None:
     for messages in (plain(1000), [*chat(250), Message.user("Go on.")]):
         in_truth, size, _ = held(PROVIDERS[wire], messages, 0)
@@ -228,6 +232,7 @@ def unsegmentable() -> list[Message]:
 
 
 @pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "openai_responses"])
+@pytest.mark.slow
 def test_what_cannot_be_cut_is_tried_once(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
     provider, history, messages = PROVIDERS[wire], History(), unsegmentable()
     target, made = target_of(provider), list[int]()

@@ -53,6 +53,7 @@ def hashed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     return every
 
 
+@pytest.mark.slow
 def test_a_turn_that_goes_on_from_a_stored_answer_looks_at_what_is_new_alone(
     dumped: list[int], hashed: list[object]
 ) -> None:
@@ -69,6 +70,7 @@ def test_a_turn_that_goes_on_from_a_stored_answer_looks_at_what_is_new_alone(
         assert f"resp_{number}" in str(plain)
 
 
+@pytest.mark.slow
 def test_no_json_is_kept_of_what_the_provider_holds() -> None:
     history, messages = History(), stored()
     request = request_of(messages, options={"store": False})
@@ -77,6 +79,7 @@ def test_no_json_is_kept_of_what_the_provider_holds() -> None:
     assert history.size < len(whole[2]) / 2
 
 
+@pytest.mark.slow
 def test_an_answer_that_is_not_stored_goes_along_with_what_follows_the_last_stored_one(dumped: list[int]) -> None:
     history, messages = History(), stored()
     body_of(messages, history)
@@ -154,6 +157,7 @@ def linked_conversations(draw: Any) -> list[tuple[list[Message], dict[str, Any]]
 
 @settings(max_examples=150, deadline=None)
 @given(linked_conversations(), st.integers(1, 4), st.sampled_from(TOOLS))
+@pytest.mark.slow
 def test_the_same_is_sent_with_and_without_memory(
     said: list[tuple[list[Message], dict[str, Any]]], segment: int, tools: Any
 ) -> None:

@@ -11,7 +11,7 @@ from dragoman.event import MessageDropped, MessageFinished, MessageStarted, Part
 from dragoman.fold import fold, unfold
 from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ToolResultPart, Usage
 
-WIRES = wires.names()
+WIRES = wires.names("model")
 
 
 def used(read, written):
@@ -128,7 +128,7 @@ def test_every_wire_goes_on_after_a_message_that_was_dropped(name):
     assert "".join(message.text for message in fold(read)) == "Two."
 
 
-@pytest.mark.parametrize("wire", wires.names())
+@pytest.mark.parametrize("wire", wires.names("model"))
 def test_decision_25_each_wire_names_the_choices_that_its_response_leaves_out(wire):
     events = [started(), started("b", candidate=1), MessageFinished("a"), MessageFinished("b"), RunFinished("r")]
     losses = []

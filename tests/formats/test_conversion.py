@@ -89,7 +89,7 @@ BODY: dict[str, Any] = {
 }
 
 
-@pytest.mark.parametrize("name", wires.names())
+@pytest.mark.parametrize("name", wires.names("model"))
 def test_a_body_between_two_wires_keeps_its_tools_and_settings(name: str) -> None:
     """Whatever of it does not come back is a loss."""
     made = formats.convert(BODY, name, whole=True)

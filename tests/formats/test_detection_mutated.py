@@ -26,6 +26,7 @@ def verdicts(cases: range) -> Counter[str]:
     return found
 
 
+@pytest.mark.slow
 def test_what_is_a_little_wrong_is_never_taken_for_another_format() -> None:
     found = verdicts(range(2_000))
     assert found["right"] > 600

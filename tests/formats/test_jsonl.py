@@ -104,6 +104,7 @@ def test_no_more_than_a_line_is_read_ahead() -> None:
 
 
 @pytest.mark.parametrize("folder", ["openai_chat", "anthropic", "google", "openai_responses"])
+@pytest.mark.slow
 def test_recorded_bodies_are_read_from_a_file(folder: str) -> None:
     wire, bodies = wires.get(traffic.WIRES[folder]), []
     for exchange in traffic.exchanges(folder):

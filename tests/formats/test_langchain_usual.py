@@ -73,6 +73,7 @@ def histories() -> Iterator[tuple[str, Any, dict[str, Any], str]]:
 
 
 @pytest.mark.parametrize("origin", [None, Origin("openai", None, "gpt-5")])
+@pytest.mark.slow
 def test_every_message_comes_back_whatever_its_fields_are(origin: Origin | None) -> None:
     seen = 0
     for version, key, value, history in histories():

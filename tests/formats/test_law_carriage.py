@@ -46,5 +46,6 @@ def test_the_documented_table_is_this_one() -> None:
     assert {mark for _, *marks in body for mark in marks} == {"", "✓"}
 
 
+@pytest.mark.slow
 def test_the_documented_table_of_pairs_is_what_the_formats_do() -> None:
     assert (PAGE.parent / "table.md").read_text("utf-8") == markdown(), "make pages"

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import Any
 
+import pytest
+
 from dragoman import Message, ToolCallPart, ToolResultPart
 from dragoman.errors import HistoryError
 from dragoman.formats import pydantic_ai
@@ -73,6 +75,7 @@ def of_history(history: list[Any]) -> Iterator[tuple[Any, ...]]:
                     yield provider, key, value, [*history[:place], {**named, "parts": parts}, *history[place + 1 :]]
 
 
+@pytest.mark.slow
 def test_every_history_comes_back_whatever_its_fields_are() -> None:
     seen = 0
     for provider, key, value, history in histories():

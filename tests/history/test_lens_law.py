@@ -78,6 +78,7 @@ def has_late_system(name: str) -> bool:
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=15)
 @given(messages=conversations(open_calls=True))
+@pytest.mark.slow
 def test_what_was_shown_and_comes_back_changes_nothing(name: str, messages: list[Message]) -> None:
     check_unchanged(name, messages)
 

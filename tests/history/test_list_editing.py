@@ -46,6 +46,7 @@ def test_a_fork_at_nothing_is_an_error(at: str | int) -> None:
         talk().fork(at)
 
 
+@pytest.mark.slow
 def test_forks_hold_what_they_share_once() -> None:
     messages = fresh().add([user(f"{number}") for number in range(10_000)])
     forks = [messages.fork() for _ in range(50)]

@@ -21,7 +21,7 @@ from support.rules import problems
 from support.switching import TARGETS, sent
 
 FEW = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
-MODELS = [*wires.names(), "ai_sdk_model"]
+MODELS = [*wires.names("model"), "ai_sdk_model"]
 OPEN = [Message.user("?"), Message.model("I look.", ToolCallPart("c1", "look", {})), Message.user("Well?")]
 WAITS = Message.user(MarkPart("interrupt", {"dragoman": {"id": "i1"}}))
 

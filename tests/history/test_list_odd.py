@@ -46,6 +46,7 @@ def written(messages: MessageList, *, stored: bool = True) -> None:
     messages.fork().trim(tokens=1)
 
 
+@pytest.mark.slow
 def test_lists_in_lists_are_read_however_deep() -> None:
     assert [message.text for message in MessageList().add(nested(DEEP, "a"))] == ["a"]
     shared = ["b"]
@@ -56,6 +57,7 @@ def test_lists_in_lists_are_read_however_deep() -> None:
 
 
 @pytest.mark.parametrize("name", formats.names())
+@pytest.mark.slow
 def test_a_deep_payload_of_a_format_is_refused(name: str) -> None:
     with pytest.raises(HistoryError):
         formats.get(name).load_messages(nested(DEEP, 1))

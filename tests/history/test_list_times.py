@@ -107,6 +107,7 @@ def test_m30_a_turn_is_not_cut_by_a_time_within_it() -> None:
     assert [row.order for row in messages._rows] == sorted(row.order for row in messages._rows)
 
 
+@pytest.mark.slow
 def test_m35_many_stored_messages_loaded_twice_are_looked_at_a_few_times_each(monkeypatch: pytest.MonkeyPatch) -> None:
     looked = 0
 

@@ -76,6 +76,7 @@ def add_from_the_end(count: int, page: int = 1) -> MessageList:
 
 
 @pytest.mark.parametrize("page", [1, 4])
+@pytest.mark.slow
 def test_m35_rows_that_come_from_the_newest_on_are_put_in_order_once(page: int) -> None:
     assert add_from_the_end(64, page).get() == stored(64)
     few, many = (calls(lambda count=count: add_from_the_end(count, page).get()) for count in (200, 1600))
@@ -113,6 +114,7 @@ def added(parts: Sequence[tuple[str, list[Message]]], *, ordered: bool) -> Messa
 
 @settings(max_examples=60)
 @given(data=st.data())
+@pytest.mark.slow
 def test_the_short_way_is_the_long_way(data: st.DataObject) -> None:
     parts: list[tuple[str, list[Message]]] = []
     for number in range(data.draw(st.integers(1, 3))):

@@ -266,7 +266,9 @@ def test_a_loss_is_listed_once_and_a_message_that_repair_filled_is_the_users() -
 def test_formats_that_are_no_models_keep_open_calls() -> None:
     open_call = [Message.user("?"), Message.model(ToolCallPart("c1", "look", {}))]
     for name in formats.names():
-        assert bool(plan(open_call, formats.get(name)).repairs) is (name in (*wires.names(), "ai_sdk_model")), name
+        assert bool(plan(open_call, formats.get(name)).repairs) is (name in (*wires.names("model"), "ai_sdk_model")), (
+            name
+        )
 
 
 def test_a_format_may_be_given_itself_where_a_provider_has_its_name() -> None:

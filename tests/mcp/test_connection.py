@@ -135,6 +135,7 @@ async def test_a_server_that_died_meanwhile_is_started_again(log: Path):
     assert running(log) == 0
 
 
+@pytest.mark.slow
 def test_the_end_of_the_loop_ends_it(log: Path):
     async def main() -> None:
         server = mcp(program(log))

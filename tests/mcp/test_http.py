@@ -18,7 +18,8 @@ from dragoman.mcp import mcp
 from dragoman.tools import AskUser
 from support import mcp_server
 from support.answered import answered
-from support.mcp_http import Requests, free_port, serving
+from support.mcp_http import Requests, serving
+from support.ports import free_port
 from support.until import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
@@ -89,6 +90,7 @@ async def test_questions_of_calls_side_by_side_are_told_apart(url: str, protocol
             await slow
 
 
+@pytest.mark.slow
 async def test_a_session_that_the_server_forgot_is_opened_again(protocol: str, log: Path):
     port = free_port()
     with serving(mcp_server.server().streamable_http_app(), port) as served:
@@ -107,6 +109,7 @@ async def test_a_server_that_cannot_be_reached_is_said_so(protocol: str):
         await mcp(f"http://127.0.0.1:{free_port()}/mcp", protocol=protocol).list_tools()
 
 
+@pytest.mark.slow
 async def test_a_call_whose_server_is_gone_may_have_run(protocol: str, log: Path):
     with serving(mcp_server.server(log=log).streamable_http_app()) as served:
         server = mcp(f"{served}/mcp", protocol=protocol)
@@ -118,6 +121,7 @@ async def test_a_call_whose_server_is_gone_may_have_run(protocol: str, log: Path
     await server.__aexit__(None, None, None)
 
 
+@pytest.mark.slow
 async def test_one_request_that_breaks_costs_no_other(
     url: str, protocol: str, log: Path, monkeypatch: pytest.MonkeyPatch
 ):
@@ -138,6 +142,7 @@ async def test_one_request_that_breaks_costs_no_other(
         assert await slow == "done"
 
 
+@pytest.mark.slow
 async def test_one_answer_that_breaks_costs_no_other(protocol: str, log: Path):
     app = mcp_server.server(log=log).streamable_http_app()
 

@@ -21,7 +21,7 @@ from dragoman.testing import ScriptedModel
 from dragoman.testing import call as calls
 from dragoman.tools import AskUser
 from support.answered import answered
-from support.mcp_http import free_port
+from support.ports import free_port
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service]
 EVERYTHING = (

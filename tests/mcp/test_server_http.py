@@ -69,6 +69,7 @@ async def test_the_official_client_lists_calls_and_answers(era: str) -> None:
 
 
 @in_both_eras
+@pytest.mark.slow
 async def test_a_client_that_leaves_in_the_middle_ends_its_call_and_no_other(era: str) -> None:
     began, ended, go = asyncio.Event(), asyncio.Event(), asyncio.Event()
 

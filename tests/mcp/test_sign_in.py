@@ -72,6 +72,7 @@ async def test_it_may_be_done_before_any_run(url: str, protocol: str):
         assert await server.sign_in() is None
 
 
+@pytest.mark.slow
 async def test_a_token_that_is_over_is_renewed_and_one_that_is_revoked_is_asked_for(
     url: str, protocol: str, accounts: Accounts
 ):

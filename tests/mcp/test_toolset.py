@@ -189,6 +189,7 @@ async def test_what_a_program_wrote_last_is_in_the_error():
         await mcp([sys.executable, "-c", "import sys; sys.exit('no config here')"]).list_tools()
 
 
+@pytest.mark.slow
 async def test_a_program_that_does_not_answer_is_given_up():
     with pytest.raises(ToolError, match=r"did not answer within 0\.5 seconds"):
         await mcp([sys.executable, "-c", "import sys; sys.stdin.read()"], connect_timeout=0.5).list_tools()

@@ -528,6 +528,7 @@ async def test_what_was_shown_of_a_run_that_was_cancelled_or_left_is_kept(memory
 
 
 @pytest.mark.parametrize("how", ["cancel", "leave"])
+@pytest.mark.slow
 async def test_wherever_a_run_is_cancelled_what_it_showed_is_stored_and_nothing_half(memory: Memory, how: str) -> None:
     """After each of its events; the thread is gone on with, and no call in it lacks its result."""
     ended, at = False, 0

@@ -58,6 +58,7 @@ async def killed_once(processes: ForkServerContext, url: str, folder: Path, seed
     assert newest.id == f"{name}-{len(found)}"
 
 
+@pytest.mark.slow
 async def test_what_was_acknowledged_is_there_after_kill_9(
     shared_url: str, processes: ForkServerContext, tmp_path: Path
 ) -> None:
@@ -71,6 +72,7 @@ async def test_a_hundred_times(shared_url: str, processes: ForkServerContext, tm
         await killed_at_random(processes, shared_url, tmp_path, range(first, first + 5))
 
 
+@pytest.mark.slow
 async def test_processes_that_write_one_thread_at_once_lose_nothing(
     shared_url: str, processes: ForkServerContext, tmp_path: Path
 ) -> None:

@@ -180,6 +180,7 @@ async def test_saves_that_come_together_are_committed_together(shared_url: str) 
 
 
 @pytest.mark.parametrize("url", ["sqlite:////proc/nowhere/chats.db", "postgresql://u:secret@127.0.0.1:9/d"])
+@pytest.mark.slow
 async def test_a_database_that_is_not_there_is_told_and_no_password(url: str) -> None:
     store = SqlStore(url)
     for work in (store.delete_thread("t"), store.messages(MessageQuery(thread_id="t"))):

@@ -207,6 +207,7 @@ async def test_a_refused_token_is_renewed_once(google: Google, tmp_path: Path) -
     assert [seen[-1] for seen in google.seen] == ["1", "2", "2", "3"]
 
 
+@pytest.mark.slow
 async def test_many_requests_wait_for_one_token(google: Google, tmp_path: Path) -> None:
     way = access(service_account(tmp_path, google))
     async with anyio.create_task_group() as group:

@@ -271,6 +271,7 @@ def _types(piece):
     return [chunk.get("type") for chunk in content] if isinstance(content, list) else []
 
 
+@pytest.mark.slow
 def test_decision_11_the_records_say_what_the_traffic_shows():
     recorded = {}
     for exchange in exchanges(*FOLDERS):

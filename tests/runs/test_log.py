@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 
@@ -17,6 +19,7 @@ from dragoman.errors import (
 from dragoman.event import Custom, Event, PartDelta, RunError, RunFinished, RunStarted
 from dragoman.runs import RunLog, open_log
 from dragoman.runs.batch import MOST_BYTES
+from dragoman.runs.memory_log import MemoryLog
 
 pytestmark = pytest.mark.anyio
 
@@ -215,3 +218,38 @@ async def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.M
     monkeypatch.setattr(module, "find_spec", lambda _: None)
     with pytest.raises(SettingsError, match=r"needs sqlalchemy, alembic: pip install 'dragoman\[sql\]'"):
         open_log("sqlite:///x.db")
+
+
+async def ended(log: RunLog, run_id: str, *events: Event) -> None:
+    lease = await log.lease(run_id, "me", LONG, token=0)
+    await log.append(run_id, 0, [*events, RunFinished(run_id)], lease=lease)
+
+
+async def test_what_is_old_and_over_is_forgotten_and_what_was_allowed_is_not(url: str) -> None:
+    async with open_log(url) as opened:
+        log: Any = opened
+        for number in range(3):
+            await ended(log, f"over{number}", *deltas(0, 2))
+        await log.post("over0", "hi")
+        await log.lease("running", "me", LONG, token=0)
+        assert await log.claim("t", "i", "over0")
+        assert await log.prune(datetime.now(UTC) - timedelta(hours=1)) == 0
+        assert await log.prune(datetime.now(UTC) + timedelta(hours=1)) == 3
+        assert [run.run_id for run in await log.runs()] == ["running"]
+        assert (await log.read("over0"), await log.posted("over0")) == ([], [])
+        assert not await log.claim("t", "i", "again")
+        await ended(log, "over0")
+
+
+async def test_a_log_in_memory_forgets_what_ended_first() -> None:
+    log = MemoryLog(most=2)
+    held = await log.lease("running", "me", LONG, token=0)
+    for number in range(4):
+        await ended(log, f"over{number}")
+    assert [run.run_id for run in await log.runs()] == ["over3", "over2", "running"]
+    log = MemoryLog(most_bytes=1000)
+    held = await log.lease("running", "me", LONG, token=0)
+    await log.append("running", 0, deltas(0, 50), lease=held)
+    await ended(log, "small")
+    assert [run.run_id for run in await log.runs()] == ["running"]
+    assert len(await everything(log, "running")) == 50

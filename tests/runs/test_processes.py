@@ -103,6 +103,7 @@ def check_ended_once(told: list[Event]) -> None:
     assert isinstance(told[-1].error, RunInterruptedError)
 
 
+@pytest.mark.slow
 async def test_what_was_acknowledged_is_there_after_kill_9(
     shared_url: str, processes: ForkServerContext, tmp_path: Path
 ) -> None:
@@ -116,6 +117,7 @@ async def test_a_hundred_times(shared_url: str, processes: ForkServerContext, tm
         await killed_at_random(processes, shared_url, tmp_path, range(first, first + 10))
 
 
+@pytest.mark.slow
 async def test_a_driver_that_stood_still_is_refused(
     shared_url: str, processes: ForkServerContext, tmp_path: Path
 ) -> None:
@@ -138,6 +140,7 @@ async def test_a_driver_that_stood_still_is_refused(
         driver.kill()
 
 
+@pytest.mark.slow
 async def test_a_run_is_read_and_stopped_from_another_process(
     shared_url: str, processes: ForkServerContext, tmp_path: Path
 ) -> None:
@@ -160,6 +163,7 @@ async def test_a_run_is_read_and_stopped_from_another_process(
         assert (await runs.status("run-0")).posts == 1
 
 
+@pytest.mark.slow
 async def test_processes_that_find_the_same_run_left_end_it_once(
     shared_url: str, processes: ForkServerContext, tmp_path: Path
 ) -> None:
@@ -177,6 +181,7 @@ async def test_processes_that_find_the_same_run_left_end_it_once(
             assert (await runs.status(f"run-{number}")).token == 2
 
 
+@pytest.mark.slow
 async def test_processes_that_open_a_new_database_make_its_tables_once(
     shared_url: str, processes: ForkServerContext
 ) -> None:

@@ -14,7 +14,7 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from dragoman.errors import RunLogError
-from dragoman.event import Event, PartDelta, RunFinished, event_from_json, event_to_json
+from dragoman.event import Event, PartDelta, RunError, RunFinished, event_from_json, event_to_json
 from dragoman.fold import fold, unfold
 from dragoman.message import Message
 from dragoman.runs import Lease, RunLog, Runs, memory_log, open_log
@@ -125,12 +125,13 @@ async def test_writers_at_once_leave_one_order_without_gaps(shared_url: str) -> 
 
 @settings(max_examples=40)
 @given(some.streams(), st.data())
+@pytest.mark.slow
 def test_a_run_cut_anywhere_ends_with_what_it_had_told(
     told: tuple[list[Message], list[Event]], data: st.DataObject
 ) -> None:
     cut = told[1][: data.draw(st.integers(0, len(told[1])))]
-    whole = [*cut, *ending(cut, "r", RunLogError("gone"))]
-    assert ending(whole[:-1], "r", RunLogError("gone"))[:-1] == []
+    whole = [*cut, *ending(cut, RunError(RunLogError("gone"), "r"))]
+    assert ending(whole[:-1], RunError(RunLogError("gone"), "r"))[:-1] == []
     said = [[message.content for message in fold(events) if message.content] for events in (cut, whole)]
     assert said[0] == said[1]
 

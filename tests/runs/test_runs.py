@@ -268,6 +268,7 @@ async def test_what_no_log_can_hold_ends_the_run_and_is_told(url: str) -> None:
         assert (await runs.status(run_id)).state == "error"
 
 
+@pytest.mark.slow
 async def test_leaving_the_block_ends_what_it_began_and_leaves_nothing(url: str) -> None:
     gc.collect()
     before = (len(asyncio.all_tasks()), threading.active_count())
@@ -486,7 +487,7 @@ def test_the_end_of_a_run_that_was_left_ends_the_runs_in_its_tools_first() -> No
     innermost = [RunStarted("innermost", parent_run_id="inner"), StepStarted("one", run_id="innermost")]
     begun = [RunStarted("outer"), StepStarted("one"), *inner, RunStarted("over", parent_run_id="outer")]
     events: list[Event] = [*begun, RunFinished("over"), *innermost]
-    closing = ending(events, "outer", RunInterruptedError("it is gone"))
+    closing = ending(events, RunError(RunInterruptedError("it is gone"), "outer"))
     steps = [event.run_id for event in closing if isinstance(event, StepFinished)]
     assert steps == ["innermost", "inner", None]
     assert [event.run_id for event in closing if isinstance(event, RunError)] == ["innermost", "inner", "outer"]

@@ -222,7 +222,7 @@ def test_a_run_that_is_cut_or_cancelled_has_nothing_open() -> None:
 # retraction
 
 
-@pytest.mark.parametrize("name", wires.names())
+@pytest.mark.parametrize("name", wires.names("model"))
 def test_thinking_is_not_taken_back_and_a_retry_goes_on_with_the_same_answer(name: str) -> None:
     events, _ = run([*THOUGHT, AGAIN, *unfold([says("whole", usage=1).replace(id="b")])])
     seen = [*visible(events)]
@@ -233,7 +233,7 @@ def test_thinking_is_not_taken_back_and_a_retry_goes_on_with_the_same_answer(nam
         assert (message.thinking, message.text, message.finish_reason) == ("hm", "whole", FinishReason.stop)
 
 
-@pytest.mark.parametrize("name", wires.names())
+@pytest.mark.parametrize("name", wires.names("model"))
 def test_after_text_or_a_call_the_error_is_told(name: str) -> None:
     called = [HALF[0], PartStarted("h", 0, waiting()), PartDelta("h", 0, '{"a')]
     for begun in (HALF, called):
@@ -352,6 +352,7 @@ def seen_of(messages: Sequence[Message], usage: Usage | None) -> Message:
 
 @settings(max_examples=30)
 @given(answers())
+@pytest.mark.slow
 def test_what_every_wire_sends_of_a_run_is_what_is_visible(model_says: list[Message]) -> None:
     events, result = run(*model_says)
     expected = seen_of([message for message in result.messages if message.role is Role.MODEL], result.usage)
@@ -362,7 +363,7 @@ def test_what_every_wire_sends_of_a_run_is_what_is_visible(model_says: list[Mess
     assert agents_parts(seen) == agents_parts(visible(events, retractable=True)) == []
     view = Visible()
     assert [each for event in events for each in view.feed(event)] + view.close() == seen
-    for name in wires.names():
+    for name in wires.names("model"):
         for read in (streamed, whole):
             found, wanted = read(name, iter(seen)), read(name, unfold([expected]))
             assert comparable([found]) == comparable([wanted])
@@ -371,6 +372,7 @@ def test_what_every_wire_sends_of_a_run_is_what_is_visible(model_says: list[Mess
 
 @settings(max_examples=50)
 @given(answers(), st.data())
+@pytest.mark.slow
 def test_a_run_that_ends_anywhere_is_seen_in_order(model_says: list[Message], data: Any) -> None:
     events, _ = run(*model_says)
     end = data.draw(st.integers(0, len(events)))
@@ -383,7 +385,7 @@ def test_a_run_that_ends_anywhere_is_seen_in_order(model_says: list[Message], da
     assert agents_parts(seen) == []
 
 
-@pytest.mark.parametrize("name", wires.names())
+@pytest.mark.parametrize("name", wires.names("model"))
 def test_a_call_of_the_clients_goes_to_a_model_as_any_call(name: str) -> None:
     """Answered, and where nobody answered it."""
 

@@ -5,16 +5,19 @@ from __future__ import annotations
 from collections.abc import AsyncIterator, Iterator
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
 
 from dragoman import Message, ToolCallPart
-from dragoman.errors import SettingsError
+from dragoman.errors import ContextLengthError, SettingsError
 from dragoman.message import ThinkingPart, ToolResultPart
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve import answers, sql_answers
-from dragoman.serve.answers import AnswerStore, MemoryAnswers, open_answers
+from dragoman.serve import decoded_answers, sql_answers
+from dragoman.serve.answers import AnswerStore, open_answers
+from dragoman.serve.decoded_answers import DecodedAnswers
+from dragoman.serve.memory_answers import MemoryAnswers
 from dragoman.serve.records import Answered, conversation_key, latest_keys
 from support import postgres
 
@@ -110,12 +113,75 @@ async def test_a_chain_is_told_from_its_beginning_and_ends_where_one_is_gone(sto
     assert not await store.delete("me", "a1")
 
 
-async def test_a_chain_that_bites_its_tail_ends(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (answers, sql_answers):
-        monkeypatch.setattr(module, "_LONGEST_CHAIN", 20)
+async def test_a_chain_that_bites_its_tail_ends(store: AnswerStore) -> None:
     await store.save(answered("a", parent="b"))
     await store.save(answered("b", parent="a"))
-    assert len(await store.chain("me", "a")) == 20
+    assert [one.id for one in await store.chain("me", "a")] == ["b", "a"]
+
+
+async def test_a_long_key_is_a_key(store: AnswerStore) -> None:
+    """A client's name in letters of four bytes is twelve characters for each of its own in a thread's id."""
+    long = "thread:" + "".join([f"{hash((at, 1)):x}" for at in range(600)])
+    await store.save(answered("a"), [long, "run:1"])
+    found = await store.find("me", [long])
+    assert found is not None
+    assert found.id == "a"
+    assert await store.find("me", [long[:-1]]) is None
+    [(key, _)] = await store.latest("me", "thread:")
+    assert await store.latest("me", "thread:", after=key) == []
+
+
+class Decoding:
+    """Counts what is decoded."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+        self._decoder = msgspec.json.Decoder(Answered)
+
+    def decode(self, data: bytes) -> Answered:
+        self.sizes.append(len(data))
+        return self._decoder.decode(data)
+
+
+async def test_a_conversation_that_goes_on_is_decoded_once(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Else its life costs the square of its length."""
+    decoding = Decoding()
+    monkeypatch.setattr(decoded_answers, "_ANSWERED", decoding)
+    for at in range(30):
+        await store.save(answered(f"a{at}", parent=f"a{at - 1}" if at else None), [f"k{at}"])
+        assert (await store.find("me", [f"k{at}"])) is not None
+        assert len(await store.chain("me", f"a{at}")) == at + 1
+    assert len(decoding.sizes) == 30
+    await store.save(answered("a3", parent="a2", text="Another."))  # what another process may do
+    changed = (await store.chain("me", "a29"))[3]
+    assert changed.output[0].text == "Another."
+
+
+def test_of_what_was_decoded_the_least_used_goes() -> None:
+    one, two = [msgspec.json.encode(answered(name)) for name in ("a", "b")]
+    known = DecodedAnswers(most_bytes=len(one) + len(two))
+    for number in (1, 2, 1, 3):
+        assert known.of(number, one).id == "a"
+    assert [known.get(number) is not None for number in (1, 2, 3)] == [True, False, True]
+    small = DecodedAnswers(most_bytes=10)
+    assert small.of(1, one).id == "a"
+    assert small.get(1) is None
+
+
+async def test_a_conversation_that_is_too_large_is_not_read(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    size = 0
+    for at in range(3):
+        one = answered(f"a{at}", parent=f"a{at - 1}" if at else None)
+        await store.save(one)
+        size += len(msgspec.json.encode(one))
+    decoding = Decoding()
+    monkeypatch.setattr(decoded_answers, "_ANSWERED", decoding)
+    with pytest.raises(ContextLengthError, match="begin a new one"):
+        await store.chain("me", "a2", most_bytes=size - 1)
+    assert decoding.sizes == []
+    assert len(await store.chain("me", "a2", most_bytes=size)) == 3
 
 
 async def test_memory_is_bounded_by_number_and_by_bytes() -> None:
@@ -134,15 +200,80 @@ async def test_memory_is_bounded_by_number_and_by_bytes() -> None:
     assert await store.get("me", "a2") is not None
 
 
-async def test_a_database_forgets_what_is_old(tmp_path: Path) -> None:
-    from dragoman.serve.sql_answers import SqlAnswers
+async def test_nobody_drives_out_what_is_anothers() -> None:
+    size = len(msgspec.json.encode(answered("a0")))
+    for store in (MemoryAnswers(most=4), MemoryAnswers(most_bytes=4 * size + 20)):
+        await store.save(answered("mine"), ["k"])
+        for at in range(20):
+            await store.save(answered(f"a{at}", owner="greedy"), ["k"])
+        assert await store.find("me", ["k"]) == answered("mine")
+        assert await store.get("greedy", "a19") is not None
+        assert await store.get("greedy", "a0") is None
 
-    store = SqlAnswers(f"sqlite:///{tmp_path}/answers.db")
-    await store.save(answered("a"), ["k"])
+
+async def test_what_is_old_is_forgotten_unless_a_later_answer_goes_on_from_it(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(sql_answers, "_PRUNED", 2)
+    later = NOW + timedelta(days=1)
+    for at in range(5):
+        await store.save(answered(f"old{at}", parent=f"old{at - 1}" if at else None), ["k"])
+    await store.save(answered("kept0"))
+    await store.save(answered("kept1", parent="kept0"))
+    await store.save(msgspec.structs.replace(answered("new", parent="kept1"), created_at=later), ["n"])
+    await store.save(msgspec.structs.replace(answered("old0", owner="you"), created_at=later))
     assert await store.prune(NOW) == 0
-    assert await store.prune(NOW + timedelta(seconds=1)) == 1
+    assert await store.prune(later) == 5
     assert await store.find("me", ["k"]) is None
-    await store.close()
+    assert [one.id for one in await store.chain("me", "new")] == ["kept0", "kept1", "new"]
+    assert await store.get("you", "old0") is not None
+    assert await store.prune(later + timedelta(days=1)) == 4
+
+
+async def test_a_long_conversation_is_forgotten_in_few_steps(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Not in as many as it has answers, each of which looks for all that is old."""
+    steps: list[int] = []
+    step: Any = getattr(sql_answers, "_pruned")  # noqa: B009 - it is the module's own
+
+    def counted(*given: Any) -> int:
+        steps.append(1)
+        return step(*given)
+
+    monkeypatch.setattr(sql_answers, "_PRUNED", 10)
+    monkeypatch.setattr(sql_answers, "_pruned", counted)
+    for at in range(20):
+        await store.save(answered(f"a{at}", parent=f"a{at - 1}" if at else None))
+    assert await store.prune(NOW + timedelta(days=1)) == 20
+    assert len(steps) <= 3
+
+
+async def test_keys_are_listed_with_their_latest_answer(store: AnswerStore) -> None:
+    for at in range(6):
+        await store.save(answered(f"a{at}"), [f"task:{at % 4}", f"other:{at}"])
+    await store.save(answered("both"), ["task:x", "task:y"])
+    await store.save(answered("theirs", owner="you"), ["task:z"])
+    await store.save(answered("a2", text="Once more."))
+    found = await store.latest("me", "task:")
+    assert [(key, one.id) for key, one in found] == [
+        ("task:2", "a2"), ("task:y", "both"), ("task:x", "both"), ("task:1", "a5"), ("task:0", "a4"), ("task:3", "a3"),
+    ]  # fmt: skip
+    pages: list[tuple[str, Answered]] = []
+    after = ""
+    while page := await store.latest("me", "task:", after=after, most=2):
+        pages += page
+        after = page[-1][0]
+    assert pages == found
+    assert await store.latest("me", "task:", after="task:nowhere") == []
+    assert await store.latest("nobody", "") == []
+    assert await store.latest("me", "t_sk:") == await store.latest("me", "%") == await store.latest("me", "Task:") == []
+
+
+async def test_a_key_that_no_database_takes_costs_no_answer(store: AnswerStore) -> None:
+    await store.save(answered("a"), ["run:\0", "run:\ud83d", "thread:1"])
+    assert await store.get("me", "a") is not None
+    assert [key for key, _ in await store.latest("me", "thread:")] == ["thread:1"]
 
 
 def test_a_store_of_another_kind_is_refused() -> None:

@@ -11,10 +11,17 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 from starlette.requests import ClientDisconnect
 
-from dragoman.errors import ContextLengthError, InvalidRequestError, RequestTooLargeError, SettingsError
+from dragoman.errors import (
+    ContextLengthError,
+    InvalidRequestError,
+    OverloadedError,
+    RequestTooLargeError,
+    SettingsError,
+)
 from dragoman.message import Message
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.serve.body import BodyTimeoutError, json_object, read_body
+from dragoman.serve.gate import Gate
 from dragoman.serve.limits import ServerLimits, check_request
 from support.asgi import Exchange
 from support.virtual import run
@@ -68,6 +75,20 @@ def test_a_client_that_leaves_in_between_is_gone() -> None:
 def test_compressed_bodies_are_refused(name: str) -> None:
     with pytest.raises(InvalidRequestError, match="compressed"):
         read(headers={"content-encoding": name}, pieces=[gzip.compress(b"{}" * 99)])
+
+
+def test_all_bodies_together_are_bounded_and_what_is_over_counts_no_more() -> None:
+    gate = Gate(ServerLimits(bodies_bytes=150))
+    with gate.room() as first:
+        assert run(read_body(Exchange([b"x" * 100]).receive, {}, SMALL, first))
+        with pytest.raises(OverloadedError) as refused, gate.room() as second:
+            run(read_body(Exchange([b"y" * 30, b"y" * 30]).receive, {}, SMALL, second))
+        assert refused.value.retry_after == 1.0
+        assert gate.bytes == 100  # what was read of it is given back
+        with gate.room() as third:
+            third(50)
+            assert gate.bytes == 150
+    assert gate.bytes == 0
 
 
 def test_limits_can_be_taken_away() -> None:

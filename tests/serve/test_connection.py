@@ -51,6 +51,7 @@ def test_every_silence_of_ten_seconds_gets_a_sign_that_is_no_part_of_the_answer(
     app, _ = served(*BEGIN, 35, MORE, 3, MORE, 14, limits=LIMITS)
     quick, _ = served(*BEGIN, MORE, MORE, limits=LIMITS)
     seen, plain = streamed(app, wire), streamed(quick, wire)
+    assert (seen.headers["cache-control"], seen.headers["x-accel-buffering"]) == ("no-cache", "no")
     ping = wires.get(wire).ping
     signs = [time for time, message in zip(seen.times, seen.sent, strict=True) if message.get("body") == ping != b""]
     assert signs == ([10, 20, 30, 48] if ping else [])

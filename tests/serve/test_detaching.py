@@ -79,7 +79,7 @@ async def test_a_run_goes_on_and_its_answer_can_be_asked_for(stream: bool) -> No
 async def kept(app: Any) -> list[Any]:
     """What the server kept."""
     store = app.state.service.answers
-    return [await store.get(*place) for place in store._answers]
+    return [await store.get(owner, each) for owner, share in store._shares.items() for each in share.answers]
 
 
 async def test_a_run_is_ended_with_its_client() -> None:
@@ -106,7 +106,7 @@ async def test_a_client_that_stays_gets_all_and_nothing_is_left(wire: str) -> No
         assert b"Half and half." in made.body
         [answered] = await kept(app)
         assert answered.state == "completed"
-        assert not app.state.service.background.is_running(answered.id)
+        await app.state.service.runs.idle()
 
 
 async def test_a_failure_before_the_first_word_has_its_status() -> None:

@@ -327,6 +327,23 @@ async def test_a_pattern_leads_to_the_model_of_the_name() -> None:
     assert server.sent[0].headers["authorization"] == "Bearer sk-1"
 
 
+@pytest.mark.parametrize(("model", "status"), [("openai:gpt-*", 404), ("openai:gpt-x", 502)])
+@pytest.mark.parametrize("stream", [False, True])
+async def test_that_there_is_no_such_model_is_the_business_of_whoever_named_it(
+    model: str, status: int, stream: bool
+) -> None:
+    """The client, where a pattern let its name through; else whoever set the gateway up."""
+    server = ScriptedModel([ModelNotFoundError("the model `gpt-x` does not exist; sk-12345678")])
+    gateway = serve.Gateway({model: model}, transport=_anywhere(server), keys={"openai": "sk-1"}, retries=0)
+    chat, transport = client_of("openai_chat", serve.app(gateway=gateway))
+    chat.name = "openai:gpt-x"
+    events = await answered(chat, ASK.replace(model="", stream=stream))
+    assert transport.statuses[0] // 100 == status // 100
+    assert isinstance(events[-1], RunError)
+    assert isinstance(events[-1].error, ModelNotFoundError) is (status == 404)
+    assert "sk-1" not in str(events[-1].error)
+
+
 def _anywhere(model: ScriptedModel) -> Any:
     class To:
         async def send(self, request: Any) -> Any:

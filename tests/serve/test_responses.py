@@ -12,7 +12,10 @@ import openai
 import pytest
 
 from dragoman import Agent, Message, ToolCallPart, serve, tool
+from dragoman.serve import ServerLimits
+from dragoman.serve.memory_answers import MemoryAnswers
 from dragoman.testing import ScriptedModel
+from support.asgi import exchange
 
 pytestmark = pytest.mark.anyio
 
@@ -45,6 +48,7 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     return "memory:" if request.param == "memory" else f"sqlite:///{tmp_path}/answers.db"
 
 
+@pytest.mark.slow
 async def test_a_response_is_kept_gone_on_from_and_forgotten(store: str) -> None:
     made = app(store=store)
     one = client(made)
@@ -75,6 +79,59 @@ async def test_a_response_whose_beginning_is_gone_is_not_gone_on_from(store: str
     with pytest.raises(openai.BadRequestError, match="send the whole conversation"):
         await one.responses.create(model="m", input="So?", previous_response_id=second.id)
     await made.state.service.answers.close()
+
+
+@pytest.mark.parametrize(
+    "limit", ["0", "101", "000001999", "000001" + "9" * 5000, "9" * 5000, "٣", "1_0", "-1", ""], ids=range(9)
+)
+async def test_no_page_is_longer_than_the_longest(limit: str) -> None:
+    """However the number is written: it is refused, and is no fault of the server."""
+    made = app()
+    first = await client(made).responses.create(model="m", input="Hi.")
+    path = f"/v1/responses/{first.id}/input_items?limit={limit}"
+    refused = await exchange(made, "GET", path, headers={"authorization": "Bearer one-secret"})
+    assert (refused.status, "from 1 to 100" in refused.json["error"]["message"]) == (400, True)
+
+
+class Failing(MemoryAnswers):
+    """A store that keeps nothing, each time in another way."""
+
+    def __init__(self, failure: Exception | None) -> None:
+        super().__init__()
+        self._failure = failure
+
+    async def save(self, answered: Any, keys: Any = ()) -> None:
+        if self._failure is None:
+            await asyncio.Event().wait()  # another process has the file locked
+        else:
+            raise self._failure
+
+
+@pytest.mark.parametrize("stream", [False, True])
+@pytest.mark.parametrize("failure", [None, KeyError("x"), RuntimeError("gone")], ids=["never", "key", "gone"])
+async def test_a_store_that_fails_takes_no_answer_from_anybody(failure: Exception | None, stream: bool) -> None:
+    made = app(store=Failing(failure), limits=ServerLimits(keep_seconds=0.01))
+    answer = await exchange(
+        made,
+        "POST",
+        "/v1/responses",
+        {"model": "m", "input": "Hi.", "stream": stream},
+        headers={"authorization": "Bearer one-secret"},
+    )
+    assert (answer.status, b"Seen 3." in answer.body) == (200, True)
+
+
+@pytest.mark.parametrize("link", ["previous_response_id", "conversation"])
+async def test_a_conversation_that_is_kept_counts_among_its_messages(link: str) -> None:
+    """Else a client makes it longer than the server takes, a request at a time."""
+    one = client(app(limits=ServerLimits(messages=8)))
+    last = await one.responses.create(
+        model="m", input="Hi.", **({"conversation": "trip"} if link == "conversation" else {})
+    )
+    with pytest.raises(openai.BadRequestError, match="this server takes 8"):
+        for _ in range(8):
+            name = "trip" if link == "conversation" else last.id
+            last = await one.responses.create(model="m", input="More.", **{link: name})
 
 
 async def test_a_conversation_goes_on_by_its_name(store: str) -> None:
@@ -160,6 +217,8 @@ async def test_the_end_of_the_server_ends_what_is_made_in_the_background() -> No
     async with made.router.lifespan_context(made):
         begun = await client(made).responses.create(model="m", input="Hi.", background=True)
     found = await client(made).responses.retrieve(begun.id)
-    assert found.status == "cancelled"
+    assert found.status == "failed"
+    assert found.error is not None
+    assert "the server ends before the answer did" in found.error.message
     with pytest.raises(openai.InternalServerError):
         await client(made).responses.create(model="m", input="Hi.", background=True)

@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman import Message, ToolCallPart, ToolResultPart, wires
+from dragoman import Message, ToolCallPart, ToolResultPart, serve, wires
 from dragoman.codec import digest
 from dragoman.errors import SettingsError
 from dragoman.fold import fold, unfold
@@ -18,6 +18,8 @@ from dragoman.message import Origin, TextPart, ThinkingPart
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.serve.sealer import MOST_BYTES, MOST_TOKEN, Sealer
 from dragoman.serve.sealing import open_messages, seal_events
+from dragoman.testing import ScriptedModel
+from support.asgi import exchange
 from support.gateway import MODEL, answered, gated
 from support.gateway_cases import SIGNED, thought
 from support.switching import PROVIDERS, TARGETS
@@ -191,3 +193,33 @@ async def test_a_client_of_the_providers_own_wire_has_no_token() -> None:
     there = gated("anthropic", "anthropic", reply, seal_key=KEY)
     await answered(there.client, ModelRequest(MODEL, (Message.user("Hi."),)))
     assert b"dragomanA" not in there.transport.bodies[-1]
+
+
+@pytest.mark.parametrize("client", SEALING)
+@pytest.mark.parametrize(
+    ("damage", "passes"),
+    [("head changed", False), ("head cut", False), ("whole, no key here", False), ("the provider's own", True)],
+)
+@pytest.mark.anyio
+async def test_no_token_goes_to_a_provider_nor_what_is_left_of_one(client: str, damage: str, passes: bool) -> None:
+    model = ScriptedModel.like(PROVIDERS[client], lambda _: Message.model("Hi."), key_required=False)
+    keys: dict[str, Any] = {} if "no key" in damage else {"seal_key": KEY}
+    app = serve.app(gateway=serve.Gateway({MODEL: model}, **keys))
+    user, message = history(client)
+    token = token_of(client, message)
+    given = {"head changed": "X" + token[1:], "head cut": token[4:], "the provider's own": "b3duT3BhcXVlVmFsdWU="}
+    results = [ToolResultPart(piece.id, "look", "done") for piece in message.content if isinstance(piece, ToolCallPart)]
+    api: Any = wires.get(client)
+    talk = ModelRequest(MODEL, (user, message, Message.user(*results)), TOOLS)
+    http = api.dump_http(talk)
+    body = msgspec.json.encode(api.dump_request(talk)).replace(token.encode(), given.get(damage, token).encode())
+    path = next(
+        route.path.replace("{model}", MODEL)
+        for route in api.routes
+        if route.purpose == "chat"
+        and route.path.replace("{model}", MODEL).endswith(http.path.partition("?")[0].rsplit("/", 1)[-1])
+    )
+    answer = await exchange(app, "POST", path, body, headers={"content-type": "application/json"})
+    assert answer.status == 200, answer.body
+    assert (given.get(damage, token) in json.dumps(model.bodies[-1])) is passes
+    assert ("signature" in answer.headers.get("dragoman-loss", "")) is not passes

@@ -60,6 +60,7 @@ def google(body: bytes) -> Any:
         ("google", google, "anthropic"),
     ],
 )
+@pytest.mark.slow
 def test_an_official_client_brings_it_back(client: str, resent: Callable[[bytes], Any], upstream: str) -> None:
     wire: Any = wires.get(client)
     answer = Message.model(thought(upstream), "I look.", ToolCallPart("call_1", "look", {"at": "home"}))

@@ -82,6 +82,7 @@ def end() -> None:
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
+@pytest.mark.slow
 def test_what_runs_comes_to_its_end_and_nothing_new_begins(number: int) -> None:
     before = signal.getsignal(number)
 

@@ -43,7 +43,7 @@ SEALS = ("signature", "thoughtSignature", "encrypted_content", "data")
 PLACEHOLDER = "file.pdf"
 """The name that some formats demand of a file, where it has none."""
 HELD: Mapping[str, frozenset[str]] = {
-    **{wire: frozenset([wire]) for wire in wires.names()},
+    **{wire: frozenset([wire]) for wire in wires.names("model")},
     "openai_agents": frozenset(["openai_responses", "anthropic", "google"]),
     "pydantic_ai": frozenset(["openai_responses", "anthropic", "google"]),
     "sharegpt": frozenset(),
@@ -98,7 +98,11 @@ def _of_others(messages: Sequence[Message], name: str, losses: Sequence[Loss]) -
             fields = set(_foreign(piece, message, name))
             if fields and (position, part) not in noted:
                 what = Lost.signature if fields & set(SEALS) else Lost.field
-                if what is Lost.signature and name not in wires.names() and getattr(piece, "run_by", "") != "provider":
+                if (
+                    what is Lost.signature
+                    and name not in wires.names("model")
+                    and getattr(piece, "run_by", "") != "provider"
+                ):
                     continue  # these formats tell it themselves
                 yield Loss(position, part, what, "the format has no place for what another alone knows")
 

@@ -252,7 +252,7 @@ def odd_message(text, **fields):
 
 def everywhere(messages):
     """Every wire writes them, with a target and without, as a conversation and as an answer."""
-    for name in wires.names():
+    for name in wires.names("model"):
         for target in (None, Origin("openai"), Origin("other")):
             wires.get(name).dump_messages(messages, target=target)
     return write_all(unfold([message.replace(role=Role.MODEL) for message in messages]))

@@ -414,6 +414,7 @@ async def test_runs_side_by_side_in_one_task_keep_apart() -> None:
 
 
 @pytest.mark.parametrize("way", ["forget", "close", "cancel", "task"])
+@pytest.mark.slow
 async def test_no_span_is_left_behind(way: str) -> None:
     spy = Telemetry()
     agent, _ = agent_of("openai_chat", answer("openai_chat", "word " * 50, usage=USED), hooks=spy.hooks)
@@ -475,6 +476,7 @@ async def test_a_tool_that_is_cancelled_ends_its_span() -> None:
     assert len(spy.named("execute_tool")) == 2
 
 
+@pytest.mark.slow
 def test_a_loop_that_is_closed_over_a_request_makes_no_noise() -> None:
     spy = Telemetry()
 
@@ -631,6 +633,7 @@ async def test_what_no_sampler_wants_costs_no_content(monkeypatch: pytest.Monkey
     assert player.requests[0].headers["traceparent"].endswith(("-00", "-02"))
 
 
+@pytest.mark.slow
 def test_without_the_extra_it_says_so() -> None:
     program = (
         "import sys; sys.modules['opentelemetry'] = None\n"

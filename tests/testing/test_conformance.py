@@ -9,6 +9,7 @@ import msgspec
 import pytest
 
 from dragoman import Capability, Message, Provider, ThinkingPart, testing, wires
+from dragoman.errors import SettingsError
 from dragoman.providers import REGISTRY
 from dragoman.providers.registry import BUILT_IN
 from dragoman.testing.__main__ import main
@@ -38,20 +39,27 @@ def signed(wire: str) -> ThinkingPart | None:
 
 
 def of_wires() -> list[testing.BoundCheck]:
-    return [check for name in wires.names() for check in testing.wire_checks(name, signed=signed(name))]
+    return [check for name in wires.names("model") for check in testing.wire_checks(name, signed=signed(name))]
 
 
 def of_providers() -> list[testing.BoundCheck]:
     return [
         check
         for provider in map(REGISTRY.get, BUILT_IN)
+        if wires.client(provider.wire) is None
         for check in testing.provider_checks(provider, signed=signed(provider.wire))
     ]
 
 
 @pytest.mark.parametrize("check", of_wires(), ids=str)
+@pytest.mark.slow
 def test_every_wire_does_wholly_what_it_does(check: testing.BoundCheck) -> None:
     check()
+
+
+def test_agents_are_no_providers_of_models() -> None:
+    with pytest.raises(SettingsError, match="agents"):
+        testing.provider_checks("a2a")
 
 
 @pytest.mark.parametrize("check", of_providers(), ids=str)
@@ -73,6 +81,7 @@ def test_so_does_one_of_somebody_elses(check: testing.BoundCheck) -> None:
         ("cohere", "cohere"),
     ],
 )  # fmt: skip
+@pytest.mark.slow
 def test_every_wire_reads_what_real_servers_sent(wire: str, folder: str) -> None:
     if not FOLDER.is_dir():
         pytest.skip(f"recorded traffic is absent: {FOLDER} (set DRAGOMAN_TRAFFIC)")
@@ -88,6 +97,7 @@ def test_each_check_says_what_it_demands_and_where_to_look() -> None:
         assert check.look, check.name
 
 
+@pytest.mark.slow
 def test_what_a_record_does_not_declare_is_skipped_with_the_reason() -> None:
     skipped: dict[str, str] = {}
     for check in testing.provider_checks(ACME):
@@ -160,7 +170,7 @@ BROKEN = msgspec.structs.replace(ACME, name="broken", base_url="https://api.acme
 
 def test_all_built_in_records_are_checked() -> None:
     assert {provider.name for provider in REGISTRY.providers()} >= set(BUILT_IN)
-    assert {check.subject.name for check in of_providers()} == set(BUILT_IN)
+    assert {check.subject.name for check in of_providers()} == set(BUILT_IN) - {"a2a", "ag-ui"}  # agents
 
 
 def test_the_documented_behaviours_are_the_checked_ones() -> None:

@@ -114,6 +114,7 @@ def test_thinking_that_is_declared_and_not_read_is_doubtful_and_names_the_unread
     CHECKS["thinks"](ACME, **answers(says(ThinkingPart("Hm: 62?"), "62.")))
 
 
+@pytest.mark.slow
 def test_a_capability_that_nothing_shows_is_a_failure_of_the_report(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:

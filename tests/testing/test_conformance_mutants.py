@@ -741,6 +741,7 @@ def test_there_is_a_mutant_for_each_check() -> None:
     assert set(PROVIDERS) == {check.name for check in testing.PROVIDER_CHECKS}
 
 
+@pytest.mark.slow
 def test_the_wire_that_the_mutants_are_made_of_passes() -> None:
     for check in testing.wire_checks(Broken("openai_chat")):
         check()

@@ -22,11 +22,13 @@ REAL = wires.get("openai_chat")
 
 
 @pytest.mark.parametrize("wire", FOLDERS)
+@pytest.mark.slow
 def test_whatever_comes_in_what_leaves_is_a_value_or_an_error_of_ours(wire: str) -> None:
     _, found = batch(Plan(1, wire, recordings=SOME), range(COUNT))
     assert not {cause: (len(each), each[0]) for cause, each in by_cause(found).items()}
 
 
+@pytest.mark.slow
 def test_no_wire_changes_what_it_is_given() -> None:
     assert not altered(Plan(2, recordings=0), 700)
 
@@ -56,6 +58,7 @@ def fragile(monkeypatch: pytest.MonkeyPatch) -> Any:
     return wire
 
 
+@pytest.mark.slow
 def test_a_fault_is_found_and_made_small(fragile: Any) -> None:
     plan = Plan(0, "openai_chat", "messages", recordings=0)
     _, found = batch(plan, range(2_000))
@@ -64,6 +67,7 @@ def test_a_fault_is_found_and_made_small(fragile: Any) -> None:
     assert len(smaller(case, cause).data) < 40 < len(case.data)
 
 
+@pytest.mark.slow
 def test_the_command_says_how_to_have_a_finding_again(fragile: Any, capsys: pytest.CaptureFixture[str]) -> None:
     arguments = ["--count", "2000", "--wire", "openai_chat", "--door", "messages", "--recordings", "0", "--jobs", "1"]
     assert main(arguments) == 1

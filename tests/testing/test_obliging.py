@@ -93,7 +93,7 @@ def test_a_schema_that_holds_itself_has_an_end() -> None:
     assert fitting({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]})["next"]["next"]
 
 
-@pytest.mark.parametrize("wire", wires.names())
+@pytest.mark.parametrize("wire", wires.names("model"))
 async def test_every_tool_of_an_agent_is_run_and_its_output_filled(wire: str) -> None:
     ran: list[str] = []
 

@@ -71,6 +71,7 @@ def test_asks():
 """
 
 
+@pytest.mark.slow
 def test_nothing_leaves_a_test_and_the_error_says_what_to_do(project: Project) -> None:
     out = project.run("def test_asks(): ask('Hi')", passed=0, failed=1)
     assert not project.llm.requests
@@ -84,6 +85,7 @@ def test_a_refused_request_fails_the_test_also_where_the_application_passes_over
 
 
 @pytest.mark.parametrize("hosts", ["", "('loopback')", "('example.org', '127.0.0.1')"])
+@pytest.mark.slow
 def test_hosts_may_be_let_through(project: Project, hosts: str) -> None:
     project.run(f"@pytest.mark.dragoman_network{hosts}\ndef test_asks(): assert ask('Hi') == 'You said: Hi'")
     project.run("@pytest.mark.dragoman_network('example.org')\ndef test_asks(): ask('Hi')", passed=0, failed=1)
@@ -123,6 +125,7 @@ def test_what_is_not_recorded_is_told_with_what_to_do(project: Project) -> None:
     assert not project.llm.requests
 
 
+@pytest.mark.slow
 def test_a_request_that_differs_is_shown_beside_the_nearest_recorded_one(project: Project) -> None:
     project.run(RECORDED, "--dragoman-record=once")
     out = project.run(RECORDED.replace('ask("two")', 'ask("three")'), passed=0, failed=1)
@@ -132,6 +135,7 @@ def test_a_request_that_differs_is_shown_beside_the_nearest_recorded_one(project
     assert "is sent more often than it was recorded" in out
 
 
+@pytest.mark.slow
 def test_all_records_anew_and_a_test_that_fails_changes_nothing(project: Project) -> None:
     project.run(RECORDED, "--dragoman-record=once")
     before = [(project.pytester.path / path).read_text() for path in project.recorded]
@@ -145,6 +149,7 @@ def test_all_records_anew_and_a_test_that_fails_changes_nothing(project: Project
     project.run(other)
 
 
+@pytest.mark.slow
 def test_attempts_that_were_made_again_are_not_kept_and_a_last_failure_is_not_tried_again(project: Project) -> None:
     def twice_too_fast(request: object) -> Message | RateLimitError:
         project.llm.reply = lambda request: Message.model("At last.")
@@ -161,6 +166,7 @@ def test_attempts_that_were_made_again_are_not_kept_and_a_last_failure_is_not_tr
 
 
 @pytest.mark.parametrize("option", ["once", "all"])
+@pytest.mark.slow
 def test_tests_may_share_a_folder(project: Project, option: str) -> None:
     test = """
 @pytest.mark.dragoman_record("tapes")

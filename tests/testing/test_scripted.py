@@ -49,7 +49,7 @@ from dragoman.transport import Exchange, Retry
 
 pytestmark = pytest.mark.anyio
 
-WIRES = [(wire, stream) for wire in wires.names() for stream in (True, False)]
+WIRES = [(wire, stream) for wire in wires.names("model") for stream in (True, False)]
 each_wire = pytest.mark.parametrize(("wire", "stream"), WIRES, ids=lambda value: str(value))
 
 
@@ -249,7 +249,7 @@ async def test_the_request_is_as_the_wire_wrote_it_and_as_http_had_it() -> None:
     assert (model.bodies[0]["max_tokens"], model.bodies[0]["system"]) == (9, "Be brief.")
 
 
-@pytest.mark.parametrize("wire", wires.names())
+@pytest.mark.parametrize("wire", wires.names("model"))
 async def test_a_conversation_is_whole_in_each_request_also_where_it_is_linked(wire: str) -> None:
     agent = Agent(model := ScriptedModel(["One.", "Two.", "Three."], wire=wire), system="Be brief.")
     chat = Chat(agent)
@@ -355,7 +355,7 @@ async def test_what_a_generator_raises(wire: str, stream: bool) -> None:
         await agent.send("?")
 
 
-@pytest.mark.parametrize("wire", wires.names())
+@pytest.mark.parametrize("wire", wires.names("model"))
 @pytest.mark.parametrize("error", [errors.AuthenticationError, errors.ContextLengthError, errors.ModelNotFoundError])
 async def test_refusals_have_the_status_that_they_are_given(wire: str, error: type[errors.ProviderError]) -> None:
     with pytest.raises(error):
@@ -379,7 +379,7 @@ async def test_a_message_says_who_served_it_and_what_it_took(wire: str, stream: 
     assert (result.usage.input_tokens, result.usage.output_tokens) == (50, 20)
 
 
-@pytest.mark.parametrize("wire", wires.names())
+@pytest.mark.parametrize("wire", wires.names("model"))
 async def test_answers_that_are_a_proxys(wire: str) -> None:
     page = Answer(body=b"<html>Bad gateway</html>", status=502, headers={"x-request-id": "r7"})
     with pytest.raises(errors.ProviderError) as caught:
@@ -473,7 +473,7 @@ async def test_calls_are_asserted_by_name_and_arguments() -> None:
         assert_calls(result, call("a", x=2))
 
 
-@pytest.mark.parametrize("wire", [wire for wire in wires.names() if wires.embeddings(wire)])
+@pytest.mark.parametrize("wire", [wire for wire in wires.names("model") if wires.embeddings(wire)])
 async def test_texts_have_vectors_and_take_no_answers(wire: str) -> None:
     model = ScriptedModel(["Hello."], wire=wire)
     agent = Agent(model)
@@ -502,6 +502,7 @@ rounds = st.lists(
 @each_wire
 @settings(max_examples=20)
 @given(rounds=rounds, last=words, chunks=st.integers(1, 200))
+@pytest.mark.slow
 def test_any_conversation_comes_back_as_it_was_said(
     wire: str, stream: bool, rounds: list[list[Content]], last: str, chunks: int
 ) -> None:

@@ -67,6 +67,7 @@ def test_a_recursive_type_is_checked_all_the_way_down() -> None:
 
 
 @pytest.mark.parametrize("inner", [lambda value: [value], lambda value: {"a": value}])
+@pytest.mark.slow
 def test_what_nests_too_deep_is_a_fault(inner: Any) -> None:
     value: Any = 1
     for _ in range(100_000):

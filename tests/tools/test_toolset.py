@@ -142,6 +142,7 @@ async def test_what_is_derived_is_the_same_tool_as_long_as_it_comes_of_the_same(
         assert once[0].spec is again[0].spec
 
 
+@pytest.mark.slow
 async def test_a_derived_set_forgets_tools_that_are_gone() -> None:
     import gc
     import weakref

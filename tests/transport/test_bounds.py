@@ -115,6 +115,7 @@ async def test_a_run_says_which_bound_ended_its_answer() -> None:
         await asyncio.sleep(0)
 
 
+@pytest.mark.slow
 async def test_an_errors_body_may_take_its_time_where_no_bound_is_set() -> None:
     slow = answer(b"no", 0.3, b" way", status=500)
     assert await taken(slow, bounds=Bounds(error_seconds=None)) == 6

@@ -118,6 +118,7 @@ def test_recorded_traffic_loads():
         assert (loaded.url, loaded.request_body) == (exchange.url, exchange.request)
 
 
+@pytest.mark.slow
 async def test_recorded_traffic_plays():
     """A folder answers the requests that it holds, in whatever order they come."""
     known = [exchange for exchange in traffic.exchanges("mistral") if exchange.request and exchange.url]

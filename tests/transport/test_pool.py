@@ -62,6 +62,7 @@ def quiet(caplog: pytest.LogCaptureFixture):
     assert sockets() == before
 
 
+@pytest.mark.slow
 def test_many_sends_leave_nothing_behind(quiet: None):
     """300 one after the other and 100 at once: no socket, task or thread is left when the transport is closed."""
     threads = threading.active_count()
@@ -87,6 +88,7 @@ def test_many_sends_leave_nothing_behind(quiet: None):
     assert threading.active_count() == threads
 
 
+@pytest.mark.slow
 def test_sends_that_are_cut_or_given_up_leave_nothing_behind(quiet: None):
     async def main() -> None:
         async with serving(*[answer(b"one", Do.CLOSE), answer(b"one", Do.RESET), [Do.CLOSE]] * 10, [Do.HANG]) as server:
@@ -101,6 +103,7 @@ def test_sends_that_are_cut_or_given_up_leave_nothing_behind(quiet: None):
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_each_loop_has_connections_of_its_own(quiet: None):
     """Two threads, each with a loop, share a transport and never a connection; the end of a loop closes its own."""
     transport = AiohttpTransport()
@@ -155,6 +158,7 @@ Leave = Callable[[AiohttpTransport, str], Awaitable[object]]
 
 @LEFT
 @pytest.mark.parametrize("runner", ["asyncio", "uvloop", "anyio"])
+@pytest.mark.slow
 def test_end_of_the_loop_closes_connections_that_nobody_closed(
     quiet: None, runner: str, leave: Leave, script: list[object]
 ):
@@ -167,6 +171,7 @@ def test_end_of_the_loop_closes_connections_that_nobody_closed(
 
 
 @LEFT
+@pytest.mark.slow
 def test_transport_that_nobody_refers_to_closes_its_connections(quiet: None, leave: Leave, script: list[object]):
     """Also as part of a cycle, where the garbage collector comes upon all its objects at once."""
 
@@ -187,6 +192,7 @@ def test_transport_that_nobody_refers_to_closes_its_connections(quiet: None, lea
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_answer_keeps_its_transport(quiet: None):
     async def main() -> None:
         gate = asyncio.Event()
@@ -201,6 +207,7 @@ def test_answer_keeps_its_transport(quiet: None):
     asyncio.run(main())
 
 
+@pytest.mark.slow
 def test_answer_that_nobody_refers_to_closes_its_connection(quiet: None):
     async def main() -> None:
         async with serving(answer(b"one", Do.HANG)) as server:
@@ -215,6 +222,7 @@ def test_answer_that_nobody_refers_to_closes_its_connection(quiet: None):
 
 
 @LEFT
+@pytest.mark.slow
 def test_loop_that_was_closed_without_notice(caplog: pytest.LogCaptureFixture, leave: Leave, script: list[object]):
     """Its connections are closed at the next use, from another loop, which works; aiohttp does not complain.
 
@@ -238,6 +246,7 @@ def test_loop_that_was_closed_without_notice(caplog: pytest.LogCaptureFixture, l
     assert caplog.records == []
 
 
+@pytest.mark.slow
 def test_transport_that_outlives_its_loop(caplog: pytest.LogCaptureFixture):
     with serving_elsewhere(answer(b"one")) as server:
         transport = AiohttpTransport()

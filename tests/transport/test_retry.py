@@ -260,6 +260,7 @@ async def test_network_body_is_drained_and_the_connection_used_again():
 
 
 @_on_the_network
+@pytest.mark.slow
 async def test_network_body_that_does_not_end_is_left():
     async with serving(answer(b"slow", Do.HANG, status=503), answer(b"hello")) as server:
         retry = Retry(AiohttpTransport(), sleep=no_wait)

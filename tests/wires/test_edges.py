@@ -11,7 +11,7 @@ from dragoman.errors import ProviderError
 from dragoman.event import RunFinished
 
 
-@pytest.mark.parametrize("name", wires.names())
+@pytest.mark.parametrize("name", wires.names("model"))
 def test_an_answer_ends_once(name: str) -> None:
     encoder = wires.get(name).encoder()
     events = unfold([Message.model("hi").replace(id="m")])
@@ -45,7 +45,7 @@ def test_a_record_of_differences_is_not_changed(name: str) -> None:
         quirks.reads = ("another",)
 
 
-@pytest.mark.parametrize("name", wires.names())
+@pytest.mark.parametrize("name", wires.names("model"))
 def test_the_end_of_the_run_is_the_end_of_the_answer(name: str) -> None:
     events = unfold([Message.model("hi").replace(id="m")])
     one, other = wires.get(name).encoder(), wires.get(name).encoder()

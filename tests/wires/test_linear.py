@@ -98,6 +98,7 @@ def test_many_names_that_do_not_fit() -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
+@pytest.mark.slow
 def test_many_messages_of_results(wire: str) -> None:
     """Each with a result of its own, and some words behind it: one turn of the user, on some wires."""
 

@@ -18,6 +18,8 @@ from dragoman.wires import EmbeddingsWire, FileWire, Wire
 
 FOLDER = Path(dragoman.wires.__file__).parent
 FAMILY = "chat"
+MESSAGES = "ai_sdk_messages"
+"""Messages of a protocol and of formats that keep to it; no wire."""
 DIALECTS = ("openai_chat", "mistral")
 ALONE = ("openai_responses", "anthropic", "google", "ollama", "cohere")
 WIRES = (*DIALECTS, *ALONE)
@@ -93,9 +95,9 @@ def signature(of: Any) -> list[tuple[str, Any, Any]]:
 
 
 def test_every_built_in_wire_is_held_to_its_rooms() -> None:
-    assert set(WIRES) == {name for name in wires.names() if (FOLDER / name).is_dir()}
+    assert set(WIRES) == {name for name in wires.names("model") if (FOLDER / name).is_dir()}
     folders = {file.parent.name for file in FOLDER.glob("*/__init__.py")}
-    assert folders == {*WIRES, FAMILY}
+    assert folders == {*WIRES, FAMILY, MESSAGES, *wires.names("protocol")}
 
 
 @pytest.mark.parametrize("package", [*ALONE, FAMILY])

@@ -82,6 +82,7 @@ def test_what_one_provider_held_is_valid_for_every_other(first: str, then: str) 
 
 
 @pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.slow
 def test_what_was_recorded_is_valid_for_every_other(target: str) -> None:
     """Of the target's own wire only what its own provider was sent: other vendors' fields are theirs."""
     seen = 0

@@ -98,6 +98,7 @@ def dumped(wire: str, messages: list[Message], target: Origin | None) -> dict[st
 @pytest.mark.parametrize("wire", TARGETS)
 @settings(max_examples=60)
 @given(drawn=turns())
+@pytest.mark.slow
 def test_rule_6_the_longer_begins_with_the_shorter(wire: str, drawn: Any) -> None:
     """On every wire, with turns of every provider in between, and without exception: no wire drops thinking of earlier turns,
     and cache marks are the caller's."""
@@ -114,6 +115,7 @@ def test_rule_6_the_longer_begins_with_the_shorter(wire: str, drawn: Any) -> Non
 @pytest.mark.parametrize("wire", TARGETS)
 @settings(max_examples=40)
 @given(drawn=turns(), data=st.data())
+@pytest.mark.slow
 def test_rule_6_decision_15_what_was_made_up_stays_when_real_results_come_late(
     wire: str, drawn: Any, data: Any
 ) -> None:
@@ -139,6 +141,7 @@ def test_rule_6_decision_15_what_was_made_up_stays_when_real_results_come_late(
 @pytest.mark.parametrize("wire", SIGNED)
 @settings(max_examples=40)
 @given(drawn=turns())
+@pytest.mark.slow
 def test_what_was_signed_stays_while_others_answer(wire: str, drawn: Any) -> None:
     """What a provider signed stands in each later request to it as in the first."""
     messages, lengths = conversation(drawn)

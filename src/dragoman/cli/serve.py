@@ -121,6 +121,7 @@ def serve(
     \b
     Clients of OpenAI (Chat Completions and Responses), Anthropic, Gemini, Ollama, Mistral and Cohere reach it at
     http://127.0.0.1:8000, or by http://127.0.0.1:8000/anthropic and the like; the first lines that it prints are such clients.
+    Agents are served over AG-UI (/ag-ui), A2A (/a2a) and the AI SDK's UI stream (/ai-sdk) too.
     Another address than this machine's needs a key: --key, or better DRAGOMAN_SERVE_KEY or --key-file, since others can
     read command lines.
     Ctrl-C ends it once the answers that are being given have ended; a second one at once.
@@ -155,10 +156,17 @@ def serve(
 
         def ready(url: str) -> None:
             names = [name for backend in service.backends for name in getattr(backend, "names", ())]
-            print(greeting(names, url, _KEY if service.has_keys else None), flush=True)  # noqa: T201
+            print(greeting(names, url, _KEY if service.has_keys else None, agents=_has_agents(service)), flush=True)  # noqa: T201
 
         run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
     return 0
+
+
+def _has_agents(service: Service) -> bool:
+    """Whether agents are served, and not models of a gateway alone."""
+    from dragoman.serve.agents import AgentBackend
+
+    return any(isinstance(backend, AgentBackend) for backend in service.backends)
 
 
 def _policy(on_disconnect: str) -> AgentPolicy:

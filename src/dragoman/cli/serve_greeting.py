@@ -28,18 +28,26 @@ const client = new OpenAI({{ baseURL: "{url}/v1", apiKey: {javascript_key} }});
 const answer = await client.chat.completions.create({{ model: {model}, messages: [{{ role: "user", content: "Name a river." }}] }});
 console.log(answer.choices[0].message.content);
 """
+_PROTOCOLS = """
+# agents, in every protocol
+AG-UI   {url}/ag-ui          for CopilotKit, assistant-ui and HttpAgent of @ag-ui/client
+AI SDK  {url}/ai-sdk         for useChat: new DefaultChatTransport({{ api: … }})
+A2A     {url}/a2a            its card: {url}/.well-known/agent-card.json
+"""
 
 
-def greeting(names: Sequence[str], url: str, variable: str | None) -> str:
+def greeting(names: Sequence[str], url: str, variable: str | None, *, agents: bool = False) -> str:
     """Where the server is, and clients in three languages.
 
-    `names`: what clients may ask for; `*` stands for any characters. `variable`: of the environment, which holds the key that clients send; `None`: they need none.
+    `names`: what clients may ask for; `*` stands for any characters. `variable`: of the environment, which holds the key that clients send; `None`: they need none. `agents`: whether agents are among them,
+    which are served in agent protocols too.
     """
     known = next((name for name in names if "*" not in name), "MODEL")
     shown = ", ".join(names[:_MOST_NAMES]) + (
         f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
     )
-    return _TEXT.format(
+    text = _TEXT + (_PROTOCOLS if agents else "")
+    return text.format(
         url=url,
         names=shown or "models",
         model=msgspec.json.encode(known).decode(),

@@ -28,7 +28,7 @@ def either(*schemas: JsonSchema) -> JsonSchema:
     return {"anyOf": list(schemas)}
 
 
-def _said(*roles: str) -> JsonSchema:
+def _message_of(*roles: str) -> JsonSchema:
     content = either(TEXT, a_list(an_object({"type": {"const": "text"}, "text": TEXT}), least=1))
     return an_object({"role": {"enum": list(roles)}, "content": content})
 
@@ -37,7 +37,7 @@ CHAT_BODY = an_object(
     {
         "model": TEXT,
         "messages": a_list(
-            either(_said("system", "user", "assistant"), an_object({"role": {"const": "tool"}})), least=1
+            either(_message_of("system", "user", "assistant"), an_object({"role": {"const": "tool"}})), least=1
         ),
     },
     stream=BOOLEAN,

@@ -136,6 +136,13 @@ class Emitter:
             self.amend(open_part, part)
         return part
 
+    def end(self, open_part: OpenPart, part: Content) -> None:
+        """Closes a part as the provider says that it is."""
+        self._open.pop(open_part.key, None)
+        if not open_part.started:
+            self._start_part(open_part)
+        self.amend(open_part, part)
+
     def amend(self, closed_part: OpenPart, part: Content) -> None:
         """A last word on a part that is closed already, where a provider corrects at its end what it signed."""
         self._closed[closed_part.index] = part

@@ -61,13 +61,15 @@ class ResponseEncoder(ABC):
         self._envelope = envelope
         self._state = ResponseState(own.response)
         self._over = False
+        self.skip = 0
+        """So many of the next objects get no bytes: a client that comes back has them."""
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it (`b""`: none)."""
         if isinstance(event, RunFinished) and self._state.takes(event):
             return self.close()
         objects = self.objects(event)
-        return self.frame(objects[0]) if len(objects) == 1 else self._framed(objects)
+        return self.frame(objects[0]) if len(objects) == 1 and not self.skip else self._framed(objects)
 
     def close(self) -> bytes:
         """The end of the events → the end of the response."""
@@ -142,4 +144,8 @@ class ResponseEncoder(ABC):
         return self.end()
 
     def _framed(self, objects: Objects) -> bytes:
+        if self.skip:
+            left = objects[self.skip :]
+            self.skip -= len(objects) - len(left)
+            objects = left
         return b"".join([self.frame(each) for each in objects])

@@ -66,6 +66,8 @@ class ResponseState:
             return self._start(event)
         if isinstance(event, (MessageFinished, MessageDropped)):
             return self._end(event)
+        if isinstance(event, RunFinished) and event.outcome == "cancelled":
+            self.reason = self.reason or FinishReason.cancelled
         return isinstance(event, (RunError, RunFinished))
 
     def _start(self, event: MessageStarted) -> bool:

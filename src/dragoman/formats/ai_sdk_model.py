@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any, Literal
 
 from dragoman.codec.serving import Problem
-from dragoman.formats.ai_sdk.approvals import mended
-from dragoman.formats.ai_sdk.conversation import dump_model, load_conversation
-from dragoman.formats.ai_sdk.detection import model_votes as votes
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
+from dragoman.wires.ai_sdk_messages.approvals import mended
+from dragoman.wires.ai_sdk_messages.conversation import dump_model, load_conversation
+from dragoman.wires.ai_sdk_messages.detection import model_votes as votes
 
 __all__ = ["dump_messages", "load_messages", "mended", "name", "versions", "votes"]
 

@@ -7,11 +7,11 @@ from typing import Any, Literal
 
 from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem
-from dragoman.formats.ai_sdk.approvals import approvals
-from dragoman.formats.ai_sdk.conversation import dump_ui, load_conversation
-from dragoman.formats.ai_sdk.detection import ui_votes as votes
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
+from dragoman.wires.ai_sdk_messages.approvals import approvals
+from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
+from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
 
 __all__ = ["approvals", "dump_messages", "layout", "load_messages", "name", "versions", "votes"]
 

@@ -97,7 +97,7 @@ def _request(
     payload: Mapping[str, Any], name: str, to: str, messages: list[Message], origin: Origin | None
 ) -> ModelRequest | None:
     """A body as the request of its wire that it is; `None`: there is nothing of one beside the conversation, or it is not between wires."""
-    known = wires.names()
+    known = wires.names("model")
     held = {*(layout(name).fields or ()), *(layout(name).beside or ())} if name else set[str]()
     if name not in known or to not in known or payload.keys() <= held:
         return None

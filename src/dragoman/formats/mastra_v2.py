@@ -6,11 +6,11 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman.codec.serving import Problem
-from dragoman.formats.ai_sdk.conversation import dump_ui, load_conversation
-from dragoman.formats.ai_sdk.detection import row_votes as votes
-from dragoman.formats.ai_sdk.rows import ROW
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
+from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
+from dragoman.wires.ai_sdk_messages.detection import row_votes as votes
+from dragoman.wires.ai_sdk_messages.rows import ROW
 
 __all__ = ["dump_messages", "load_messages", "name", "votes"]
 

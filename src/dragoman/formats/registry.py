@@ -67,7 +67,7 @@ def detectable() -> dict[str, Format]:
             each = wires.get(name) if name in of_wires else get(name)
         except SettingsError:
             continue
-        if hasattr(each, "votes"):
+        if hasattr(each, "votes") and not hasattr(each, "same_as"):  # whose messages are another format's
             found[name] = each
     return found
 

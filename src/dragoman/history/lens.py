@@ -40,7 +40,7 @@ def put(
     whole: bool = False,
 ) -> Changes:
     """What a client's copy changes in a conversation. `payload`: the copy as that format has it, the body of a request that holds it, its
-    end alone, one message, or a text of the user's.
+    end alone, one message, a text of the user's, or what was read of one of these.
 
     What the client cannot have (thinking, what providers signed, and what its format or the client shows nowhere) stays. What it may
     change, beside the user's messages and how far the conversation goes: `system`: system messages; `results`: results of tools that are
@@ -51,11 +51,15 @@ def put(
         HistoryError: the payload is nothing of the format.
         SettingsError: no format has that name.
     """
-    given = received(payload, format)
+    given = payload if isinstance(payload, Received) else received(payload, format)
     allowed = Allowed(system, results, answers, signatures, whole, given.regenerates)
     stored = tuple(stored)
     placed = _put(stored, format, given, allowed)
-    if [message for message, _ in placed] != [*stored] and payload == formats.get(format).dump_messages(stored):
+    if (
+        [message for message, _ in placed] != [*stored]
+        and given is not payload
+        and payload == formats.get(format).dump_messages(stored)
+    ):
         placed = _unchanged(stored)  # equal messages stand beside each other in it
     return _changes(stored, placed, approvals(given.messages, [message for message, _ in placed], stored))
 

@@ -61,7 +61,7 @@ class Target(NamedTuple):
 
 def find_target(target: str | Provider | Format) -> Target:
     """A model string, a provider's record, the name of a format or a format → the target. A name that a provider and a format both have is the
-    provider's, with its default model.
+    provider's, with its default model, where it has models.
 
     Raises:
         SettingsError: no provider and no format has that name.
@@ -76,14 +76,16 @@ def find_target(target: str | Provider | Format) -> Target:
         if target in formats.names():
             return format_target(formats.get(target))
         raise SettingsError(f"{error.message}. The formats are {', '.join(formats.names())}") from error
+    if provider.by_url and string.chat is None and target in formats.names():
+        return format_target(formats.get(target))
     return _model(provider, string)
 
 
 def _model(provider: Provider, string: ModelString) -> Target:
-    wire = wires.get(provider.wire)
+    wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
-    url = written_base_url(provider) or provider.base_url
-    endpoint = public_url(joined(url, "")) if isinstance(url, str) else None
+    url = written_base_url(provider) or provider.base_url or (model if provider.by_url else None)
+    endpoint = public_url(url if provider.by_url else joined(url, "")) if isinstance(url, str) else None
     origin = Origin(provider.name, endpoint, model)
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
@@ -97,7 +99,7 @@ def _model(provider: Provider, string: ModelString) -> Target:
 def format_target(found: Format, origin: Origin | None = None, **how: Any) -> Target:
     """A format as a target. `origin`: who reads it; what a provider that is known does differently is regarded. `how`: what its
     `dump_messages` takes besides."""
-    is_wire = found.name in wires.names()
+    is_wire = found.name in wires.names("model")
     quirks = _quirks(found.name, origin) if is_wire else None
     if quirks is not None:
         how = {"quirks": quirks, **how}

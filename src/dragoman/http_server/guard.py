@@ -8,9 +8,11 @@ from collections.abc import Iterable
 from starlette.responses import PlainTextResponse, Response
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from dragoman.arguments import expect_each
+from dragoman.errors import SettingsError
 from dragoman.loopback import LOOPBACK
 
-__all__ = ["HostGuard"]
+__all__ = ["HostGuard", "host_names", "page_origins"]
 
 _MAX_AGE = "600"
 """Seconds for which a browser may keep the answer to a preflight."""
@@ -18,7 +20,38 @@ _METHODS = "GET, POST, DELETE"
 _EXPOSED = b"retry-after, dragoman-loss"
 """What pages may read of a response's headers, beside what they may always."""
 _HOST = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[^\[\]:@/?#\s]+)(?::[0-9]{1,5})?")
+_ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#\s]+")
 _TOKENS = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
+
+
+def host_names(hosts: Iterable[str]) -> list[str]:
+    """Names of hosts as they are compared.
+
+    Raises:
+        SettingsError: one is a URL, or no host at all.
+        TypeError: they are no sequence of texts.
+    """
+    names = [host.lower() for host in expect_each("hosts", hosts, str)]
+    for name in names:
+        if not _HOST.fullmatch(name.encode()):
+            raise SettingsError(f"hosts={name!r:.100} is no name of a host; write it without https:// and a path")
+    return names
+
+
+def page_origins(origins: Iterable[str]) -> list[str]:
+    """Origins as they are compared.
+
+    Raises:
+        SettingsError: one lacks its scheme, or has a path.
+        TypeError: they are no sequence of texts.
+    """
+    pages = [origin.lower().rstrip("/") for origin in expect_each("origins", origins, str)]
+    for page in pages:
+        if not _ORIGIN.fullmatch(page):
+            raise SettingsError(
+                f"origins={page!r:.100} is no origin; write it as https://chat.example.com, without a path"
+            )
+    return pages
 
 
 class HostGuard:
@@ -32,8 +65,8 @@ class HostGuard:
         """`hosts`: names beside those of this machine, with a port where only that one is meant; `*`: any. `origins`: such as `https://chat.example.com`, whose pages
         may use the server beside its own; `*` in the place of a port: any port; `*` alone: any origin."""
         self._app = app
-        self._hosts = frozenset([*LOOPBACK, *(host.lower() for host in hosts)])
-        self._origins = frozenset([origin.lower().rstrip("/") for origin in origins])
+        self._hosts = frozenset([*LOOPBACK, *host_names(hosts)])
+        self._origins = frozenset(page_origins(origins))
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Passes a request on, or refuses it."""

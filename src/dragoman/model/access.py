@@ -6,13 +6,13 @@ import inspect
 import os
 import time
 from collections import deque
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import closing
 from contextvars import ContextVar
 from copy import copy
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -24,7 +24,7 @@ from dragoman.event_loop import running_loop
 from dragoman.providers.address import find_base_url, joined, written_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant
 from dragoman.providers.keys import find_auth, request_headers
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Place, Provider
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.exchange import request_body
@@ -37,6 +37,8 @@ __all__ = ["Access", "Key", "read_all", "unsendable"]
 
 Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or a function that gives the one to use now; it is called for every request."""
+
+R = TypeVar("R")
 
 _EMPTY = (204, 205)
 """Statuses of success that have no body."""
@@ -77,6 +79,7 @@ class Access:
         self._found: Auth | None = None
         self._grant: Grant | None = None
         self._failed: DragomanError | None = None
+        self._places: dict[str, Place] = {}
         self._carried: deque[HttpRequest] = deque(maxlen=_REMEMBERED)
         self._locks: WeakKeyDictionary[AbstractEventLoop, anyio.Lock] = WeakKeyDictionary()
 
@@ -127,6 +130,19 @@ class Access:
         return await find_base_url(
             provider, self._base_url, model=model, place=place, environment=self._environment, system=self._system
         )
+
+    async def place(self, model: str) -> Place:
+        """Where `model` is asked, and how. What a provider's `discovery` found is kept.
+
+        Raises:
+            DragomanError: as `base_url`, or as `send` where it has to be found first.
+        """
+        base_url = await self.base_url(model)
+        if self.provider.discovery is None:
+            return Place(base_url, self.provider.quirks)
+        if (found := self._places.get(base_url)) is None:
+            found = self._places[base_url] = await self._run(self.provider.discovery(base_url), await self._sent())
+        return found
 
     async def send(self, request: HttpRequest) -> Response:
         """Sends a request (`path` is the whole URL) with the provider's headers, and once more with others where these were
@@ -238,12 +254,14 @@ class Access:
                     raise
             return grant
 
-    async def _run(self, flow: Flow) -> Grant:
-        """Sends a flow's requests until it ends."""
+    async def _run(self, flow: Generator[HttpRequest, Answer, R], headers: Mapping[str, str] = {}) -> R:
+        """Sends a flow's requests until it ends. `headers`: that they carry."""
         with closing(flow):
             try:
                 request = next(flow)
                 while True:
+                    if headers:
+                        request = self._with(request, headers)
                     response = await self._transport.send(request)
                     try:
                         answer = Answer(response.status, await read_all(response))

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
 from datetime import UTC, datetime
 from inspect import signature
 from os import urandom
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, cast
 
+import anyio
 import msgspec
 
 from dragoman import wires
@@ -29,15 +30,19 @@ from dragoman.model.middleware import Batches, Destination, Middleware, wrap
 from dragoman.model.strings import ModelString
 from dragoman.model.watch import Watch
 from dragoman.providers.address import joined
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Place, Provider
 from dragoman.repair import traced
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.result import ChatResult
+from dragoman.run_info import RunInfo
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.redaction import public_url
-from dragoman.wires.wire import StreamDecoder
+from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
 
 __all__ = ["ChatModel", "new_id", "now"]
+
+_LEAVING = 2.0
+"""Seconds that a run which is left waits at most until an agent is told so."""
 
 
 def new_id() -> str:
@@ -57,6 +62,7 @@ class _OpenResponse(NamedTuple):
     decoder: StreamDecoder
     names: Mapping[str, str]
     losses: tuple[Loss, ...]
+    place: Place
 
 
 class ChatModel:
@@ -92,11 +98,15 @@ class ChatModel:
         """
         self.provider = provider
         self.name = name or provider.chat_model or ""
+        if not self.name and provider.by_url:
+            self.name = base_url or ""
         if not self.name:
-            raise SettingsError(f"{provider.display_name} has no default model; name one: {provider.name}:MODEL")
+            named = "https://HOST/PATH" if provider.by_url else "MODEL"
+            raise SettingsError(f"{provider.display_name} has no default model; name one: {provider.name}:{named}")
         self.string = str(ModelString(provider.name, self.name))
         """Its model string."""
-        self.wire = wires.get(provider.wire)
+        self._agent = wires.client(provider.wire)
+        self.wire = wires.get(provider.wire) if self._agent is None else cast("Wire", self._agent)
         self._access = access or Access(
             provider, transport, api_key=api_key, base_url=base_url, headers=headers, environment=environment
         )
@@ -205,6 +215,7 @@ class ChatModel:
         hooks = request.run.hooks if request.run is not None else active(self._hooks)
         watch = Watch(hooks) if hooks else None
         response: Response | None = None
+        opened: _OpenResponse | None = None
         try:
             try:
                 opened = await self._open(request, watch)
@@ -235,19 +246,25 @@ class ChatModel:
         finally:
             if response is not None:
                 await response.close()
+            if opened is not None and self._agent is not None:
+                await self._leave(opened, self._agent)
             if watch is not None:
                 await watch.end()
 
     async def _open(self, request: ModelRequest, watch: Watch | None) -> _OpenResponse:
         """Sends a request, and once more where only its link to a stored response was refused → the open response."""
-        base_url = await self._access.base_url(self.name)
+        place = await self._access.place(self.name)
+        base_url, quirks = place.base_url, place.quirks
         sent, places = places_sent(request.messages)
         request = request.replace(model=self.name, messages=sent)
-        target = Origin(self.provider.name, public_url(base_url), self.name)
+        if self._agent is not None and request.run is None:
+            request = request.replace(run=RunInfo(self._new_id()))
+        name = public_url(self.name) if self.provider.by_url else self.name
+        target = Origin(self.provider.name, public_url(base_url), name)
         if watch is not None:
             await watch.begin(ModelStart(request.run, target, self.wire.name, request))
         try:
-            http, sent_prefix, losses = self._dumped(request, target)
+            http, sent_prefix, losses = self._dumped(request, target, quirks)
             losses = given_losses(losses, places)
             if request.on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
@@ -258,7 +275,11 @@ class ChatModel:
                 await watch.leave_out(left_out)
             sent = {"content-type": "application/json", **http.headers}
             http_request = HttpRequest(
-                joined(base_url, http.path), sent, http.body, http.method, retries=request.retries
+                joined(base_url, http.path) if http.path else base_url,
+                sent,
+                http.body,
+                http.method,
+                retries=request.retries,
             )
             send = self._access.send
             response = await (send(http_request) if watch is None else watch.send(send, http_request))
@@ -267,12 +288,29 @@ class ChatModel:
                 raise
             return await self._open(again, watch)
         origin = msgspec.structs.replace(target, prefix=sent_prefix)
-        decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
-        return _OpenResponse(response, decoder, http.names, left_out)
+        how: dict[str, Any] = {"origin": origin, "new_id": self._new_id}
+        if self._agent is None:
+            decoder = self.wire.decoder(**how)
+        else:
+            decoder = self._agent.decoder(**how, tools=[tool.name for tool in request.tools])
+        return _OpenResponse(response, decoder, http.names, left_out, place)
 
-    def _dumped(self, request: ModelRequest, target: Origin) -> tuple[HttpRequest, str, list[Loss]]:
+    async def _leave(self, opened: _OpenResponse, agent: AgentClient) -> None:
+        """Ends what an agent still works at for nobody, where its protocol has it go on for a client that is gone."""
+        answer = getattr(opened.decoder, "answer", None)
+        run_id: str | None = getattr(answer, "run_id", None)
+        http = agent.dump_cancel(run_id, opened.place.quirks) if run_id else None
+        if http is None:
+            return
+        url = joined(opened.place.base_url, http.path) if http.path else opened.place.base_url
+        headers = {"content-type": "application/json", **http.headers}
+        with anyio.move_on_after(_LEAVING, shield=True), suppress(DragomanError):
+            response = await self._access.send(HttpRequest(url, headers, http.body, retries=0))
+            await response.close()
+
+    def _dumped(self, request: ModelRequest, target: Origin, quirks: Any) -> tuple[HttpRequest, str, list[Loss]]:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
-        dump, quirks, wire = self.wire.dump_http, self.provider.quirks, self.wire.name
+        dump, wire = self.wire.dump_http, self.wire.name
         turn = None
         if self._remembers and request.native is None:
             turn = self._history.turn(request.messages, request.tools, target, wire)

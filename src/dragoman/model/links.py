@@ -43,7 +43,7 @@ def links_in(piece: Content) -> Iterator[LinkPart]:
 def unsendable(request: ModelRequest, places: Places, to: Destination) -> Places:
     """Those of the places whose files the target is not sent by their URL. They are written as they would be for it, with as little else as it
     takes."""
-    wire = wires.get(to.wire)
+    wire = wires.client(to.wire) or wires.get(to.wire)
     numbers = sorted(places)
     losses: list[Loss] = []
     tried = request.replace(

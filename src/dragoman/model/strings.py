@@ -1,6 +1,7 @@
 """Model strings: which provider, and which of its models.
 
-`provider` · `provider:chat` · `provider/chat` · `provider?chat=…&embeddings=…&media=…`
+`provider` · `provider:chat` · `provider/chat` · `provider?chat=…&embeddings=…&media=…`. In the place of a model may stand the URL of what is
+asked, with its query: `a2a:https://host/agent?tenant=7`.
 """
 
 from __future__ import annotations
@@ -35,7 +36,8 @@ class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
         given = {kind: model for kind, model in models.items() if model}
         if not given:
             return self.provider
-        if given.keys() == {"chat"} and _NAME_BEFORE_COLON.fullmatch(self.provider) and "?" not in given["chat"]:
+        is_plain = "?" not in given.get("chat", "") or "://" in given["chat"]
+        if given.keys() == {"chat"} and _NAME_BEFORE_COLON.fullmatch(self.provider) and is_plain:
             return f"{self.provider}:{given['chat']}"
         return f"{self.provider}?" + "&".join(f"{kind}={quote(model, safe='/:')}" for kind, model in given.items())
 
@@ -50,7 +52,7 @@ def parse_model_string(text: str) -> ModelString:
     provider = head.lower()
     if provider and not mark:
         return ModelString(provider)
-    model = rest.partition("?")[0]
+    model = rest if mark == ":" and "://" in rest else rest.partition("?")[0]
     if (mark == ":" and _NAME_BEFORE_COLON.fullmatch(provider)) or (mark == "/" and provider and "/" not in model):
         return ModelString(provider, model or None)
     if mark == "?" and provider:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.waits import interrupt_of
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.message import FinishReason, ToolCallPart
 from dragoman.orchestration.interrupts import Waiting, expiry, ids_of, interrupt_for, needs_mark, reason_of
@@ -29,7 +30,8 @@ async def held_back(
     """The calls of the model's last message → those to run now, and what the others wait for."""
     tools = state.tool_map
     reasons: list[Reason | None] = [
-        reason_of(call, tools) if call.name in tools or call.run_by == "client" else None for call in calls
+        reason_of(call, tools) if call.name in tools or call.run_by == "client" or interrupt_of(call) else None
+        for call in calls
     ]  # the answer to a call of an unknown tool is an error
     if not any(reasons):
         return calls, []
@@ -38,7 +40,8 @@ async def held_back(
     now: list[ToolCallPart] = []
     waiting: list[Waiting] = []
     for call, reason in zip(calls, reasons, strict=True):
-        known: Mapping[str, Any] | None = await _verdict(state, tools[call.name], call) if reason == "approval" else {}
+        asks = reason == "approval" and call.run_by != "client"
+        known: Mapping[str, Any] | None = await _verdict(state, tools[call.name], call) if asks else {}
         if reason is None or known is None:
             now.append(call)
         else:

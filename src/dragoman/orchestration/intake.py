@@ -17,12 +17,15 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
     RunError,
+    StateDelta,
+    StateSnapshot,
 )
 from dragoman.fold import MessageBuilder, unfold
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.result import ModelCall
+from dragoman.tools.shared_state import SharedState
 
 __all__ = ["Intake"]
 
@@ -43,9 +46,11 @@ class Intake:
         calls: list[ModelCall] | None = None,
         run_id: str = "",
         turn: str | None = "",
+        shared: SharedState | None = None,
     ) -> None:
         """`client_tools`: names of the tools that the client runs; their calls are marked so. `calls` gets each call of the model
-        when it ends, as one of the run of that id. `turn`: of the message; `None`: it begins one; empty: that is not said."""
+        when it ends, as one of the run of that id. `turn`: of the message; `None`: it begins one; empty: that is not said.
+        `shared`: follows what an agent that is asked like a model says of the state."""
         self.accumulator = accumulator
         self.message_id = ""
         self.held: MessageStarted | None = None
@@ -54,7 +59,7 @@ class Intake:
         self.losses = losses
         """What the requests had to leave out, each once and in order."""
         self.calls = [] if calls is None else calls
-        self._run_id, self._turn = run_id, turn
+        self._run_id, self._turn, self._shared = run_id, turn, shared
         self._answering: MessageStarted | None = None
         self._client_tools = client_tools
         self._plain = type(accumulator) is MessageAccumulator
@@ -174,6 +179,8 @@ class Intake:
                 pass_on(event)
             self.message_id, self.held, self.finish, self._paused, self._offset = "", None, None, None, 0
             return False
+        if isinstance(event, StateSnapshot | StateDelta) and self._shared is not None:
+            self._shared.follow(event)
         if self.held is not None:
             pass_on(self.held)
             self.held = None

@@ -14,6 +14,7 @@ import msgspec
 
 from dragoman.codec.digest import neutral
 from dragoman.codec.marks import INTERRUPT
+from dragoman.codec.waits import interrupt_of
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.message import OURS, MarkPart, Message, Role, ToolCallPart, ToolResultPart
@@ -155,6 +156,8 @@ def reason_of(call: ToolCallPart, tools: Mapping[str, Tool]) -> Reason | None:
     tool = tools.get(call.name)
     if call.state != "complete":  # it cannot be run, whoever runs it
         return None
+    if (interrupt := interrupt_of(call)) is not None and interrupt.reason != "tool":
+        return interrupt.reason
     if call.run_by == "client" or tool is None or tool.handler is None:
         return "tool"
     return "approval" if tool.requires_approval else None
@@ -184,6 +187,7 @@ def interrupt_for(
     """The interrupt of a call. `answered`: how many questions of its tool have their answer; `state`: see `Waiting.state`; `known`: fields that are known beside the call."""
     message = messages[one.position]
     tool = tools.get(one.call.name)
+    known = {**_of_call(one.call), **known}
     metadata: dict[str, Any] = {
         **({"message_id": message.id} if message.id else {}),
         "message_digest": neutral(message),
@@ -197,6 +201,16 @@ def interrupt_for(
     )
     interrupt = msgspec.structs.replace(interrupt, **known)
     return seal.sealed(interrupt, state)
+
+
+def _of_call(call: ToolCallPart) -> dict[str, Any]:
+    """What is known of a call for which an agent waits that was asked like a model. The ids of its messages are nobody's here."""
+    interrupt = interrupt_of(call)
+    if interrupt is None or interrupt.reason == "tool":
+        return {}
+    own = {key: value for key, value in interrupt.metadata.items() if key not in ("message_id", "message_digest")}
+    known = {"message": interrupt.message, "schema": interrupt.schema, "expires_at": interrupt.expires_at}
+    return {**known, "editable": interrupt.editable, "metadata": own}
 
 
 def ids_of(messages: Sequence[Message], one: OpenCall) -> tuple[str, ...]:

@@ -100,9 +100,13 @@ class DefaultStreamingOrchestrator:
 
     def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:
         """The request of the next model call."""
-        return state.request.replace(
+        request = state.request.replace(
             messages=state.conversation_history, tools=(*state.specs, *state.request.tools), output_schema=output_schema
         )
+        shared, run = state.shared.value, request.run
+        if run is None or run.state == shared:
+            return request
+        return request.replace(run=msgspec.structs.replace(run, state=shared))
 
     def shows(self, part: PartStarted) -> bool:
         """Whether a part's deltas are the run's output."""

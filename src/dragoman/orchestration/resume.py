@@ -8,6 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
+from dragoman.codec.waits import answering, interrupt_of
 from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.loss import Loss
@@ -166,6 +167,10 @@ def _decided(
     resume, interrupt = answers[0]
     call = waiting.call.call
     payload = _payload(resume)
+    if interrupt.reason != "tool" and interrupt_of(call) is not None:
+        if payload is not None and payload.get("approved") is not False:
+            _check(resume, interrupt, payload, seal, now, waiting.state())
+        return Decision(waiting, result=_passed_on(call, resume, payload))
     if payload is None:
         return Decision(waiting, result=stand_in(call))
     if payload.get("approved") is False:
@@ -282,6 +287,17 @@ def _check_tool(tool: Tool | None, call: ToolCallPart, resume: Resume, tools: Ma
             f"{resume.interrupt_id!r} is to run {call.name!r}, and there is no such tool here any more; the tools are: {known}. "
             "It can be denied or cancelled"
         )
+
+
+def _passed_on(call: ToolCallPart, resume: Resume, payload: Mapping[str, Any] | None) -> ToolResultPart:
+    """What is answered to an agent that is asked like a model: it runs the call itself, or does not."""
+    if payload is None:
+        result = stand_in(call)
+    elif payload.get("approved") is False:
+        result = _denied(call, payload.get("reason"))
+    else:
+        result = _result(call, resume, payload.get("value", dict(payload)))
+    return answering(result, resume)
 
 
 def _denied(call: ToolCallPart, reason: Any) -> ToolResultPart:

@@ -244,7 +244,13 @@ class StreamingState:
         self.last_result = self._accumulated = None
         client_tools = [name for name, tool in self.tool_map.items() if tool.handler is None]
         self.intake = Intake(
-            self.accumulator, self.losses, client_tools, calls=self.calls, run_id=self.run_id, turn=self.turn
+            self.accumulator,
+            self.losses,
+            client_tools,
+            calls=self.calls,
+            run_id=self.run_id,
+            turn=self.turn,
+            shared=self.shared,
         )
         return self.intake
 

@@ -37,7 +37,9 @@ async def find_base_url(
         raise url.at(provider=provider.name)
     if callable(url):
         url = await url(model)
-    if url is None:
+    if url is None and provider.by_url:
+        url = model
+    if not url:
         hint = "".join(f" or set {name}" for name in provider.base_url_names)
         raise SettingsError(
             f"{provider.display_name} provider has no base URL: pass base_url=, such as http://localhost:8000/v1,{hint}",
@@ -49,7 +51,7 @@ async def find_base_url(
             "host, such as http://localhost:8000/v1",
             provider=provider.name,
         )
-    return joined(url, "")
+    return url if provider.by_url else joined(url, "")
 
 
 def written_base_url(

@@ -3,19 +3,33 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from dragoman.capability import Capability
 from dragoman.errors import SettingsError
-from dragoman.providers.auth import Auth
+from dragoman.providers.auth import Answer, Auth
+from dragoman.request import HttpRequest
 from dragoman.transport.base import Transport
 
-__all__ = ["Provider"]
+__all__ = ["Discovery", "Place", "Provider"]
 
 _NAME = re.compile(r"[a-z][a-z0-9+.-]*")
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a model is asked."""
+
+    base_url: str
+    """As `Provider.base_url`."""
+    quirks: Any = None
+    """As `Provider.quirks`."""
+
+
+Discovery = Generator[HttpRequest, Answer, Place]
+"""Yields a request (`path` is the whole URL), is sent its answer, and returns what it found."""
 
 
 class Provider(msgspec.Struct, frozen=True, kw_only=True):
@@ -35,6 +49,11 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     base_url: str | Callable[[str], Awaitable[str]] | None = None
     """Up to what the wire's paths begin with (`…/v1`). A function of the model's name starts what serves it and tells
     its URL; `None`: the user must give one."""
+    by_url: bool = False
+    """Whether the URL of what is asked stands in the model's place (`a2a:https://host/agent`): then that is the base URL, unless the user
+    gives another."""
+    discovery: Callable[[str], Discovery] | None = None
+    """The base URL → a flow of requests that finds where, and how, what is there is asked. `None`: there, as `quirks` say."""
     base_url_names: Mapping[str, str] = {}
     """Environment variables that may hold another base URL → what their value still lacks of it, such as `/v1`."""
     aliases: tuple[str, ...] = ()

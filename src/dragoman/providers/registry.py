@@ -40,6 +40,8 @@ BUILT_IN: Mapping[str, str] = MappingProxyType(
         "cohere": "dragoman.providers.cohere",
         "llamacpp": "dragoman.providers.llamacpp",
         "openai-compatible": "dragoman.providers.openai_compatible",
+        "a2a": "dragoman.providers.a2a",
+        "ag-ui": "dragoman.providers.ag_ui",
     }
 )
 """Name of a provider → the module whose `PROVIDER` is its record, imported when first looked up."""

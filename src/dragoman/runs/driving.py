@@ -3,71 +3,157 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 from dragoman.errors import DragomanError, RunLogError
-from dragoman.event import Event, event_to_json
+from dragoman.event import Event, RunError, RunFinished, event_to_json
 from dragoman.logs import logger
+from dragoman.result import ChatResult
 from dragoman.runs.ending import end_run
-from dragoman.runs.log import Lease, RunLog, state_after
+from dragoman.runs.log import Lease, RunLog
 from dragoman.runs.tail import Tail
 
 if TYPE_CHECKING:
     from dragoman.run import Run
 
-__all__ = ["drive"]
+__all__ = ["Driving", "Ended", "Last", "Put", "RunSource", "Source"]
 
 _LOG = logger("runs")
 _MOST = 4096
 """Events that wait to be stored, before the run has to wait for that too."""
 
-
-async def drive(log: RunLog, run: Run[Any], lease: Lease, tail: Tail) -> None:
-    """Drives a run to its end, which is stored before anybody is told of it. What the log refuses ends the run here: another has it now,
-    or will end it for us."""
-    try:
-        await _drive(log, run, lease, tail)
-    except RunLogError as error:
-        _LOG.warning("run %s is left: %s", lease.run_id, error.message)
-    finally:
-        tail.close()
+Put = Callable[[Sequence[Event]], Awaitable[None]]
+"""Takes events on their way to the log."""
+Last = RunFinished | RunError
+"""The event that ends a run."""
+Ended = Callable[[ChatResult[str], Last], Awaitable[None]]
+"""Is given what a run gave, however it ended, and how it did."""
 
 
-async def _drive(log: RunLog, run: Run[Any], lease: Lease, tail: Tail) -> None:
-    waiting = _Waiting()
-    reader = asyncio.create_task(_read(run, waiting), name=f"dragoman-run-{lease.run_id}")
-    failure: Exception | None = None
-    try:
-        while failure is None and (events := await waiting.take()):
-            try:
-                await log.append(lease.run_id, tail.end, events, lease=lease)
-            except RunLogError:
-                raise
-            except Exception as error:  # noqa: BLE001 - a value of the user's raises what it likes
-                failure, events = error, _storable(events)
-                await log.append(lease.run_id, tail.end, events, lease=lease)
-            tail.extend(events)
-            tail.is_over = state_after(lease.run_id, events[-1:]) != "running"
-    finally:
-        await _ended(reader)
-    if not tail.is_over:
-        failure = failure or waiting.failure or RuntimeError("it ended without an end")
-        _LOG.warning("run %s cannot go on: %s", lease.run_id, failure)
-        tail.extend(await end_run(log, lease, _ours(failure)))
-        tail.is_over = True
+class Source(Protocol):
+    """What the events of a run come from."""
+
+    @property
+    def id(self) -> str:
+        """Id of the run."""
+        ...
+
+    def cancel(self, driving: Driving) -> None:
+        """Stops the run, which ends with outcome `cancelled`."""
+        ...
+
+    async def read(self, put: Put) -> None:
+        """Gives all events to `put`, the last of which ends the run."""
+        ...
+
+    async def ended(self, last: Last) -> None:
+        """The run's end is stored, and nobody in this process has read of it yet."""
+        ...
 
 
-async def _read(run: Run[Any], waiting: _Waiting) -> None:
-    try:
-        async with run, aclosing(run.steps(chunks=False)) as steps:
+class RunSource:
+    """A run of an agent."""
+
+    def __init__(self, run: Run[Any], ended: Ended | None) -> None:
+        self._run, self._ended = run, ended
+
+    @property
+    def id(self) -> str:
+        """See `Source`."""
+        return self._run.id
+
+    def cancel(self, driving: Driving) -> None:  # noqa: ARG002 the run says its end itself
+        """See `Source`."""
+        self._run.cancel()
+
+    async def read(self, put: Put) -> None:
+        """See `Source`."""
+        async with self._run as run, aclosing(run.steps(chunks=False)) as steps:
             async for step in steps:
-                await waiting.put(step.events)
-    except Exception as error:  # noqa: BLE001 - the log must tell whatever it was
-        waiting.failure = error
-    finally:
-        waiting.close()
+                await put(step.events)
+
+    async def ended(self, last: Last) -> None:
+        """See `Source`."""
+        if self._ended is not None:
+            await self._ended(self._run.so_far(), last)
+
+
+class Driving:
+    """Drives a run to its end, which is stored before anybody is told of it. What the log refuses ends the run here: another has it now,
+    or will end it."""
+
+    def __init__(self, log: RunLog, source: Source, lease: Lease, tail: Tail) -> None:
+        self._log, self._source, self._lease, self._tail = log, source, lease, tail
+        self._waiting = _Waiting()
+        self._last: Last | None = None
+
+    def cancel(self) -> None:
+        """Stops the run, which ends with outcome `cancelled`."""
+        self._source.cancel(self)
+
+    def end_with(self, last: Last) -> None:
+        """Ends the run here and now. What it has said until now is stored before that."""
+        self._last = self._last or last
+        self._waiting.close()
+
+    async def run(self) -> None:
+        """Drives it."""
+        try:
+            await self._run()
+        except RunLogError as error:
+            _LOG.warning("run %s is left: %s", self._lease.run_id, error.message)
+        finally:
+            self._tail.close()
+
+    async def _run(self) -> None:
+        log, lease, tail, waiting = self._log, self._lease, self._tail, self._waiting
+        reader = asyncio.create_task(self._read(), name=f"dragoman-run-{lease.run_id}")
+        failure: Exception | None = None
+        try:
+            while failure is None and not tail.is_over and (events := await waiting.take()):
+                try:
+                    await log.append(lease.run_id, tail.end, events, lease=lease)
+                except RunLogError:
+                    raise
+                except Exception as error:  # noqa: BLE001 - a value of the user's raises what it likes
+                    failure, events = error, _storable(events)
+                    await log.append(lease.run_id, tail.end, events, lease=lease)
+                await self._stored(events)
+        finally:
+            await _ended(reader)
+        if tail.is_over:
+            return
+        if failure is None and waiting.failure is None and self._last is not None:
+            last = self._last
+        else:
+            cause = failure or waiting.failure or RuntimeError("it ended without an end")
+            _LOG.warning("run %s cannot go on: %s", lease.run_id, cause)
+            last = RunError(_ours(cause), lease.run_id)
+        await self._stored(await end_run(log, lease, last))
+
+    async def _stored(self, events: Sequence[Event]) -> None:
+        """Events are stored: tells whom it concerns."""
+        last = events[-1] if events else None
+        is_over = False
+        if isinstance(last, RunFinished | RunError) and last.run_id == self._lease.run_id:
+            is_over = True
+            try:
+                await self._source.ended(last)
+            except Exception:  # noqa: BLE001 - the run is over, whatever becomes of what it gave
+                _LOG.exception("what run %s gave could not be kept", self._source.id)
+        self._tail.extend(events)
+        self._tail.is_over = is_over
+
+    async def _read(self) -> None:
+        waiting = self._waiting
+        try:
+            await self._source.read(waiting.put)
+        except Exception as error:  # noqa: BLE001 - the log must tell whatever it was
+            waiting.failure = error
+        finally:
+            waiting.close()
 
 
 async def _ended(task: asyncio.Task[None]) -> None:
@@ -94,6 +180,8 @@ class _Waiting:
         self._room = asyncio.Event()
 
     async def put(self, events: Sequence[Event]) -> None:
+        if self._closed:  # nothing is wanted any more: whoever reads is cancelled
+            await asyncio.Future[None]()
         self._events += events
         self._filled.set()
         if len(self._events) > _MOST:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dragoman.errors import DragomanError
+import msgspec
+
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -25,10 +26,15 @@ from dragoman.runs.log import Lease, RunLog
 
 __all__ = ["end_run", "ending"]
 
+_replace = msgspec.structs.replace
 
-def ending(events: Iterable[Event], run_id: str, error: DragomanError) -> list[Event]:
-    """The events with which a run that stands at these ends in an error: what is open is closed as it was told, parts as cut; a message
-    that holds nothing is dropped."""
+
+def ending(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]:
+    """The events with which a run that stands at these ends: what is open is closed as it was told, parts as cut; a message that holds
+    nothing is dropped. `last`: the event that ends the run, an error or `cancelled`."""
+    failed = isinstance(last, RunError)
+    reason = last.error.message if failed else last.outcome
+    finish = FinishReason.error if failed else FinishReason.cancelled
     messages: dict[str, MessageBuilder] = {}
     steps: dict[tuple[str, str | None], None] = {}
     inner: dict[str, None] = {}
@@ -52,15 +58,13 @@ def ending(events: Iterable[Event], run_id: str, error: DragomanError) -> list[E
     for message_id, builder in messages.items():
         closing += builder.cut()
         empty = not builder.content()
-        closing.append(
-            MessageDropped(message_id, error.message) if empty else MessageFinished(message_id, FinishReason.error)
-        )
+        closing.append(MessageDropped(message_id, reason) if empty else MessageFinished(message_id, finish))
     closing += [StepFinished(name, run_id=of) for name, of in reversed(steps)]
-    return [*closing, *[RunError(error, each) for each in reversed(inner) if each != run_id], RunError(error, run_id)]
+    return [*closing, *[_replace(last, run_id=each) for each in reversed(inner) if each != last.run_id], last]
 
 
-async def end_run(log: RunLog, lease: Lease, error: DragomanError) -> list[Event]:
-    """Ends the run of that lease with an error, where its log stands → the events that did so.
+async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> list[Event]:
+    """Ends the run of that lease, where its log stands → the events that did so.
 
     Raises:
         RunLogError: as `RunLog.append`.
@@ -68,6 +72,6 @@ async def end_run(log: RunLog, lease: Lease, error: DragomanError) -> list[Event
     events: list[Event] = []
     while page := await log.read(lease.run_id, len(events)):
         events += page
-    closing = ending(events, lease.run_id, error)
+    closing = ending(events, last)
     await log.append(lease.run_id, len(events), closing, lease=lease)
     return closing

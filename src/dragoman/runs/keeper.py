@@ -7,16 +7,14 @@ import asyncio
 from collections.abc import Collection
 from dataclasses import dataclass, field
 from time import monotonic
-from typing import TYPE_CHECKING, Any
 
 from dragoman.errors import DragomanError, LeaseLostError, RunInterruptedError, RunLogError
+from dragoman.event import RunError
 from dragoman.logs import logger
+from dragoman.runs.driving import Driving
 from dragoman.runs.ending import end_run
 from dragoman.runs.log import Lease, RunLog, RunStatus
 from dragoman.runs.tail import Tail
-
-if TYPE_CHECKING:
-    from dragoman.run import Run
 
 __all__ = ["CANCEL", "Driven", "Keeper", "not_entered"]
 
@@ -30,14 +28,14 @@ CANCEL = {"type": "cancel"}
 class Driven:
     """A run that this process drives."""
 
-    run: Run[Any]
-    """The run."""
+    driving: Driving
+    """What drives it."""
     lease: Lease
     """That of this process on it."""
     tail: Tail
     """What was stored of it last."""
     task: asyncio.Task[None]
-    """What drives it."""
+    """In which that is done."""
     posts: int = 0
     """How many messages it has been given."""
     prolonged_at: float = field(default_factory=monotonic)
@@ -56,6 +54,7 @@ class Keeper:
         self._waiting: dict[asyncio.Future[None], RunStatus] = {}
         """Who waits for a run to be other than it was."""
         self._work = asyncio.Event()
+        self._idle = asyncio.Event()
         self._is_open = False
 
     @property
@@ -74,6 +73,12 @@ class Keeper:
         self.driven[run_id] = driven
         driven.task.add_done_callback(lambda task: self._remove(run_id, task))
         self._work.set()
+
+    async def idle(self) -> None:
+        """Waits until no run is driven here."""
+        while self.driven:
+            self._idle.clear()
+            await self._idle.wait()
 
     async def changed(self, status: RunStatus) -> None:
         """Waits until there is more of a run than that, or it is over. Where nobody drives it any more, it is ended.
@@ -140,7 +145,7 @@ class Keeper:
                 for posted in await self._log.posted(run_id, driven.posts):
                     driven.posts = posted.number
                     if posted.message == CANCEL:
-                        driven.run.cancel()
+                        driven.driving.cancel()
 
     async def _prolong(self) -> None:
         due = [each for each in self.driven.values() if monotonic() - each.prolonged_at > self._lease_seconds / 3]
@@ -148,7 +153,7 @@ class Keeper:
             await asyncio.gather(*map(self._prolong_one, due))
 
     async def _prolong_one(self, driven: Driven) -> None:
-        asked_at, lease = monotonic(), driven.lease
+        requested_at, lease = monotonic(), driven.lease
         try:
             await self._log.lease(lease.run_id, lease.owner, self._lease_seconds, token=lease.token)
         except LeaseLostError as error:
@@ -157,7 +162,7 @@ class Keeper:
         except RunLogError as error:
             _LOG.info("the lease of run %s was not prolonged: %s", lease.run_id, error.message)
         else:
-            driven.prolonged_at = asked_at
+            driven.prolonged_at = requested_at
 
     async def _end_left(self, left: Collection[RunStatus]) -> None:
         for status in left:
@@ -169,12 +174,13 @@ class Keeper:
             )
             try:
                 lease = await self._log.lease(status.run_id, self._owner, self._lease_seconds)
-                await end_run(self._log, lease, error)
+                await end_run(self._log, lease, RunError(error, status.run_id))
             except DragomanError as refused:  # another process was first, or the log cannot be read
                 _LOG.info("run %s is not ended here: %s", status.run_id, refused.message)
 
     def _remove(self, run_id: str, task: asyncio.Task[None]) -> None:
         self.driven.pop(run_id, None)
+        self._idle.set()
         if not task.cancelled() and (error := task.exception()) is not None:
             _LOG.error("run %s broke off: %r", run_id, error)
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from datetime import datetime
 from operator import itemgetter
 from time import monotonic, time
 from typing import Any, Self
@@ -19,10 +20,20 @@ from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
 __all__ = ["MemoryLog"]
 
 
-class MemoryLog:
-    """A `RunLog` that is gone with its process."""
+_MOST_RUNS = 10_000
+_MOST_BYTES = 256 * 1024 * 1024
+_MOST_CLAIMS = 100_000
 
-    def __init__(self) -> None:
+
+class MemoryLog:
+    """A `RunLog` that is gone with its process. Beyond so many runs that are over, or so many bytes, the first of them that ended go."""
+
+    def __init__(self, *, most: int = _MOST_RUNS, most_bytes: int = _MOST_BYTES) -> None:
+        """`most`: runs that are over; `most_bytes`: of the events of all runs."""
+        self._most, self._most_bytes = most, most_bytes
+        self._bytes = 0
+        self._over: dict[str, None] = {}
+        """Runs that are over, in the order in which they ended."""
         self._ledger = Ledger()
         self._rows: defaultdict[str, list[tuple[int, str]]] = defaultdict(list)
         """Of each run: the end of the log behind a row, and the row."""
@@ -31,7 +42,13 @@ class MemoryLog:
 
     async def append(self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease) -> int:
         """As `RunLog.append`."""
-        return self._apply(Append(run_id, expected_offset, batches(events), state_after(run_id, events), lease))
+        state = state_after(run_id, events)
+        end = self._apply(Append(run_id, expected_offset, batches(events), state, lease))
+        if state != "running":
+            self._over[run_id] = None
+        while self._over and (len(self._over) > self._most or self._bytes > self._most_bytes):
+            self._remove(next(iter(self._over)))
+        return end
 
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
         """As `RunLog.read`."""
@@ -64,7 +81,16 @@ class MemoryLog:
         """As `RunLog.claim`."""
         first = (thread_id, interrupt_id) not in self._claims
         self._claims.setdefault((thread_id, interrupt_id), run_id)
+        if len(self._claims) > _MOST_CLAIMS:
+            del self._claims[next(iter(self._claims))]
         return first
+
+    async def prune(self, before: datetime) -> int:
+        """Forgets runs that were begun before a time and are over → how many. Claims stay."""
+        old = [run_id for run_id in self._over if self._ledger.statuses[run_id].started_at < before.timestamp()]
+        for run_id in old:
+            self._remove(run_id)
+        return len(old)
 
     async def status(self, run_ids: Iterable[str]) -> dict[str, RunStatus]:
         """As `RunLog.status`."""
@@ -98,12 +124,18 @@ class MemoryLog:
         result = ledger.apply(change, monotonic())
         for run_id, end, data in ledger.rows:
             self._rows[run_id].append((end, data))
+            self._bytes += len(data)
         for each in ledger.posted:
             self._posted[each.run_id].append(each)
         ledger.rows.clear()
         ledger.posted.clear()
         ledger.changed.clear()
         return result
+
+    def _remove(self, run_id: str) -> None:
+        del self._over[run_id], self._ledger.statuses[run_id], self._ledger.until[run_id]
+        self._bytes -= sum(len(data) for _, data in self._rows.pop(run_id, []))
+        self._posted.pop(run_id, None)
 
     def _status(self, run_id: str) -> RunStatus:
         return msgspec.structs.replace(self._ledger.statuses[run_id], driven=self._ledger.until[run_id] > monotonic())

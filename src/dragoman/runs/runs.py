@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import os
 import socket
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from itertools import takewhile
 from typing import TYPE_CHECKING, Any, Self, Unpack
@@ -13,13 +13,13 @@ from uuid import uuid4
 
 import anyio
 
-from dragoman.errors import RunLogError
-from dragoman.event import Event
+from dragoman.errors import DragomanError, RunLogError
+from dragoman.event import Event, RunError
 from dragoman.fold import fold
 from dragoman.message import Message, Role
 from dragoman.repair import repair
 from dragoman.run_request import RunRequest
-from dragoman.runs.driving import drive
+from dragoman.runs.driving import Driving, Ended, RunSource, Source
 from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.tail import Tail
@@ -54,16 +54,19 @@ class Runs:
     async def __aexit__(self, *error: object) -> None:
         driven = list(self._keeper.driven.values())
         for each in driven:
-            each.run.cancel()
+            each.driving.cancel()
         try:
             if driven:
                 await asyncio.wait([each.task for each in driven])
         finally:
             await self._stop([*[each.task for each in driven], *([self._keeping] if self._keeping else [])])
 
-    async def start(self, agent: Agent[Any], prompt: Prompt, **how: Unpack[RunOptions]) -> str:
+    async def start(
+        self, agent: Agent[Any], prompt: Prompt, *, ended: Ended | None = None, **how: Unpack[RunOptions]
+    ) -> str:
         """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`; the prompt may be a `RunRequest`.
         Where a `thread_id` is given, an answer to what its conversation waits for counts once (`RunLog.claim`).
+        `ended`: awaited with what the run gave, once its end is stored and before anybody reads of it here.
 
         Raises:
             LeaseLostError: there is a run with that id already.
@@ -75,13 +78,45 @@ class Runs:
         if how.get("thread_id") or (isinstance(prompt, RunRequest) and prompt.thread_id):
             how.setdefault("claim", self._log.claim)
         run = agent.run(prompt, **how)
-        lease = await self._log.lease(
-            run.id, self._owner, self._lease_seconds, token=0, thread_id=run.thread_id or None
-        )
+        return await self._driven(RunSource(run, ended), run.thread_id or None)
+
+    async def record(self, source: Source, thread_id: str | None = None) -> str:
+        """Starts what no agent does as a run: its events are those of a source. → its id
+
+        Raises:
+            LeaseLostError: there is a run with that id already.
+            RunLogError: the log refuses it, or `Runs` is not entered.
+        """
+        if not self._keeper.is_open:
+            raise not_entered()
+        return await self._driven(source, thread_id)
+
+    async def _driven(self, source: Source, thread_id: str | None) -> str:
+        lease = await self._log.lease(source.id, self._owner, self._lease_seconds, token=0, thread_id=thread_id)
         tail = Tail()
-        task = asyncio.create_task(drive(self._log, run, lease, tail), name=f"dragoman-drive-{run.id}")
-        self._keeper.add(Driven(run, lease, tail, task))
-        return run.id
+        driving = Driving(self._log, source, lease, tail)
+        task = asyncio.create_task(driving.run(), name=f"dragoman-drive-{source.id}")
+        self._keeper.add(Driven(driving, lease, tail, task))
+        return source.id
+
+    @property
+    def is_open(self) -> bool:
+        """Whether runs can be started."""
+        return self._keeper.is_open
+
+    @property
+    def driven(self) -> Collection[str]:
+        """Ids of the runs that this process drives."""
+        return self._keeper.driven.keys()
+
+    async def idle(self) -> None:
+        """Waits until this process drives no run."""
+        await self._keeper.idle()
+
+    def interrupt(self, error: DragomanError) -> None:
+        """Ends the runs that this process drives with an error, which their readers get."""
+        for run_id, each in self._keeper.driven.items():
+            each.driving.end_with(RunError(error, run_id))
 
     async def attach(
         self, run_id: str, from_offset: int = 0, *, cancel_on_leave: bool = False
@@ -111,6 +146,10 @@ class Runs:
                 with anyio.CancelScope(shield=True):
                     await self.cancel(run_id)
 
+    def pages(self, run_id: str, from_offset: int = 0) -> AsyncGenerator[list[Event], None]:
+        """As `attach`, as many events at a time as there are, without their offsets."""
+        return self._pages(run_id, from_offset)
+
     async def cancel(self, run_id: str) -> None:
         """Stops a run, wherever it is driven: within a second it ends with outcome `cancelled`. One that is over stays as it is.
 
@@ -118,7 +157,7 @@ class Runs:
             RunLogError: the log has no such run.
         """
         if (driven := self._keeper.driven.get(run_id)) is not None:
-            driven.run.cancel()
+            driven.driving.cancel()
         elif not (await self.status(run_id)).is_over:
             await self._log.post(run_id, CANCEL)
 
@@ -138,6 +177,13 @@ class Runs:
     ) -> list[RunStatus]:
         """Runs, the latest first; of one conversation, in one state."""
         return await self._log.runs(thread_id=thread_id, state=state, most=most)
+
+    async def stored(self, status: RunStatus) -> AsyncGenerator[list[Event], None]:
+        """The events that a run had, in pieces, without waiting for more."""
+        offset = 0
+        while offset < status.end and (page := await self._log.read(status.run_id, offset)):
+            yield page[: status.end - offset]
+            offset += len(page)
 
     async def messages(self, run_id: str) -> tuple[Message, ...]:
         """The messages that a run has made by now, complete: a message in whose middle it stands is cut, a call without a result has an

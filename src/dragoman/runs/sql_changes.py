@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, bindparam, insert, select, update
+from sqlalchemy import Connection, bindparam, delete, insert, select, update
 
 from dragoman.errors import RunLogError
 from dragoman.runs.ledger import Change, Ledger, Take, new_run
@@ -17,7 +17,7 @@ from dragoman.runs.log import RunStatus
 from dragoman.runs.sql_tables import claims, events, posts, runs
 from dragoman.sql.dialects import DIALECTS, Dialect
 
-__all__ = ["Claim", "write"]
+__all__ = ["Claim", "Prune", "write"]
 
 
 class Claim(msgspec.Struct, frozen=True):
@@ -31,6 +31,15 @@ class Claim(msgspec.Struct, frozen=True):
     """For which run."""
 
 
+class Prune(msgspec.Struct, frozen=True):
+    """Some runs that are over are to be forgotten."""
+
+    before: float
+    """Those that were begun before this, in seconds since 1970."""
+
+
+_PRUNED = 100
+"""Runs that are forgotten in one transaction."""
 _UPDATED = ("state", "end", "posts", "owner", "token")
 _UPDATE = (
     update(runs)
@@ -65,10 +74,10 @@ _STATEMENTS = {name: _statements(dialect) for name, dialect in DIALECTS.items()}
 _NEW = {**{name: getattr(new_run("", None, 0.0), name) for name in _UPDATED}, "lease_until": 0.0}
 
 
-def write(connection: Connection, changes: Sequence[Change | Claim]) -> list[Any]:
+def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> list[Any]:
     """Makes the changes, in order → of each its result, or the `RunLogError` with which it is refused."""
     statements = _STATEMENTS[connection.dialect.name]
-    on_runs = [change for change in changes if not isinstance(change, Claim)]
+    on_runs = [change for change in changes if not isinstance(change, Claim | Prune)]
     ledger, now = _load(connection, statements, on_runs) if on_runs else (Ledger(), 0.0)
     results: dict[int, Any] = {}
     claimed = [(number, change) for number, change in enumerate(changes) if isinstance(change, Claim)]
@@ -76,7 +85,9 @@ def write(connection: Connection, changes: Sequence[Change | Claim]) -> list[Any
         made = connection.execute(statements.claim, msgspec.structs.asdict(claim)).first()
         results[number] = made is not None
     for number, change in enumerate(changes):
-        if not isinstance(change, Claim):
+        if isinstance(change, Prune):
+            results[number] = _pruned(connection, change.before)
+        elif not isinstance(change, Claim):
             try:
                 results[number] = ledger.apply(change, now)
             except RunLogError as error:
@@ -119,3 +130,12 @@ def _store(connection: Connection, ledger: Ledger) -> None:
         connection.execute(_INSERT_EVENTS, rows)
     if ledger.posted:
         connection.execute(_INSERT_POSTS, [msgspec.structs.asdict(posted) for posted in ledger.posted])
+
+
+def _pruned(connection: Connection, before: float) -> int:
+    """Forgets some runs → how many."""
+    old = select(runs.c.run_id).where(runs.c.state != "running", runs.c.started_at < before).limit(_PRUNED)
+    found = list(connection.execute(old.with_for_update(skip_locked=True)).scalars())
+    for table in (events, posts, runs) if found else ():
+        connection.execute(delete(table).where(table.c.run_id.in_(found)))
+    return len(found)

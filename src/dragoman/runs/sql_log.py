@@ -7,6 +7,7 @@ import threading
 from collections.abc import Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
+from datetime import datetime
 from typing import Any, Self
 
 from sqlalchemy import Connection, Executable, make_url, select
@@ -18,7 +19,7 @@ from dragoman.event import Event
 from dragoman.runs.batch import batches, events_of
 from dragoman.runs.ledger import Append, Post, Take
 from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
-from dragoman.runs.sql_changes import Claim, write
+from dragoman.runs.sql_changes import Claim, Prune, write
 from dragoman.runs.sql_engine import migrate
 from dragoman.runs.sql_tables import events, posts, runs
 from dragoman.sql.dialects import DIALECTS
@@ -83,6 +84,14 @@ class SqlLog:
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
         """As `RunLog.claim`."""
         return await self._writer.do(Claim(thread_id, interrupt_id, run_id))
+
+    async def prune(self, before: datetime) -> int:
+        """Forgets runs that were begun before a time and are over → how many; so many at a time that others come between. Claims stay,
+        else what they allowed could be done again."""
+        count = 0
+        while gone := await self._writer.do(Prune(before.timestamp())):
+            count += gone
+        return count
 
     async def status(self, run_ids: Iterable[str]) -> dict[str, RunStatus]:
         """As `RunLog.status`."""

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from dragoman.serve.agent_policy import AgentPolicy
     from dragoman.serve.callers import Caller, Key
     from dragoman.serve.gateway import Gateway
+    from dragoman.serve.grpc_server import serve_grpc
     from dragoman.serve.key_files import read_keys
     from dragoman.serve.limits import ServerLimits
     from dragoman.serve.server import run_server, serve_http
@@ -24,6 +25,7 @@ __all__ = [
     "app",
     "read_keys",
     "run_server",
+    "serve_grpc",
     "serve_http",
 ]
 
@@ -35,6 +37,7 @@ _MODULES = {
     "ServerLimits": "limits",
     "read_keys": "key_files",
     "run_server": "server",
+    "serve_grpc": "grpc_server",
     "serve_http": "server",
 }
 

@@ -8,10 +8,8 @@ import msgspec
 
 from dragoman.event import (
     Event,
-    MessageFinished,
     MessageStarted,
     PartDelta,
-    PartFinished,
     PartStarted,
     RunError,
     RunFinished,
@@ -20,10 +18,11 @@ from dragoman.fold import unfold, whole_part
 from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
-from dragoman.message import Message, Role, ThinkingPart, ToolCallPart
+from dragoman.message import Message, Role
 from dragoman.runs.visible import Visible
 from dragoman.serve.call import Call
 from dragoman.serve.interrupts import RESERVED, dump_interrupt
+from dragoman.serve.shown_events import shown_event
 
 __all__ = ["AgentAnswer"]
 
@@ -86,8 +85,4 @@ class AgentAnswer:
         if isinstance(event, MessageStarted):
             losses, self._losses = (*self._losses, *event.losses), ()
             return _replace(event, native=None, origin=None, losses=losses)
-        if isinstance(event, MessageFinished):
-            return _replace(event, native=None, origin=None)
-        if isinstance(event, PartStarted | PartFinished) and isinstance(event.part, ThinkingPart | ToolCallPart):
-            return _replace(event, part=_replace(event.part, native=None))
-        return event
+        return event if isinstance(event, RunError) else shown_event(event)

@@ -113,9 +113,15 @@ def _tools(
     if policy.tools == "drop":
         losses += [Loss(None, None, Lost.tool, "the server takes none from clients", tool.name) for tool in tools]
         return ()
+    names: set[str] = set()
     for tool in tools:
+        if not tool.name:
+            raise InvalidRequestError("a tool of the request has no name; give it one")
         if tool.name in own:
             raise _taken(tool.name)
+        if tool.name in names:
+            raise InvalidRequestError(f"two tools of the request are called {tool.name!r:.100}; give each its own name")
+        names.add(tool.name)
     return tuple([tool for tool in tools if tool.name not in RESERVED.values()])  # the model does not know these
 
 

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from types import NoneType
 from typing import Any
 
 from dragoman.agent import Agent
+from dragoman.arguments import expect
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Role
@@ -19,7 +21,7 @@ from dragoman.serve.agent_conversations import conversed
 from dragoman.serve.agent_policy import AgentPolicy
 from dragoman.serve.agent_requests import Allowed, allowed, of_client
 from dragoman.serve.call import Call
-from dragoman.serve.detaching import detached
+from dragoman.serve.claims import claim_of
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
 from dragoman.serve.threads import resource_of
@@ -35,6 +37,15 @@ class AgentBackend:
     """What the model said in a conversation that is kept is not the client's to change."""
 
     def __init__(self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None) -> None:
+        """Raises:
+        SettingsError: there is no agent.
+        TypeError: something is no agent, or no policy.
+        """
+        for each in agents.values() if isinstance(agents, Mapping) else [agents]:
+            expect("agents", each, Agent, hint='give dragoman.Agent("openai:gpt-4o"), or several by their names')
+        if not agents:
+            raise SettingsError('a server needs an agent: agents={} has none; give {"NAME": Agent(…)}')
+        expect("policy", policy, AgentPolicy, NoneType)
         self._only = None if isinstance(agents, Mapping) else agents
         self._agents = dict(agents) if isinstance(agents, Mapping) else {agents.model.partition("?")[0]: agents}
         self._policy = policy or AgentPolicy()
@@ -43,6 +54,11 @@ class AgentBackend:
     def names(self) -> Sequence[str]:
         """What clients may ask for."""
         return list(self._agents)
+
+    @property
+    def detaches(self) -> bool:
+        """See `Backend`."""
+        return self._policy.on_disconnect == "detach"
 
     async def models(self) -> Sequence[ModelInfo]:
         """The names of the agents."""
@@ -54,8 +70,7 @@ class AgentBackend:
 
     def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
         """A run, as its client may see it: the agent's own calls are hidden, the client's tools wait for the client."""
-        events = self._answer(call, known, recording)
-        return events if self._policy.on_disconnect == "cancel" else detached(call, events, recording)
+        return self._answer(call, known, recording)
 
     async def _answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
         agent = self._agent(known.request.model)
@@ -85,6 +100,10 @@ class AgentBackend:
         for agent in self._agents.values():
             await agent.close()
 
+    def served(self, name: str) -> tuple[Agent[Any], AgentPolicy]:
+        """The agent that answers to a name, and what clients may change of its runs."""
+        return self._agent(name), self._policy
+
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
         """See `Backend`."""
         return await self._agent(request.model).embed_documents(request.texts)
@@ -111,8 +130,9 @@ async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, re
         resume=tuple(talk.resumes),
         settings=what.settings,
     )
+    claim = claim_of(call, known, talk.thread_id)
     try:
-        return agent.run(request, output_schema=what.output_schema, trusted_history=talk.trusted)
+        return agent.run(request, output_schema=what.output_schema, trusted_history=talk.trusted, claim=claim)
     except SettingsError as error:
         if what.output_schema is None:
             raise

@@ -6,17 +6,18 @@ from collections.abc import AsyncGenerator
 from contextlib import aclosing
 from typing import Any
 
-import anyio
+import msgspec
 
 from dragoman import json_bytes
-from dragoman.errors import DragomanError, InvalidRequestError, public
+from dragoman.errors import public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Backend, Call
+from dragoman.serve.limits import check_request
+from dragoman.serve.logged import begin_logged
 from dragoman.serve.losses import loss_headers, losses_of
 from dragoman.serve.recalling import links_of, recalled
 from dragoman.serve.recording import Recording
-from dragoman.serve.records import AnsweredState
 
 __all__ = ["answer"]
 
@@ -29,72 +30,52 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     """
     links = links_of(call, request)
     known = await recalled(call, links, edits=backend.edits)
+    check_request(known.request, call.service.limits)  # what was kept counts too
+    if links.background:  # whoever asks for it while it is made reads what there is
+        known = msgspec.structs.replace(known, request=known.request.replace(stream=True))
     recording = Recording(call, request, links, known)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
     events = backend.answer(call, known, recording)
-    if links.background:
-        await _in_background(call, request, envelope, events, recording)
-        return
+    kept: Recording | None = recording
+    if links.background or backend.detaches:
+        await begin_logged(call, events, recording, strict=links.background)
+        if links.background and not request.stream:
+            await _respond_in_progress(call, envelope)
+            return
+        events, kept = call.service.runs.pages(call.id), None  # the run keeps it
     async with aclosing(events):
-        await (_stream if request.stream else _whole)(call, envelope, events, recording)
+        await (_stream if request.stream else _whole)(call, envelope, events, kept)
 
 
-async def _in_background(
-    call: Call,
-    request: ModelRequest,
-    envelope: dict[str, Any],
-    events: AsyncGenerator[list[Event], None],
-    recording: Recording,
-) -> None:
+async def _respond_in_progress(call: Call, envelope: dict[str, Any]) -> None:
     """Answers at once, with an answer that is still being made."""
-    if request.stream:
-        raise InvalidRequestError(
-            "background and stream exclude each other here: leave one out, and ask for the response by its id"
-        )
-
-    async def make() -> None:
-        state: AnsweredState | None = "cancelled"
-        try:
-            with anyio.fail_after(call.service.limits.run_seconds):
-                async with aclosing(events):
-                    async for batch in events:
-                        recording.add(batch)
-            state = None
-        except Exception as error:  # noqa: BLE001 - whoever asks for the answer reads that it failed
-            recording.add([RunError(error if isinstance(error, DragomanError) else public(error))])
-            state = "failed"
-        finally:
-            with anyio.CancelScope(shield=True):
-                await recording.keep(state)
-
-    await recording.begin()
-    call.service.background.start(call.id, make)
     wire: Any = call.wire
     body = wire.with_state(wire.dump_response([], **envelope), "in_progress", None)
     await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
 
 
 async def _whole(
-    call: Call, envelope: dict[str, Any], events: AsyncGenerator[list[Event], None], recording: Recording
+    call: Call, envelope: dict[str, Any], events: AsyncGenerator[list[Event], None], recording: Recording | None
 ) -> None:
     whole: list[Event] = []
     async for batch in events:
         whole += batch
     if whole and isinstance(whole[-1], RunError):
         raise whole[-1].error
-    recording.add(whole)
     body = json_bytes.encode(call.wire.dump_response(whole, **envelope))
-    await recording.keep()
+    if recording is not None:
+        recording.add(whole)
+        await recording.keep()
     headers = {"content-type": "application/json", **loss_headers(losses_of(whole))}
     await call.connection.respond(200, headers, body)
 
 
 async def _stream(
-    call: Call, envelope: dict[str, Any], events: AsyncGenerator[list[Event], None], recording: Recording
+    call: Call, envelope: dict[str, Any], events: AsyncGenerator[list[Event], None], recording: Recording | None
 ) -> None:
     wire, connection = call.wire, call.connection
     encoder = wire.encoder(**envelope)
-    headers = {"content-type": wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+    headers = {"content-type": wire.stream_type}
     connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
     ends = b""
     async for batch in events:
@@ -105,7 +86,8 @@ async def _stream(
         data = b"".join([encoder.feed(event) for event in (batch[:-1] if failed else batch)])
         if failed and not (connection.started or ends or data):
             raise last.error  # with its status
-        recording.add(batch)
+        if recording is not None:
+            recording.add(batch)
         if failed:
             data += encoder.feed(RunError(public(last.error), last.run_id))
         if ends or isinstance(last, _ENDS):  # it is kept before its client knows of its end
@@ -113,7 +95,8 @@ async def _stream(
         elif data:
             await connection.write(data)
     ends += encoder.close()
-    await recording.keep()
+    if recording is not None:
+        await recording.keep()
     await connection.end(ends)
 
 

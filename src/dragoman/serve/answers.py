@@ -1,21 +1,43 @@
-"""Where a server keeps the answers that it gave: what such a store can do, and one in memory."""
+"""Where a server keeps the answers that it gave: what such a store can do, and one that keeps none."""
 
 from __future__ import annotations
 
-from collections import OrderedDict
-from collections.abc import Iterable, Sequence
-from typing import Protocol
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
-from dragoman.serve.records import Answered
+from dragoman.serve.records import Answered, Stage
 from dragoman.sql.address import check_address
 
-__all__ = ["AnswerStore", "MemoryAnswers", "open_answers"]
+__all__ = ["AnswerStore", "NoAnswers", "TaskPage", "TaskQuery", "open_answers"]
 
-_MOST_ANSWERS = 10_000
-_MOST_BYTES = 256 * 1024 * 1024
-_LONGEST_CHAIN = 10_000
+
+class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks are wanted; the latest change comes first."""
+
+    thread: str | None = None
+    """Id of the conversation; `None`: any."""
+    stages: tuple[Stage, ...] | None = None
+    """How far they are; `None`: anyhow."""
+    since: datetime | None = None
+    """When they changed, or later; `None`: whenever."""
+    after: int | None = None
+    """The place of the last one of the page before; `None`: from the first."""
+    most: int = 50
+    """Tasks of a page."""
+
+
+class TaskPage(NamedTuple):
+    """Some of the tasks that are wanted."""
+
+    runs: list[tuple[int, Answered]]
+    """Of each its place and its latest run."""
+    total: int
+    """How many are wanted, in all pages."""
+    more: bool
+    """Whether there are others after these."""
 
 
 class AnswerStore(Protocol):
@@ -33,8 +55,41 @@ class AnswerStore(Protocol):
         """The latest answer under the first of these keys that one is kept under."""
         ...
 
-    async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002 what it is
-        """An answer and those that it goes on from, the oldest first, as far as they are kept; `[]`: there is none."""
+    async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 what it is
+        """An answer and those that it goes on from, the oldest first, as far as they are kept; `[]`: there is none.
+
+        Raises:
+            ContextLengthError: together they have more than `most_bytes` as JSON.
+        """
+        ...
+
+    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
+        """The keys of an owner that begin so, each with its latest answer: the latest of all first. `after`: the last key of the page
+        before."""
+        ...
+
+    async def task(self, owner: str, task_id: str) -> list[Answered]:
+        """The runs of a task, the oldest first; `[]`: there is none."""
+        ...
+
+    async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
+        """A page of an owner's tasks."""
+        ...
+
+    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+        """Keeps where notifications of a task go, in the place of one with its `id`. It goes with the task."""
+        ...
+
+    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
+        """All of a task, the oldest first."""
+        ...
+
+    async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 what it is
+        """Forgets one."""
+        ...
+
+    async def prune(self, before: datetime) -> int:
+        """Forgets answers that were given before a time, unless a later one goes on from them → how many."""
         ...
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 what it is
@@ -57,6 +112,8 @@ def open_answers(store: str | AnswerStore | None) -> AnswerStore:
     if not isinstance(store, str):
         return store
     if store == "memory:":
+        from dragoman.serve.memory_answers import MemoryAnswers
+
         return MemoryAnswers()
     check_address(store, "store of answers", "store of answers")
     from dragoman.serve.sql_answers import SqlAnswers
@@ -78,9 +135,35 @@ class NoAnswers:
         """See `AnswerStore`."""
         return None
 
-    async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002, ARG002 the protocol's
+    async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002, ARG002 the protocol's
         """See `AnswerStore`."""
         return []
+
+    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:  # noqa: ARG002 the protocol's
+        """See `AnswerStore`."""
+        return []
+
+    async def task(self, owner: str, task_id: str) -> list[Answered]:  # noqa: ARG002 the protocol's
+        """See `AnswerStore`."""
+        return []
+
+    async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:  # noqa: ARG002 the protocol's
+        """See `AnswerStore`."""
+        return TaskPage([], 0, more=False)
+
+    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+        """See `AnswerStore`."""
+
+    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:  # noqa: ARG002 the protocol's
+        """See `AnswerStore`."""
+        return []
+
+    async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+
+    async def prune(self, before: datetime) -> int:  # noqa: ARG002 the protocol's
+        """See `AnswerStore`."""
+        return 0
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002, ARG002 the protocol's
         """See `AnswerStore`."""
@@ -88,72 +171,3 @@ class NoAnswers:
 
     async def close(self) -> None:
         """See `AnswerStore`."""
-
-
-class MemoryAnswers:
-    """Answers in this process. Beyond so many, or so many bytes, the oldest go."""
-
-    def __init__(self, *, most: int = _MOST_ANSWERS, most_bytes: int = _MOST_BYTES) -> None:
-        """`most`: answers; `most_bytes`: of them as JSON."""
-        self._most, self._most_bytes = most, most_bytes
-        self._answers: OrderedDict[tuple[str, str], tuple[bytes, tuple[str, ...]]] = OrderedDict()
-        self._by_key: dict[tuple[str, str], dict[str, None]] = {}
-        self._bytes = 0
-
-    async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
-        """See `AnswerStore`."""
-        place = (answered.owner, answered.id)
-        before = self._answers.get(place)
-        kept = tuple(dict.fromkeys([*(before[1] if before else ()), *keys]))
-        self._remove(place)
-        data = msgspec.json.encode(answered)
-        if len(data) > self._most_bytes:
-            return
-        self._answers[place] = (data, kept)
-        self._bytes += len(data)
-        for key in kept:
-            self._by_key.setdefault((answered.owner, key), {})[answered.id] = None
-        while len(self._answers) > self._most or self._bytes > self._most_bytes:
-            self._remove(next(iter(self._answers)))
-
-    async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
-        """See `AnswerStore`."""
-        found = self._answers.get((owner, id))
-        return None if found is None else _ANSWERED.decode(found[0])
-
-    async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
-        """See `AnswerStore`."""
-        ids = next((ids for key in keys if (ids := self._by_key.get((owner, key)))), None)
-        return None if ids is None else await self.get(owner, next(reversed(ids)))
-
-    async def chain(self, owner: str, id: str) -> list[Answered]:  # noqa: A002 the protocol's
-        """See `AnswerStore`."""
-        found: list[Answered] = []
-        at: str | None = id
-        while at is not None and len(found) < _LONGEST_CHAIN and (one := await self.get(owner, at)) is not None:
-            found.append(one)
-            at = one.parent
-        return found[::-1]
-
-    async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
-        """See `AnswerStore`."""
-        return self._remove((owner, id))
-
-    async def close(self) -> None:
-        """Nothing is held that others could use."""
-
-    def _remove(self, place: tuple[str, str]) -> bool:
-        found = self._answers.pop(place, None)
-        if found is None:
-            return False
-        data, keys = found
-        self._bytes -= len(data)
-        for key in keys:
-            ids = self._by_key[place[0], key]
-            ids.pop(place[1], None)
-            if not ids:
-                del self._by_key[place[0], key]
-        return True
-
-
-_ANSWERED = msgspec.json.Decoder(Answered)

@@ -3,19 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from types import NoneType
 from typing import TYPE_CHECKING, Any
 
 from dragoman import wires
+from dragoman.arguments import expect
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from dragoman.agent import Agent
+    from dragoman.runs import RunLog
     from dragoman.serve.agent_policy import AgentPolicy
     from dragoman.serve.answers import AnswerStore
     from dragoman.serve.callers import Auth
     from dragoman.serve.gateway import Gateway
     from dragoman.serve.limits import ServerLimits
+    from dragoman.transport.address_policy import AddressPolicy
 
 __all__ = ["app"]
 
@@ -26,10 +30,12 @@ def app(
     gateway: Gateway | None = None,
     policy: AgentPolicy | None = None,
     store: str | AnswerStore | None = "memory:",
+    log: RunLog | None = None,
     auth: Auth = None,
     limits: ServerLimits | None = None,
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
+    webhooks: AddressPolicy | None = None,
 ) -> Starlette:
     """An ASGI application that speaks every wire: each at the paths that its own clients expect, and whole under `/WIRE`.
 
@@ -39,18 +45,23 @@ def app(
 
     `store`: where answers are kept, so that clients can go on from them, and what their formats have no room for comes back with the
     conversation: `memory:`, the URL of a database, or a store of your own; `None`: nowhere.
+    `log`: where the events of runs are stored that go on without their client; left out, in the database of `store`, else in memory.
     `auth`: the keys that clients may call with; without any, whoever reaches the server may. `hosts`: names under which clients reach it,
     beside those of this machine. `origins`: of web pages that may use it, such as `https://chat.example.com`.
 
+    `webhooks`: which addresses notifications of tasks may go to that clients ask for; without it none are sent.
+
     Raises:
-        SettingsError: a key can be guessed.
+        SettingsError: a key can be guessed; there is no agent; or a host, an origin or a store is none.
+        TypeError: an argument is of another type.
     """
     from starlette.applications import Starlette
     from starlette.middleware import Middleware
     from starlette.routing import Route
 
     from dragoman.agent import Agent
-    from dragoman.http_server.guard import HostGuard
+    from dragoman.http_server.guard import HostGuard, host_names, page_origins
+    from dragoman.runs import open_log
     from dragoman.serve.absent import absent
     from dragoman.serve.agents import AgentBackend
     from dragoman.serve.answers import open_answers
@@ -63,6 +74,8 @@ def app(
     from dragoman.serve.places import places
     from dragoman.serve.service import Service
 
+    _check(gateway, limits, webhooks)
+    names, pages = host_names(hosts), page_origins(origins)  # here, since middleware is made with the first request
     backends: list[Backend] = []
     if gateway is not None:
         backends.append(gateway)
@@ -73,7 +86,9 @@ def app(
         authenticate=authenticator(auth),
         has_keys=auth is not None,
         limits=limits or ServerLimits(),
+        webhooks=webhooks,
         answers=open_answers(store),
+        log=log or (open_log(store) if isinstance(store, str) else None),
     )
     served = [wires.get(name) for name in wires.names()]
     found = places(served, HANDLERS)
@@ -86,10 +101,20 @@ def app(
         lifespan=lambda _: service.running(),
         middleware=[
             Middleware(Probes, service=service),
-            Middleware(HostGuard, hosts=hosts, origins=origins),
+            Middleware(HostGuard, hosts=names, origins=pages),
         ],
         exception_handlers={404: absent, 405: absent},
     )
     made.router.redirect_slashes = False
     made.state.service = service
     return made
+
+
+def _check(gateway: object, limits: object, webhooks: object) -> None:
+    from dragoman.serve.gateway import Gateway
+    from dragoman.serve.limits import ServerLimits
+    from dragoman.transport.address_policy import AddressPolicy
+
+    expect("gateway", gateway, Gateway, NoneType, hint="give dragoman.serve.Gateway(…)")
+    expect("limits", limits, ServerLimits, NoneType, hint="give dragoman.serve.ServerLimits(…)")
+    expect("webhooks", webhooks, AddressPolicy, NoneType, hint="give dragoman.transport.AddressPolicy([…])")

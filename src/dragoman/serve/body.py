@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any, cast
 
 import anyio
@@ -27,10 +27,17 @@ class BodyTimeoutError(InvalidRequestError):
     """The body did not come whole in time."""
 
 
-async def read_body(receive: Receive, headers: Mapping[str, str], limits: ServerLimits) -> bytes:
-    """The bytes of a body.
+def _taken(count: int) -> None:
+    """Nobody counts."""
+
+
+async def read_body(
+    receive: Receive, headers: Mapping[str, str], limits: ServerLimits, take: Callable[[int], None] = _taken
+) -> bytes:
+    """The bytes of a body. `take`: is given how many more there are, before they are held.
 
     Raises:
+        OverloadedError: `take` raises it.
         RequestTooLargeError: there are too many.
         BodyTimeoutError: they do not come.
         InvalidRequestError: they are compressed.
@@ -48,9 +55,11 @@ async def read_body(receive: Receive, headers: Mapping[str, str], limits: Server
             message = await receive()
             if message["type"] == "http.disconnect":
                 raise ClientDisconnect
-            data += message.get("body", b"")
-            if most is not None and len(data) > most:
+            piece = message.get("body", b"")
+            if most is not None and len(data) + len(piece) > most:
                 raise _too_large(most)
+            take(len(piece))
+            data += piece
             if not message.get("more_body", False):
                 return bytes(data)
     raise BodyTimeoutError(f"the body did not come whole in {limits.body_seconds:g} seconds; send it again")

@@ -76,6 +76,11 @@ class Backend(Protocol):
         """Whether a client may change what the model said, and what tools gave, in the conversation that it sends back."""
         ...
 
+    @property
+    def detaches(self) -> bool:
+        """Whether an answer is made to its end although its client left."""
+        ...
+
     def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
         """A chat → the events that its client gets, one list for each read. A failure is a `RunError`, last; what is raised ends the call.
         What the client does not get of the answer it gives to `recording`."""

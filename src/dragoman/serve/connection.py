@@ -19,6 +19,8 @@ __all__ = ["Connection"]
 
 _LOG = logger("serve")
 _NEVER = float("inf")
+_AT_ONCE = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+"""Headers of a stream, so that no proxy keeps or collects it."""
 
 
 class Connection:
@@ -98,7 +100,7 @@ class Connection:
     def stream(self, headers: Mapping[str, str], ping: bytes, error_bytes: Callable[[DragomanError], bytes]) -> None:
         """A stream is to come: it begins with the first `write`, or where nothing comes for long. `ping`: a sign of life; empty: the
         format has none. `error_bytes`: how the format ends a stream with an error."""
-        self._start, self._ping, self._error_bytes = _start(200, headers), ping, error_bytes
+        self._start, self._ping, self._error_bytes = _start(200, {**headers, **_AT_ONCE}), ping, error_bytes
 
     def add_headers(self, headers: Mapping[str, str]) -> None:
         """Headers of a stream that has not begun; later they are left out."""

@@ -65,8 +65,8 @@ class Endpoint:
         try:
             caller = await self._caller(wire, scope)
             observed.caller = caller.name
-            with service.gate.call(caller):
-                data = await read_body(receive, headers, service.limits) if scope["method"] == "POST" else b""
+            with service.gate.call(caller), service.gate.room() as take:
+                data = await read_body(receive, headers, service.limits, take) if scope["method"] == "POST" else b""
                 connection = Connection(receive, send, service.limits)
 
                 async def work() -> None:
@@ -77,7 +77,7 @@ class Endpoint:
                     with service.gate.connection(connection):
                         error = await connection.run(work)
                     if error is not None:
-                        await self._end_with(connection, wire, error)
+                        await self._end_with(connection, wire, route, error, headers.get("content-type", ""))
                 if connection.ended:
                     failure = observed.error if error is None else error
                     observed.status = 200 if failure is None else wire.dump_error(public(failure)).status
@@ -85,12 +85,14 @@ class Endpoint:
         except ClientDisconnect:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
-            observed.status = await self._refuse(Connection(receive, send, service.limits), wire, error)
+            observed.status = await self._refuse(
+                Connection(receive, send, service.limits), wire, route, error, headers.get("content-type", "")
+            )
 
-    async def _end_with(self, connection: Connection, wire: Wire, error: Exception) -> None:
+    async def _end_with(self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str) -> None:
         """Answers with an error, or ends a stream with it."""
         if not connection.started:
-            await self._refuse(connection, wire, error)
+            await self._refuse(connection, wire, route, error, kind)
             return
         try:
             await connection.end_with(public(error))
@@ -99,11 +101,12 @@ class Endpoint:
         if not isinstance(error, DragomanError):
             _LOG.error("an answer broke off", exc_info=error)
 
-    async def _refuse(self, connection: Connection, wire: Wire, error: Exception) -> int:
-        """Answers with an error, as the wire's API does → its status."""
+    async def _refuse(self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str) -> int:
+        """Answers with an error, as the wire's API does → its status. `kind`: the media type of what was sent."""
         if not isinstance(error, DragomanError):
             _LOG.error("a request failed", exc_info=error)
-        shown = wire.dump_error(public(error))
+        refuse: Any = getattr(wire, "dump_refusal", None)
+        shown = wire.dump_error(public(error)) if refuse is None else refuse(public(error), route.purpose, kind)
         headers = {"content-type": "application/json", **shown.headers}
         if isinstance(error, BodyTimeoutError):
             headers["connection"] = "close"  # where its next request begins, nobody knows

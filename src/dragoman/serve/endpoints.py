@@ -10,7 +10,7 @@ from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
 from dragoman.model.tokens import request_tokens
 from dragoman.result import ModelInfo
-from dragoman.serve import kept
+from dragoman.serve import kept, protocol_endpoints, task_endpoints
 from dragoman.serve.answering import answer
 from dragoman.serve.call import Backend, Call
 from dragoman.serve.limits import check_request
@@ -107,6 +107,22 @@ HANDLERS: Mapping[str, Handler] = {
     "input_items": kept.input_items,
     "delete_response": kept.delete_response,
     "cancel_response": kept.cancel_response,
+    "run": protocol_endpoints.run,
+    "attach": protocol_endpoints.attach,
+    "cancel_run": protocol_endpoints.cancel_run,
+    "capabilities": protocol_endpoints.capabilities,
+    "rpc": task_endpoints.rpc,
+    "send_message": task_endpoints.send_message,
+    "stream_message": task_endpoints.stream_message,
+    "task": task_endpoints.task,
+    "tasks": task_endpoints.tasks,
+    "cancel_task": task_endpoints.cancel_task,
+    "subscribe_task": task_endpoints.subscribe_task,
+    "create_push": task_endpoints.create_push,
+    "get_push": task_endpoints.get_push,
+    "list_push": task_endpoints.list_push,
+    "delete_push": task_endpoints.delete_push,
+    "card": task_endpoints.card,
     "version": version,
     "alive": alive,
 }

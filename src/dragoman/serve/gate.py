@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 from collections import Counter
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from contextlib import contextmanager
 
 from dragoman.errors import DragomanError, OverloadedError, RateLimitError
@@ -27,6 +27,8 @@ class Gate:
         self._idle = asyncio.Event()
         self.open = 0
         """Calls that run."""
+        self.bytes = 0
+        """Of the bodies of calls that run."""
         self.closed = False
         """Whether new calls are refused."""
 
@@ -60,6 +62,27 @@ class Gate:
                 del mine[caller.id]
             if not self.open:
                 self._idle.set()
+
+    @contextmanager
+    def room(self) -> Generator[Callable[[int], None]]:
+        """Counts the bytes of a body that are given to it as long as its call runs; it raises an `OverloadedError` where all bodies together
+        have more than may be."""
+        held = 0
+
+        def take(count: int) -> None:
+            nonlocal held
+            most = self._limits.bodies_bytes
+            if most is not None and self.bytes + count > most:
+                raise OverloadedError(
+                    "the server holds as many bytes of requests as it takes; try again", retry_after=_AGAIN_SECONDS
+                )
+            held += count
+            self.bytes += count
+
+        try:
+            yield take
+        finally:
+            self.bytes -= held
 
     @contextmanager
     def connection(self, connection: Connection) -> Generator[None]:

@@ -27,6 +27,7 @@ from dragoman.serve.listings import Listings
 from dragoman.serve.offers import Offered, offers, providers_of
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
+from dragoman.serve.sealing import open_messages
 from dragoman.serve.upstreams import Upstreams
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 from dragoman.wires import Wire
@@ -42,6 +43,8 @@ class Gateway:
 
     edits = True
     """The conversation is the client's."""
+    detaches = False
+    """What nobody reads any more is not paid for, unless its client asks for it in the background."""
 
     def __init__(
         self,
@@ -142,12 +145,12 @@ class Gateway:
         model = self._found(known.request.model).chat()
         request, losses = self._prepared(call, known.request)
         sealer, owner = self._sealer, call.caller.id
-        if sealer is not None:
-            from dragoman.serve.sealing import open_messages
-
-            messages, unopened = open_messages(request.messages, call.wire, sealer, owner)
+        messages, unopened = open_messages(request.messages, call.wire, sealer, owner)
+        if unopened or messages != request.messages:
             request, losses = request.replace(messages=messages), [*losses, *unopened]
         events = model.batches(request.replace(model=model.string))
+        if known.request.model not in self._models:
+            events = _unlisted(events, known.request.model)
         if losses:
             events = with_losses(events, losses, self._on_loss)
         # where one model is asked once, nothing is taken back
@@ -205,7 +208,21 @@ class Gateway:
         for pattern in self._patterns:
             if (string := pattern.string(name)) is not None:
                 return self._upstreams.lately(string)
-        raise ModelNotFoundError(f"there is no model {name!r:.200} here")
+        raise _not_found(name)
+
+
+def _not_found(name: str) -> ModelNotFoundError:
+    return ModelNotFoundError(f"there is no model {name!r:.200} here")
+
+
+async def _unlisted(batches: AsyncGenerator[list[Event], None], name: str) -> AsyncGenerator[list[Event], None]:
+    """The answer of a model whose name is the client's own, a pattern having let it through: that there is none is its client's business."""
+    async with aclosing(batches):
+        async for events in batches:
+            last = events[-1]
+            if type(last) is RunError and isinstance(last.error, ModelNotFoundError):
+                events = [*events[:-1], msgspec.structs.replace(last, error=_not_found(name))]
+            yield events
 
 
 def _transport(given: Transport | None, record: Path | str | None) -> Transport:

@@ -3,38 +3,51 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import aclosing
 from typing import Any
 
 from dragoman import json_bytes
 from dragoman.errors import InvalidRequestError, ModelNotFoundError
+from dragoman.event import RunError
 from dragoman.fold import unfold
 from dragoman.message import Message
 from dragoman.serve.call import Call
+from dragoman.serve.logged import public_events
 from dragoman.serve.records import Answered
+from dragoman.serve.settling import end_answer, settled, status_of
 
 __all__ = ["cancel_response", "delete_response", "input_items", "response"]
 
 _MOST_ITEMS = 100
 _ITEMS = 20
-_GRACE_SECONDS = 60
+_DIGITS = 6
+"""Digits of a number that is read at all; leading zeros count."""
+_LONGEST_NUMBER = 9
+"""Digits of the place of an event in a stream."""
+_YES = ("true", "1")
 
 
 async def response(call: Call) -> None:
-    """An answer that is kept."""
-    await _respond(call, dumped(call, await _found(call)))
+    """An answer that is kept, whole or streamed again."""
+    answered = await _found(call)
+    if call.query.get("stream", "").lower() in _YES:
+        await _stream_again(call, answered)
+    else:
+        await _respond(call, dumped(call, await settled(call, answered)))
 
 
 async def input_items(call: Call) -> None:
     """What a kept answer answers, a page at a time."""
     answered, query = await _found(call), call.query
-    chain = await call.service.answers.chain(call.caller.id, answered.id)
+    most = call.service.limits.conversation_bytes
+    chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
     messages: list[Message] = [message for one in chain[:-1] for message in one.messages]
     wire: Any = call.wire
     items: list[dict[str, Any]] = wire.dump_input_items([*messages, *answered.request.messages])
     if query.get("order", "desc") != "asc":
         items.reverse()
     limit = query.get("limit", str(_ITEMS))
-    if not limit.isascii() or not limit.isdigit() or not 0 < int(limit[:6]) <= _MOST_ITEMS:
+    if not (limit.isascii() and limit.isdigit() and len(limit) <= _DIGITS and 0 < int(limit) <= _MOST_ITEMS):
         raise InvalidRequestError(f"limit must be a number from 1 to {_MOST_ITEMS}, not {limit!r:.20}")
     if (after := query.get("after")) is not None:
         ids = [item["id"] for item in items]
@@ -47,6 +60,7 @@ async def input_items(call: Call) -> None:
 async def delete_response(call: Call) -> None:
     """Forgets an answer."""
     answered = await _found(call)
+    await end_answer(call, answered)
     await call.service.answers.delete(call.caller.id, answered.id)
     wire: Any = call.wire
     await _respond(call, wire.dump_deleted(answered.id))
@@ -54,29 +68,54 @@ async def delete_response(call: Call) -> None:
 
 async def cancel_response(call: Call) -> None:
     """Ends an answer that is being made in the background."""
-    answered = await _found(call)
-    if await call.service.background.cancel(answered.id):
-        answered = await _found(call)
+    answered = await settled(call, await _found(call))
+    if answered.state == "in_progress":
+        await end_answer(call, answered)
+        answered = await settled(call, await _found(call))
     elif answered.state != "cancelled":
         raise InvalidRequestError("the response is not being made in the background, so that it cannot be cancelled")
     await _respond(call, dumped(call, answered))
+
+
+async def _stream_again(call: Call, answered: Answered) -> None:
+    """Streams an answer that is made in the background, from where its client lost it.
+
+    Raises:
+        InvalidRequestError: it is not made so, or its stream is not kept any more.
+    """
+    skip = _number(call, "starting_after", -1) + 1
+    status = await status_of(call, answered)
+    if status is None:
+        raise InvalidRequestError(
+            "the stream of this response is not kept: it was not made in the background, or is old; ask for it without stream"
+        )
+    wire, connection = call.wire, call.connection
+    encoder: Any = wire.encoder(**wire.envelope(answered.request, id=answered.id, now=answered.created_at))
+    encoder.skip = skip
+    headers = {"content-type": wire.stream_type}
+    connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
+    async with aclosing(call.service.runs.pages(status.run_id)) as pages:
+        async for page in pages:
+            if data := b"".join([encoder.feed(event) for event in public_events(page)]):
+                await connection.write(data)
+    await connection.end(encoder.close())
 
 
 def dumped(call: Call, answered: Answered) -> dict[str, Any]:
     """A kept answer, as the wire has a whole response."""
     envelope = call.wire.envelope(answered.request, id=answered.id, now=answered.created_at)
     body = call.wire.dump_response(unfold(answered.visible or answered.output), **envelope)
-    state, error = answered.state, answered.error
-    if state == "in_progress" and not call.service.background.is_running(answered.id) and _is_old(call, answered):
-        state = "failed"
     wire: Any = call.wire
-    return body if state == "completed" else wire.with_state(body, state, error)
+    return body if answered.state == "completed" else wire.with_state(body, answered.state, answered.error)
 
 
-def _is_old(call: Call, answered: Answered) -> bool:
-    """Whether no process can be making the answer any more."""
-    most = call.service.limits.run_seconds
-    return most is not None and (call.now - answered.created_at).total_seconds() > most + _GRACE_SECONDS
+def _number(call: Call, name: str, default: int) -> int:
+    given = call.query.get(name)
+    if given is None:
+        return default
+    if not (given.isascii() and given.isdigit() and len(given) <= _LONGEST_NUMBER):
+        raise InvalidRequestError(f"{name} must be a number from 0 on, not {given!r:.20}")
+    return int(given)
 
 
 async def _found(call: Call) -> Answered:

@@ -8,7 +8,7 @@ from dragoman.arguments import expect
 from dragoman.errors import ContextLengthError, InvalidRequestError, SettingsError
 from dragoman.request import ModelRequest
 
-__all__ = ["ServerLimits", "check_request"]
+__all__ = ["ServerLimits", "check_conversation", "check_request"]
 
 
 class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
@@ -20,6 +20,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
 
     body_bytes: int | None = 32 * 1024 * 1024
     """Most bytes of a request's body; files stand in it as base64."""
+    bodies_bytes: int | None = 1024 * 1024 * 1024
+    """Most bytes of the bodies of all calls that run."""
     body_seconds: float | None = 60.0
     """Most seconds that a body may take to come."""
     depth: int | None = 128
@@ -28,6 +30,8 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Most commas and opening brackets in a body, which bound what it takes in memory: some 60 bytes each."""
     messages: int | None = 10_000
     """Most messages of a conversation."""
+    conversation_bytes: int | None = 128 * 1024 * 1024
+    """Most bytes of a conversation as it is kept, in JSON."""
     tools: int | None = 512
     """Most tools of a request."""
     open_calls: int | None = 4096
@@ -38,6 +42,10 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     """Most seconds that a call may run."""
     write_seconds: float | None = 120.0
     """So long a client may read nothing of what was sent, before its call is ended."""
+    kept_seconds: float | None = 30 * 24 * 3600.0
+    """So long answers are kept; of a conversation that goes on all are, until its latest is that old."""
+    keep_seconds: float | None = 5.0
+    """So long an answer waits to be kept, before its client gets its end all the same."""
     ping_seconds: float = 10.0
     """After so much silence a stream gets a sign that it is still open, where its format has one."""
 
@@ -62,3 +70,15 @@ def check_request(request: ModelRequest, limits: ServerLimits) -> None:
         )
     if limits.tools is not None and len(request.tools) > limits.tools:
         raise InvalidRequestError(f"the request has {len(request.tools)} tools, and this server takes {limits.tools}")
+
+
+def check_conversation(size: int, most: int | None) -> None:
+    """Raises where a kept conversation is larger than may be. `size`, `most`: bytes.
+
+    Raises:
+        ContextLengthError: it is.
+    """
+    if most is not None and size > most:
+        raise ContextLengthError(
+            f"the conversation has more than {most} bytes, which is the most that this server takes; begin a new one"
+        )

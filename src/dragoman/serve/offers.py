@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias
 
@@ -11,7 +12,7 @@ from dragoman import providers
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
 from dragoman.model.defaults import resolve
-from dragoman.model.fallbacks import ModelChoice, chosen
+from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
 from dragoman.model.strings import parse_model_string
 from dragoman.providers import Provider
 
@@ -21,6 +22,7 @@ Offered: TypeAlias = Mapping[str, ModelChoice] | Sequence[str]
 """The name that a client asks for → a model; with a `*` in both, what stands in its place is the same on both sides. Or a list: model
 strings, also with a `*`, which clients ask for as they are."""
 
+_FIXED_HOST = re.compile(r"https?://[^/*@?#]+/[^?#]*\*")
 _LONGEST = 200  # characters of a model's name
 
 
@@ -73,6 +75,7 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
         if "*" in name:
             patterns.append(pattern_of(name, choice))
             continue
+        _check_choice(name, choice)
         first, layer = chosen(choice)
         for model in [first, *(() if layer is None else layer.models)]:
             _check(name, model)
@@ -93,7 +96,11 @@ def pattern_of(name: str, choice: ModelChoice) -> Pattern:
     provider, colon, model = choice.partition(":")
     if not colon or "*" in provider or "*" not in model:
         raise SettingsError(f'"{choice}" must name its provider before the *, such as "openai:gpt-*"')
-    providers.get(provider)
+    if providers.get(provider).by_url and not _FIXED_HOST.match(model):
+        raise SettingsError(
+            f'"{choice}" would send a client\'s requests to any host that it names; write the host before the *, such as '
+            f'"{provider}:https://agents.example.org/*"'
+        )
     before, _, after = name.partition("*")
     return Pattern(before, after, choice)
 
@@ -116,6 +123,11 @@ def _by_themselves(strings: Iterable[str]) -> dict[str, ModelChoice]:
     for string in strings:
         expect("models", string, str, hint="a list holds model strings; give others a name")
     return {string: string for string in strings}
+
+
+def _check_choice(name: str, choice: object) -> None:
+    if not isinstance(choice, str | Provider | Fallback | Sequence) or not choice:
+        raise SettingsError(f'the model "{name}" must be a model string such as "openai:gpt-4o", or a list of them')
 
 
 def _check(name: str, model: str | Provider) -> None:

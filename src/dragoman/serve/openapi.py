@@ -121,7 +121,8 @@ def _security(key: KeyPlace) -> dict[str, str]:
 
 
 def _id(place: Place) -> str:
-    return re.sub(r"\W+", "_", f"{place.method.lower()} {place.path}").strip("_")
+    slash = " slash" if place.path.endswith("/") else ""
+    return re.sub(r"\W+", "_", f"{place.method.lower()} {place.path}{slash}").strip("_")
 
 
 def _error(wire: Wire) -> Any:

@@ -35,7 +35,13 @@ def places(served: Iterable[Wire], purposes: Collection[str]) -> list[Place]:
     return list(_grouped(found))
 
 
+def _sureness(one: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
+    """A sure path goes before a pattern, a long one before what may be its beginning, and all before a name at the end, which may hold slashes."""
+    method, path, _, _ = one
+    return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
+
+
 def _grouped(found: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
-    ordered = sorted(found, key=lambda one: (one[1].count("{"), one[1], one[0]))  # a sure path goes before a pattern
+    ordered = sorted(found, key=_sureness)
     for (path, method), same in groupby(ordered, key=lambda one: (one[1], one[0])):
         yield Place(method, path, tuple([(wire, route) for _, _, wire, route in same]))

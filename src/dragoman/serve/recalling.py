@@ -15,6 +15,7 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Message, Role, ToolResultPart
 from dragoman.request import ModelRequest
 from dragoman.serve.call import Call
+from dragoman.serve.keeping import known_answers
 from dragoman.serve.records import Answered, conversation_key, latest_keys
 from dragoman.serve.threads import resource_of, scope_of, thread_id, thread_name
 
@@ -55,13 +56,13 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
     Raises:
         InvalidRequestError: it goes on from an answer that is not there.
     """
-    request, store, owner = links.request, call.service.answers, call.caller.id
+    request, store, owner, limits = links.request, call.service.answers, call.caller.id, call.service.limits
     system = [*takewhile(lambda message: message.role is Role.SYSTEM, request.messages)]
     sent = request.messages[len(system) :]
     resource, name = resource_of(call), thread_name(call, links.conversation)
     thread = None if name is None else thread_id(resource, name)
     if links.after is not None:
-        chain = await store.chain(owner, links.after)
+        chain = await store.chain(owner, links.after, most_bytes=limits.conversation_bytes)
         if not chain or not chain[-1].shared or chain[-1].state == "in_progress":
             raise InvalidRequestError(
                 f"previous_response_id: Previous response with id {links.after!r:.80} not found; send the whole conversation instead"
@@ -73,12 +74,11 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
         return _onto(request, system, chain, sent, thread or chain[-1].thread_id, named=thread is not None)
     if links.conversation is not None:
         last = await store.find(owner, [f"thread:{thread}"])
-        chain = [] if last is None else await store.chain(owner, last.id)
+        chain = [] if last is None else await store.chain(owner, last.id, most_bytes=limits.conversation_bytes)
         return _onto(request, system, chain, sent, thread, named=True)
     scope = scope_of(resource, thread)
     keys = latest_keys(sent, scope)
-    last = await store.find(owner, keys) if keys else None
-    chain = [] if last is None else await store.chain(owner, last.id)
+    chain = await known_answers(store, owner, keys, limits) if keys else []
     if not chain:
         return Recalled(request, tuple(sent), request.messages, None, thread, thread is not None)
     head = _before(chain, sent, scope) if chain[-1].key == keys[0] else None

@@ -8,22 +8,21 @@ from itertools import takewhile
 import msgspec
 
 from dragoman.codec.serving import Links
-from dragoman.errors import DragomanError, StoreError, public
+from dragoman.errors import DragomanError, public
 from dragoman.event import Event, RunError
 from dragoman.fold import compact, fold
 from dragoman.interrupt import Interrupt
-from dragoman.logs import logger
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest
 from dragoman.serve.answers import AnswerStore, NoAnswers
 from dragoman.serve.call import Call
+from dragoman.serve.keeping import begin_answer, keep_answer
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.records import Answered, AnsweredState, keys_of
 from dragoman.serve.threads import resource_of, scope_of
 
 __all__ = ["Recording"]
 
-_LOG = logger("serve")
 _UNCOMPACTED = 1024
 """Events of an answer that are held as they came."""
 
@@ -55,6 +54,8 @@ class Recording:
         """The answer as the server has it, where the client gets another; the backend says it when it is over."""
         self.pending: tuple[Interrupt, ...] = ()
         """What the answer waits for."""
+        self.run_id: str | None = None
+        """Id of the run that makes the answer, where one goes on without its client."""
         self.thread_id = known.thread_id
         """Id of the conversation; the backend may give it another."""
 
@@ -68,13 +69,26 @@ class Recording:
             self._events = compact(self._events)
             self._next_compaction = len(self._events) + _UNCOMPACTED
 
-    async def begin(self) -> None:
-        """Keeps that the answer is being made.
+    async def begin(self, *, strict: bool) -> None:
+        """Keeps that the answer is being made. `strict`: it must be; else a store that fails takes it from nobody.
 
         Raises:
             StoreError: the store failed.
         """
-        await self._store.save(msgspec.structs.replace(self._answered, thread_id=self.thread_id))
+        begun = msgspec.structs.replace(self._answered, thread_id=self.thread_id, run_id=self.run_id)
+        seconds = self._call.service.limits.keep_seconds
+        if strict:
+            await begin_answer(self._store, begun, seconds=seconds)
+        else:
+            await keep_answer(self._store, begun, [], seconds=seconds)
+
+    async def forget(self) -> None:
+        """What was begun is not made.
+
+        Raises:
+            Exception: the store failed.
+        """
+        await self._store.delete(self._answered.owner, self._answered.id)
 
     async def keep(self, state: AnsweredState | None = None) -> None:
         """Keeps the answer as far as it came. A store that fails takes no answer from anybody. `state`: how it ended, where no event says it."""
@@ -83,10 +97,9 @@ class Recording:
         error = next((event.error for event in reversed(self._events) if isinstance(event, RunError)), None)
         visible = tuple([message for message in fold(self._events) if message.role is Role.MODEL])
         output = tuple(self.output) or visible
-        request = self._answered.request
         answered = msgspec.structs.replace(
             self._answered,
-            request=request.replace(messages=(*takewhile(_is_system, request.messages), *self.new)),
+            request=self._request(),
             output=output,
             visible=() if output == visible else visible,
             state=state or ("completed" if error is None else "failed"),
@@ -94,12 +107,18 @@ class Recording:
             usage=visible[-1].usage if visible else None,
             pending=self.pending,
             thread_id=self.thread_id,
+            run_id=self.run_id,
             key=next(iter(keys := self._keys(visible)), ""),
         )
-        try:
-            await self._store.save(answered, [*keys, *([f"thread:{self.thread_id}"] if self.thread_id else ())])
-        except (StoreError, ValueError, TypeError) as failure:
-            _LOG.warning("an answer could not be kept: %s", failure)
+        keys += [f"thread:{self.thread_id}"] if self.thread_id else []
+        await keep_answer(self._store, answered, keys, seconds=self._call.service.limits.keep_seconds)
+
+    def _request(self) -> ModelRequest:
+        """Whole where the client may read it again; else what the conversation gains by it."""
+        request = self._answered.request
+        if not (self._answered.shared and any(route.purpose == "response" for route in self._call.wire.routes)):
+            return ModelRequest(request.model, tuple(self.new), wire=request.wire)
+        return request.replace(messages=(*takewhile(_is_system, request.messages), *self.new))
 
     def _keys(self, visible: Sequence[Message]) -> list[str]:
         return keys_of(self._known.shown, visible, self._scope) if visible else []

@@ -13,10 +13,13 @@ from dragoman.history.projection import is_shared, key
 from dragoman.interrupt import Interrupt
 from dragoman.message import Content, Message, Role, TextPart, Usage
 from dragoman.request import ModelRequest
+from dragoman.run_request import RunRequest
 
-__all__ = ["Answered", "AnsweredState", "conversation_key", "keys_of", "latest_keys"]
+__all__ = ["Answered", "AnsweredState", "Stage", "conversation_key", "keys_of", "latest_keys"]
 
 AnsweredState = Literal["in_progress", "completed", "failed", "cancelled"]
+Stage = Literal["working", "waiting", "signing_in", "completed", "failed", "refused", "cancelled"]
+"""How far a task is, as its latest run says it."""
 
 
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -40,12 +43,20 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Id of the answer that it goes on from."""
     thread_id: str | None = None
     """Id of the conversation, where it has one."""
+    task_id: str | None = None
+    """Id of the task that it is a part of, where its protocol has tasks."""
     run_id: str | None = None
     """Id of the run that makes it, where one goes on without its client."""
+    asked: RunRequest | None = None
+    """Of such a run: what its client called it, and which version it speaks, so that it reads the same when it reads it again."""
     state: AnsweredState = "completed"
     """How far it is."""
     error: Mapping[str, Any] | None = None
     """Of a failed one: what its client was answered."""
+    refused: bool = False
+    """Of a failed one: whether it failed since what was asked for is refused."""
+    updated_at: datetime | None = None
+    """When that was found out, where that is known."""
     usage: Usage | None = None
     """Of the whole answer."""
     pending: tuple[Interrupt, ...] = ()
@@ -54,6 +65,15 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The key of the conversation up to and with it, as its client has it; empty: it is found by its id or its thread alone."""
     shared: bool = True
     """Whether the client may ask for it by its id; else it is kept to recognise the conversation alone."""
+
+    @property
+    def stage(self) -> Stage:
+        """How far the task is whose latest run this is."""
+        if self.state == "completed" and self.pending:
+            return "signing_in" if all(each.reason == "auth" for each in self.pending) else "waiting"
+        if self.state == "failed":
+            return "refused" if self.refused else "failed"
+        return "working" if self.state == "in_progress" else self.state
 
     @property
     def messages(self) -> tuple[Message, ...]:

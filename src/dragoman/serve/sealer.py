@@ -1,7 +1,7 @@
 """Sealed texts: what a server gives its clients to keep, and only it can read or make.
 
 A token is base64 throughout, so that clients that hold such a field as bytes give it back as it was: a mark, the key's id, a
-nonce, and the content encrypted with AES-256-GCM-SIV for one owner.
+nonce, the content encrypted with AES-256-GCM-SIV for one owner, and the mark again.
 """
 
 from __future__ import annotations
@@ -18,11 +18,10 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dragoman.errors import SettingsError
+from dragoman.serve.seal_marks import MARK, is_sealed
 
-__all__ = ["MOST_BYTES", "MOST_TOKEN", "Sealer", "is_sealed"]
+__all__ = ["MOST_BYTES", "MOST_TOKEN", "Sealer"]
 
-MARK = "dragoman"
-"""With which every token begins: eight characters of base64."""
 MOST_BYTES = 2**22
 """Bytes of content at most."""
 MOST_TOKEN = 2**22
@@ -68,7 +67,7 @@ class Sealer:
         key_id, cipher = self._keys[0]
         head, nonce = _MARK + _VERSION + key_id, urandom(_NONCE)
         sealed = head + nonce + cipher.encrypt(nonce, plain, self._bound(head, owner))
-        token = urlsafe_b64encode(sealed).decode()
+        token = urlsafe_b64encode(_framed(sealed)).decode() + MARK
         return token if len(token) <= MOST_TOKEN else None
 
     def open(self, token: str, owner: str = "") -> bytes | None:
@@ -76,11 +75,13 @@ class Sealer:
         among these. Never raises."""
         if len(token) > MOST_TOKEN or not is_sealed(token):
             return None
-        text = token.rstrip("=").replace("+", "-").replace("/", "_")
-        if not _TOKEN.fullmatch(text) or len(text) % 4 == 1:
+        text = token.replace("+", "-").replace("/", "_")
+        if not text.endswith(MARK) or len(text) % 4 or not _TOKEN.fullmatch(text):
             return None
-        sealed = urlsafe_b64decode(text + "=" * (-len(text) % 4))
-        if urlsafe_b64encode(sealed).decode().rstrip("=") != text:
+        framed = urlsafe_b64decode(text.removesuffix(MARK))
+        fill = framed[-1] if framed else 0
+        sealed = framed[: max(len(framed) - 3 - fill, 0)]
+        if framed != _framed(sealed):
             return None
         head, nonce, rest = sealed[:_HEAD], sealed[_HEAD : _HEAD + _NONCE], sealed[_HEAD + _NONCE :]
         if len(rest) < _ID or not head.startswith(_MARK + _VERSION):
@@ -97,9 +98,10 @@ class Sealer:
         return b"\0".join([head, self._purpose, owner.encode("utf-8", "surrogatepass")])
 
 
-def is_sealed(text: str) -> bool:
-    """Whether a text looks like a token of any server's; whether it opens, `Sealer.open` says."""
-    return text.startswith(MARK)
+def _framed(sealed: bytes) -> bytes:
+    """Made up to a multiple of three bytes, and how many that took: so a token is base64 without padding."""
+    fill = -len(sealed) % 3
+    return sealed + bytes(fill) + bytes([0, 0, fill])
 
 
 def _derived(secret: bytes, purpose: str) -> tuple[bytes, AESGCMSIV]:

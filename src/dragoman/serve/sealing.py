@@ -8,7 +8,7 @@ without them has no room.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -25,8 +25,11 @@ from dragoman.event import (
 )
 from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Origin, Role
+from dragoman.serve.seal_marks import is_sealed
 from dragoman.serve.sealed_message import is_needed, pack, restored, unpack
-from dragoman.serve.sealer import Sealer, is_sealed
+
+if TYPE_CHECKING:
+    from dragoman.serve.sealer import Sealer
 
 __all__ = ["Sealing", "open_messages", "seal_events"]
 
@@ -92,9 +95,10 @@ def seal_events(events: Sequence[Event], wire: Any, sealer: Sealer, owner: str =
 
 
 def open_messages(
-    messages: Sequence[Message], wire: Any, sealer: Sealer, owner: str = ""
+    messages: Sequence[Message], wire: Any, sealer: Sealer | None, owner: str = ""
 ) -> tuple[tuple[Message, ...], list[Loss]]:
-    """A client's conversation with what was sealed in it, as the providers made it, and what does not open. No token is left in it."""
+    """A client's conversation with what was sealed in it, as the providers made it, and what does not open. No token is left in it, nor what
+    is left of one, so that none goes to a provider. Without a `sealer` none opens."""
     load: Any = getattr(wire, "load_seal", None)
     if load is None:
         return tuple(messages), []
@@ -116,8 +120,8 @@ def open_messages(
     return tuple(out), losses
 
 
-def _opened(message: Message, token: str, sealer: Sealer, owner: str) -> Message | None:
-    content = sealer.open(token, owner)
+def _opened(message: Message, token: str, sealer: Sealer | None, owner: str) -> Message | None:
+    content = None if sealer is None else sealer.open(token, owner)
     sealed = None if content is None else unpack(content)
     return None if sealed is None else restored(message, sealed)
 

@@ -11,21 +11,20 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 import anyio
 import uvicorn
 
-from dragoman.errors import OverloadedError, SettingsError
+from dragoman.arguments import wrong
+from dragoman.errors import SettingsError
 from dragoman.http_server.listening import configured, listening, url_of
 from dragoman.http_server.signals import on_signals
 from dragoman.loopback import is_loopback
+from dragoman.serve.service import Service
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
-
-    from dragoman.serve.service import Service
 
 __all__ = ["ServerOptions", "run_server", "serve_http"]
 
 _CLOSING_SECONDS = 2
 """So long clients may take to read the end of an answer that was ended for them."""
-_AGAIN_SECONDS = 1.0
 
 
 class ServerOptions(TypedDict, total=False):
@@ -78,8 +77,10 @@ async def serve_http(
 
     Raises:
         SettingsError: others than this machine could reach it, and there are no keys; there is no such host; or the port is taken.
+        TypeError: `app` is something else.
     """
-    service: Service = app.state.service
+    if not isinstance(service := getattr(getattr(app, "state", None), "service", None), Service):
+        raise wrong("app", app, "what dragoman.serve.app made", "give dragoman.serve.app(agent)")
     if not service.has_keys and not is_loopback(host):
         raise SettingsError(
             f"{host} can be reached from other machines; give keys that clients must send (auth=), or serve on 127.0.0.1"
@@ -136,7 +137,7 @@ class _Ending:
 
     def at_once(self) -> None:
         """All calls end now."""
-        self._interrupt()
+        self._service.interrupt()
         self._server.should_exit = True
 
     async def wait(self) -> None:
@@ -151,12 +152,6 @@ class _Ending:
 
     async def _drain(self) -> None:
         with anyio.move_on_after(self._seconds):
-            await self._service.gate.drained()
-        self._interrupt()
+            await self._service.drained()
+        self._service.interrupt()
         self._server.should_exit = True
-
-    def _interrupt(self) -> None:
-        self._service.gate.closed = True
-        self._service.gate.interrupt(
-            OverloadedError("the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS)
-        )

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
-from urllib.parse import quote
+from urllib.parse import quote, unquote
 
 from dragoman.codec.json_values import if_object
 from dragoman.errors import InvalidRequestError
 from dragoman.serve.call import Call
 from dragoman.serve.callers import ANONYMOUS
 
-__all__ = ["THREAD", "belongs", "resource_of", "scope_of", "thread_id", "thread_name", "user_of"]
+__all__ = ["THREAD", "belongs", "name_of", "resource_of", "scope_of", "thread_id", "thread_name", "user_of"]
 
 THREAD = "dragoman-thread"
 """Header in which a client of any wire names its conversation."""
@@ -49,6 +49,13 @@ def thread_name(call: Call, conversation: str | None) -> str | None:
 def thread_id(resource: str, name: str) -> str:
     """The id of the conversation that somebody calls so. Nobody else's name comes to the same id."""
     return name if resource == ANONYMOUS.id else f"{resource}/{quote(name, safe='')}"
+
+
+def name_of(resource: str, thread: str) -> str:
+    """What somebody calls the conversation of that id: the inverse of `thread_id`."""
+    if resource == ANONYMOUS.id:
+        return thread
+    return unquote(thread.removeprefix(f"{resource}/"))
 
 
 def scope_of(resource: str, thread: str | None) -> str:

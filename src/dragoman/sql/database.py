@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any, TypeVar
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, RootTransaction
 from sqlalchemy.exc import DBAPIError, SQLAlchemyError
 
 from dragoman.errors import DragomanError
@@ -98,11 +98,16 @@ class Database:
         self._open()
         if len(works) > 1:
             with suppress(Exception):
-                return self._transaction(works)
+                try:
+                    return self._transaction(works)
+                except _NotBegunError as error:  # no work is to blame, and each alone would wait as long again
+                    return [self._store_error(error.cause) for _ in works]
             return [result for work in works for result in self._commit([work])]
         for last in range(_TRIES - 1, -1, -1):
             try:
                 return self._transaction(works)
+            except _NotBegunError as error:
+                return [self._store_error(error.cause)]
             except SQLAlchemyError as error:
                 if not (last and _met(error)):
                     return [self._store_error(error)]
@@ -112,10 +117,11 @@ class Database:
 
     def _transaction(self, works: Sequence[Work]) -> list[Any]:
         try:
-            connection = self._connection = self._connection or self._write_engine.connect()
-            with connection.begin():
-                results = [work(connection) for work in works]
-        except SQLAlchemyError:
+            transaction = self._begun()
+            with transaction:
+                assert self._connection is not None
+                results = [work(self._connection) for work in works]
+        except (SQLAlchemyError, _NotBegunError):
             connection, self._connection = self._connection, None
             if connection is not None:
                 with suppress(SQLAlchemyError):
@@ -123,6 +129,13 @@ class Database:
             raise
         self.commits += 1
         return results
+
+    def _begun(self) -> RootTransaction:
+        try:
+            self._connection = self._connection or self._write_engine.connect()
+            return self._connection.begin()
+        except SQLAlchemyError as error:
+            raise _NotBegunError(error) from error
 
     def _open(self) -> None:
         """Brings the tables up to date, before anything else is done."""
@@ -149,6 +162,14 @@ class Database:
 
     def _closed(self) -> DragomanError:
         return self._failure(f"the {self._name} is closed: open it again")
+
+
+class _NotBegunError(Exception):
+    """There is no transaction: the file is locked, or the server is not to be reached."""
+
+    def __init__(self, cause: SQLAlchemyError) -> None:
+        super().__init__(str(cause))
+        self.cause = cause
 
 
 def _met(error: SQLAlchemyError) -> bool:

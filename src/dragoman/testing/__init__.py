@@ -82,9 +82,13 @@ def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
     `model`, `api_key`, `base_url`, `headers`, `environment`, `signed`.
 
     Raises:
-        SettingsError: no provider has that name, or it is a class.
+        SettingsError: no provider has that name, or it is a class, or an agent that has no model's API.
     """
     subject = providers.get(provider) if isinstance(provider, str) else _instance(provider)
+    if wires.client(subject.wire) is not None:
+        raise SettingsError(
+            f"{subject.display_name} names agents, and these checks are of models: serve a scripted agent with dragoman.serve, and ask that"
+        )
     return [BoundCheck(check, subject, how) for check in PROVIDER_CHECKS]
 
 

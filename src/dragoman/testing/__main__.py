@@ -118,9 +118,11 @@ def _subject(name: str) -> Any:
     try:
         return providers.get(name)
     except SettingsError as error:
-        if name in wires.names():
+        if name in wires.names("model"):
             return wires.get(name)
-        raise SettingsError(f"{error}. No wire has this name either; there are {', '.join(wires.names())}") from error
+        raise SettingsError(
+            f"{error}. No wire has this name either; there are {', '.join(wires.names('model'))}"
+        ) from error
 
 
 def _chosen(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:

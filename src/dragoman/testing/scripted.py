@@ -38,6 +38,8 @@ _OF_THE_NETWORK = frozenset(
         "embeddings_url",
         "models",
         "transport",
+        "by_url",
+        "discovery",
     }
 )
 """What of a real provider's record says how it is reached."""
@@ -119,7 +121,8 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
 
     @classmethod
     def like(cls, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any) -> Self:
-        """A scripted model in the place of a real one: with its name, wire, capabilities and quirks.
+        """A scripted model in the place of a real one: with its name, wire, capabilities and quirks. In the place of an agent that is asked by
+        a protocol stands a model that speaks Chat Completions.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -128,6 +131,8 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         base_url = provider.base_url if isinstance(provider.base_url, str) else _URL
         own = {name: getattr(provider, name) for name in Provider.__struct_fields__ if name not in _OF_THE_NETWORK}
         named: dict[str, Any] = {"base_url": base_url, "chat_model": string.chat or provider.chat_model or "scripted-1"}
+        if wires.client(provider.wire) is not None:
+            named |= {"wire": "openai_chat", "quirks": None}
         return cls(answers, **{**own, **named, **fields})
 
     @classmethod

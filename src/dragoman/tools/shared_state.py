@@ -67,6 +67,19 @@ class SharedState:
             self._value = value
             return self._outbox.emit(StateSnapshot(self.value))
 
+    def follow(self, event: StateSnapshot | StateDelta) -> None:
+        """Becomes what an event says that was told already. A change that does not fit leaves it as it is."""
+        import jsonpatch  # lazily, as above
+
+        with self._lock:
+            if isinstance(event, StateSnapshot):
+                self._value = deepcopy(event.state)
+                return
+            try:
+                self._value = jsonpatch.apply_patch({} if self._value is None else self._value, list(event.operations))
+            except Exception:  # noqa: BLE001 - the library raises KeyError, TypeError and more beside its own
+                return
+
     def __eq__(self, other: object) -> bool:
         return isinstance(other, SharedState) and self._value == other._value
 

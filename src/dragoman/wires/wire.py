@@ -14,8 +14,9 @@ from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, FilePart, Message, Origin
 from dragoman.request import Download, EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult
+from dragoman.run_request import RunRequest
 
-__all__ = ["EmbeddingsWire", "FileWire", "StreamDecoder", "StreamEncoder", "Wire"]
+__all__ = ["EmbeddingsWire", "FileWire", "ProtocolWire", "StreamDecoder", "StreamEncoder", "Wire"]
 
 
 class StreamDecoder(Protocol):
@@ -172,6 +173,137 @@ class Wire(Protocol):
 
     def dump_error(self, error: DragomanError) -> ErrorResponse:
         """An exception → the response that says it: status, headers and body."""
+        ...
+
+
+class ProtocolWire(Protocol):
+    """A format in which agents are asked, both ways, and which has no endpoint of a model. What is named as in `Wire` is as there."""
+
+    @property
+    def name(self) -> str:
+        """By which it is known; an attribute."""
+        ...
+
+    @property
+    def routes(self) -> Sequence[Route]:
+        """Where a server has what; an attribute."""
+        ...
+
+    @property
+    def stream_type(self) -> str:
+        """Media type of a streamed run; an attribute."""
+        ...
+
+    @property
+    def ping(self) -> bytes:
+        """What keeps a stream open and says nothing; `b""`: the format has no such thing. An attribute."""
+        ...
+
+    def envelope(self, request: RunRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
+        """What `encoder` is told beside the events of a run that answers `request`. `id`: of the run."""
+        ...
+
+    def votes(self, message: Any) -> int:
+        """As in `Wire`."""
+        ...
+
+    def load_messages(
+        self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    ) -> list[Message]:
+        """As in `Wire`."""
+        ...
+
+    def dump_messages(
+        self, messages: Iterable[Message], *, target: Origin | None = None, losses: list[Loss] | None = None
+    ) -> Any:
+        """As in `Wire`."""
+        ...
+
+    def load_run(
+        self,
+        body: Mapping[str, Any],
+        *,
+        path: str = "",
+        headers: Mapping[str, str] = {},
+        origin: Origin | None = None,
+        problems: list[Problem] | None = None,
+    ) -> RunRequest:
+        """What a client asks an agent. What has no field of its own stands in the request's `native`.
+
+        Raises:
+            HistoryError: the body is not of this format.
+        """
+        ...
+
+    def dump_run(self, request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:
+        """What an agent is asked → the body of a request. What the format cannot hold is added to `losses`."""
+        ...
+
+    def decoder(self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> StreamDecoder:
+        """A decoder of one streamed run."""
+        ...
+
+    def encoder(self, **envelope: Any) -> StreamEncoder:
+        """An encoder of one streamed run. `envelope`: as `envelope` gives it."""
+        ...
+
+    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
+        """As in `Wire`."""
+        ...
+
+    def dump_error(self, error: DragomanError) -> ErrorResponse:
+        """As in `Wire`."""
+        ...
+
+
+class AgentClient(Protocol):
+    """How an agent is asked like a model: the module `client` of a protocol's package, where it has one. What is named as in `Wire` is as
+    there."""
+
+    @property
+    def name(self) -> str:
+        """The wire's; an attribute."""
+        ...
+
+    def dump_request(
+        self,
+        request: ModelRequest,
+        *,
+        target: Origin | None = None,
+        quirks: Any = None,
+        losses: list[Loss] | None = None,
+    ) -> dict[str, Any]:
+        """As in `Wire`. What the agent said before is told as it told it."""
+        ...
+
+    def dump_http(
+        self,
+        request: ModelRequest,
+        *,
+        target: Origin | None = None,
+        quirks: Any = None,
+        losses: list[Loss] | None = None,
+    ) -> HttpRequest:
+        """As in `Wire`."""
+        ...
+
+    def decoder(
+        self,
+        *,
+        origin: Origin | None = None,
+        new_id: Callable[[], str] | None = None,
+        tools: Sequence[str] = (),
+    ) -> StreamDecoder:
+        """A decoder that tells a streamed run as one message, from its `answer` (an `AgentAnswer`). `tools`: names of those that the request
+        has."""
+        ...
+
+    def dump_cancel(self, run_id: str, quirks: Any = None) -> HttpRequest | None:
+        """The request that ends a run; `None`: it ends with its connection."""
+        ...
+
+    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
+        """As in `Wire`."""
         ...
 
 

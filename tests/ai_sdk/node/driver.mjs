@@ -53,6 +53,28 @@ const COMMANDS = {
     if (failure) throw failure;
     return prompts[0];
   },
+  // What a client makes of a UI message stream, and what of it the library's schema does not take.
+  show_stream: async ({ version, chunks, message }) => {
+    const { ai } = await library(version);
+    const invalid = [];
+    if (version === 7) {
+      const schema = ai.uiMessageChunkSchema();
+      for (const chunk of chunks) {
+        const found = await schema.validate(chunk);
+        if (!found.success) invalid.push(`${chunk.type}: ${found.error.message}`);
+      }
+    }
+    let last = null;
+    const stream = new ReadableStream({
+      start(controller) {
+        for (const chunk of chunks) controller.enqueue(chunk);
+        controller.close();
+      },
+    });
+    const given = message ? { message: structuredClone(message) } : {};
+    for await (const each of ai.readUIMessageStream({ stream, terminateOnError: true, ...given })) last = each;
+    return { message: last, invalid };
+  },
   mastra: async (given) => (await import("./mastra.mjs")).run(given),
   mastra_bench: async (given) => (await import("./mastra.mjs")).bench(given),
 };

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import formats
 from dragoman.errors import HistoryError
-from dragoman.formats.ai_sdk.reading import Reading
+from dragoman.wires.ai_sdk_messages.reading import Reading
 from support.ai_sdk_samples import AI_4, CORE, EVERY_PART, MODEL_PARTS, MODEL_TALK, TALK, text, ui
 
 DOCUMENTS = [TALK, EVERY_PART, AI_4, MODEL_TALK, MODEL_PARTS, CORE]
@@ -50,6 +50,7 @@ def mutated(seed: int) -> list[Any]:
     return document
 
 
+@pytest.mark.slow
 def test_what_is_a_little_wrong_is_refused_or_read() -> None:
     family = [formats.get(name) for name in ("ai_sdk_ui", "ai_sdk_model")]
     refused = 0

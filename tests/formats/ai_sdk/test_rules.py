@@ -7,10 +7,10 @@ from typing import Any
 import pytest
 
 from dragoman import Message, ToolCallPart, ToolResultPart, formats, wires
-from dragoman.formats.ai_sdk import conversation, row_load, ui_load, v4
-from dragoman.formats.ai_sdk.approvals import approvals
 from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, LinkPart, Origin, Role, Usage
+from dragoman.wires.ai_sdk_messages import conversation, row_load, ui_load, v4
+from dragoman.wires.ai_sdk_messages.approvals import approvals
 from support import mastra_rows as rows
 from support.ai_sdk_samples import PNG
 

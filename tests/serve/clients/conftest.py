@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -32,11 +33,22 @@ def behind(request: pytest.FixtureRequest) -> str:
 
 @pytest.fixture(scope="session")
 def url(behind: str) -> Iterator[str]:
-    """The root of a server."""
+    """The root of a server that needs a key."""
+    with _running(*behind.split()) as root:
+        yield root
+
+
+@pytest.fixture(scope="session")
+def open_url(behind: str) -> Iterator[str]:
+    """The root of one that needs none."""
+    with _running(*behind.split(), "open") as root:
+        yield root
+
+
+@contextmanager
+def _running(*arguments: str) -> Iterator[str]:
     process = subprocess.Popen(
-        [sys.executable, str(APP), *behind.split()],
-        stdout=subprocess.PIPE,
-        env={**os.environ, "PYTHONPATH": SRC},
+        [sys.executable, str(APP), *arguments], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SRC}
     )
     assert process.stdout is not None
     line = process.stdout.readline().decode().strip()

@@ -1,6 +1,6 @@
 """The server that official clients are held against: a scripted agent with a tool of its own, or a gateway before a scripted provider.
 
-python scripted_app.py agent|gateway WIRE     prints its URL, and serves until it is terminated
+python scripted_app.py agent|gateway WIRE [open]     prints its URL, and serves until it is terminated
 """
 
 from __future__ import annotations
@@ -42,6 +42,8 @@ def reply(request: ModelRequest) -> Any:
     if request.output_schema is not None:
         return '{"name": "Ada", "age": 36}'
     names = {spec.name for spec in request.tools if isinstance(spec, ToolSpec)}
+    if "json" in names:  # so a client asks for an object, of models that it does not know
+        return Message.model(ToolCallPart("c9", "json", {"name": "Ada", "age": 36}))
     called = {call.id: call.name for message in request.messages for call in message.tool_calls}
     done = {called.get(result.id, result.name) for result in results}
     if "roll" in names and "roll" not in done:
@@ -62,17 +64,18 @@ def roll() -> int:
     return 4
 
 
-def app(kind: str, wire: str) -> Any:
-    """An agent, or a gateway."""
+def app(kind: str, wire: str, access: str = "") -> Any:
+    """An agent, or a gateway. `access`: `open` for one that needs no key."""
+    auth = None if access == "open" else KEY
 
     def vectors(asked: Any) -> Any:
         return [[0.25] * 8 for _ in asked.texts]
 
     server = ScriptedServer(wires.get(wire), reply, base_url=BASE, vectors=vectors, remembers=True)
     if kind == "agent":
-        return serve.app(Agent(provider(wire), tools=[roll], transport=server, api_key="k"), auth=KEY)
+        return serve.app(Agent(provider(wire), tools=[roll], transport=server, api_key="k"), auth=auth)
     gateway = serve.Gateway({name: provider(wire) for name in MODELS}, keys={"up": "k"}, transport=server)
-    return serve.app(gateway=gateway, auth=KEY)
+    return serve.app(gateway=gateway, auth=auth)
 
 
 if __name__ == "__main__":

@@ -149,6 +149,7 @@ KINDS = st.sampled_from(
     )
 )
 @settings(max_examples=80, deadline=None)
+@pytest.mark.slow
 def test_no_answer_makes_the_decoder_raise(pieces):
     events = decode(sse(*[{**fields, "type": kind} for kind, fields in pieces]))
     fold(events)

@@ -264,6 +264,7 @@ USAGES = st.builds(
     st.integers(1, 50),
 )
 @settings(max_examples=120, deadline=None)
+@pytest.mark.slow
 def test_what_is_written_is_read_back_as_it_was(pieces, usage, reason, size):
     if reason is FinishReason.stop and any(getattr(p, "run_by", None) == "agent" for p in pieces):
         reason = FinishReason.tool_calls

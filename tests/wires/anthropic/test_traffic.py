@@ -165,6 +165,7 @@ def sdk_message(exchange):
 
 
 @pytest.mark.parametrize("framing", ["sse", "json"])
+@pytest.mark.slow
 def test_the_official_client_reads_the_same(framing):
     """The official client cannot read `[DONE]`, which one gateway sends; that recording is left out."""
     compared = 0

@@ -20,7 +20,7 @@ from dragoman.json_end import JsonEnd
 from dragoman.message import LinkPart, Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 
 NAMES = ("openai_chat", "mistral")
-ALL = wires.names()
+ALL = wires.names("model")
 named = pytest.mark.parametrize("name", NAMES)
 DONE = b"data: [DONE]\n\n"
 

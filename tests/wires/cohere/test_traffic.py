@@ -168,6 +168,7 @@ def sdk(exchange):
 
 
 @pytest.mark.parametrize("framing", ["sse", "json"])
+@pytest.mark.slow
 def test_the_official_client_reads_the_same(framing):
     compared = 0
     for exchange, events in [pair for pair in decoded() if pair[0].framing == framing]:

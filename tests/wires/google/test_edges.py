@@ -112,6 +112,7 @@ def test_a_stored_reason_to_stop_that_is_none_is_not_sent(noted: object, sent: o
     assert wire.dump_response(unfold([message]))["candidates"][0]["finishReason"] == sent
 
 
+@pytest.mark.slow
 def test_what_an_answer_cannot_hold_is_kept_nowhere() -> None:
     """A server writes answers for as long as it lives."""
     lost = (

@@ -153,7 +153,7 @@ def test_a_role_that_is_none_is_refused(role):
 
 def everywhere(messages):
     """Every wire writes them, with a target and without, as a conversation and as an answer."""
-    for name in wires.names():
+    for name in wires.names("model"):
         for target in (None, Origin("google", model="gemini-3-pro"), Origin("other")):
             wires.get(name).dump_messages(messages, target=target)
     events = unfold([message.replace(role=Role.MODEL) for message in messages])

@@ -331,6 +331,7 @@ def test_d130_choices_as_they_are_kept(config, choice, notes):
     assert wire.dump_request(request) == body
 
 
+@pytest.mark.slow
 def test_results_and_parts_cost_linear_time():
     def load(size):
         calls = [{"functionCall": {"name": "f", "id": f"c{n}", "args": {}}} for n in range(size)]

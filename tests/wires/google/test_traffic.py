@@ -298,6 +298,7 @@ def sdk_chunks(exchange):
 
 
 @pytest.mark.parametrize("framing", ["sse", "json"])
+@pytest.mark.slow
 def test_the_official_client_reads_the_same(framing):
     compared = 0
     seen = [(e, events) for e, events in decoded() if e.framing == framing]

@@ -403,6 +403,7 @@ def test_every_recorded_answer_is_encoded_and_read_back() -> None:
             assert (told.usage, told.finish_reason) == (message.usage, message.finish_reason), exchange
 
 
+@pytest.mark.slow
 def test_the_official_client_reads_what_is_written() -> None:
     client = pytest.importorskip("mistralai.client")
     httpx = pytest.importorskip("httpx2")

@@ -48,7 +48,7 @@ def test_a_prompt_is_a_conversation_and_is_written_as_it_was(body: dict[str, Any
     assert request.messages == messages
     http = wire.dump_http(request)
     assert (http.path, http.body) == (GENERATE, body)
-    for name in wires.names():
+    for name in wires.names("model"):
         wires.get(name).dump_request(request)
 
 

@@ -135,6 +135,7 @@ def test_a_whole_answer_is_read_back_as_the_same(message: Message) -> None:
     assert (whole.finish_reason, whole.usage, whole.origin) == (message.finish_reason, message.usage, message.origin)
 
 
+@pytest.mark.slow
 def test_every_recorded_answer_is_encoded_and_read_back() -> None:
     for exchange in exchanges("openai_chat", "openai_compatible", "openrouter", "together", "ollama_openai"):
         if exchange.endpoint != "chat" or exchange.status != 200:

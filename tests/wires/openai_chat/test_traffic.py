@@ -67,6 +67,7 @@ def test_every_answer_says_what_its_json_says() -> None:
 
 
 @pytest.mark.parametrize("framing", ["json", "sse"])
+@pytest.mark.slow
 def test_the_official_client_reads_the_same(framing: str) -> None:
     """Text, refusal, calls, usage and reason, as openai's own accumulation of the same bytes has them."""
     openai = pytest.importorskip("openai")

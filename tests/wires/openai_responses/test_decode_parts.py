@@ -347,6 +347,7 @@ def test_a_part_ends_as_what_it_began(began, ended, again):
     write_all(decoded)
 
 
+@pytest.mark.slow
 def test_items_and_parts_cost_linear_time():
     def stream(size):
         items = [odd_message("a", id=f"m{n}") for n in range(size)]

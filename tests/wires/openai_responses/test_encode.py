@@ -90,6 +90,7 @@ def check(data):
             return stream.get_final_response()
 
 
+@pytest.mark.slow
 def test_the_whole_sequence_of_events():
     data = written(
         events_of(ThinkingPart("hm"), "Hi", ToolCallPart("c1", "f", {"a": 1}), reason=FinishReason.tool_calls)
@@ -240,6 +241,7 @@ def test_an_error_is_told_as_what_it_is_before_and_within_a_response(kind):
 
 @settings(max_examples=60)
 @given(st.lists(pieces, max_size=5))
+@pytest.mark.slow
 def test_what_is_written_is_read_back(content):
     answer = Message.model(
         *[msgspec.structs.replace(p, id=f"c{n}") if isinstance(p, ToolCallPart) else p for n, p in enumerate(content)]
@@ -316,6 +318,7 @@ def test_what_a_stream_calls_done_is_what_its_deltas_were(part):
     assert done == deltas and list(done.values()) == ['{"half: ', "good"]
 
 
+@pytest.mark.slow
 def test_many_parts_may_be_open_side_by_side():
     """Each waits for its turn: what they wait for is no depth of calls of ours."""
     count = 2000

@@ -168,6 +168,7 @@ def test_every_answer_survives_the_encoder():
         assert counted(after) == counted(before), exchange
 
 
+@pytest.mark.slow
 def test_every_written_event_is_of_the_official_type_and_in_order():
     event_type = TypeAdapter(ResponseStreamEvent)
     checked = 0
@@ -299,6 +300,7 @@ def plain_stream(exchange):
 
 
 @pytest.mark.parametrize("framing", ["sse", "json"])
+@pytest.mark.slow
 def test_the_official_client_reads_the_same(framing):
     compared = 0
     seen = [(e, events) for e, events in responses() if e.framing == framing]

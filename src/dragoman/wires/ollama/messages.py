@@ -38,6 +38,8 @@ _OWN = ("thinking", "tool_name")
 """Fields that no other format has beside a text as `content`."""
 _ALONE = frozenset(["images", "tool_calls", "thinking"])
 """Fields that may stand without a text."""
+_OTHERS = frozenset(["parts", "type", "toolCalls", "toolCallId"])
+"""Fields that it lacks and formats alike have."""
 _SENT = {role: name for name, role in SPEAKERS.items()}
 
 
@@ -66,7 +68,7 @@ def votes(message: Any) -> int:
     """How surely a JSON message is one of this format: 0 (it cannot be) to 3 (it is hardly anything else)."""
     fields = if_object(message)
     role = fields.get("role")
-    if not (isinstance(role, str) and role in (*SPEAKERS, "tool")) or "parts" in fields or "type" in fields:
+    if not (isinstance(role, str) and role in (*SPEAKERS, "tool")) or fields.keys() & _OTHERS:
         return 0
     if not isinstance(fields.get("content"), str | None):
         return 0

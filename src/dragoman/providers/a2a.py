@@ -1,0 +1,140 @@
+"""Agents that speak A2A: `a2a:https://host/agent`, the URL of the agent, of its card, or that messages are sent to.
+
+The card says where and how the agent is asked. A URL without a card is asked itself, by JSON-RPC of 1.0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, Literal
+from urllib.parse import SplitResult, urlsplit
+
+from dragoman import json_bytes
+from dragoman.capability import Capability
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.errors import SettingsError
+from dragoman.loopback import is_loopback
+from dragoman.providers.address import joined
+from dragoman.providers.provider import Discovery, Place, Provider
+from dragoman.request import HttpRequest
+from dragoman.transport.redaction import public_url
+from dragoman.wires.a2a.quirks import EXTENSION, Quirks
+from dragoman.wires.a2a.serving import CARD_PATH
+
+__all__ = ["PROVIDER", "discover"]
+
+_OLD_CARD_PATH = "/.well-known/agent.json"
+"""Where agents of 0.2 have it."""
+_BINDINGS = {"JSONRPC": "jsonrpc", "HTTP+JSON": "rest"}
+_ORDER: tuple[tuple[Literal["jsonrpc", "rest"], Literal["1.0", "0.3"]], ...] = (
+    ("jsonrpc", "1.0"),
+    ("rest", "1.0"),
+    ("jsonrpc", "0.3"),
+)
+"""Bindings and versions, the preferred first."""
+
+
+def discover(url: str) -> Discovery:
+    """Finds how the agent at a URL is asked: its card is there, or below it.
+
+    Raises:
+        SettingsError: the card leads elsewhere, or to nothing that is spoken here.
+    """
+    for place in (
+        [url] if url.partition("?")[0].endswith(".json") else [joined(url, CARD_PATH), joined(url, _OLD_CARD_PATH)]
+    ):
+        answer = yield HttpRequest(place, {"accept": "application/json"}, method="GET")
+        if answer.status == 200 and (card := _card(answer.body)) is not None:
+            return _place(card, url)
+    return Place(url, Quirks())
+
+
+def _card(body: bytes) -> dict[str, Any] | None:
+    try:
+        card = if_object(json_bytes.decode(body))
+    except ValueError:
+        return None
+    return card if "capabilities" in card and ("supportedInterfaces" in card or "url" in card) else None
+
+
+def _place(card: Mapping[str, Any], url: str) -> Place:
+    capabilities = if_object(card.get("capabilities"))
+    known = [if_object(each).get("uri") for each in if_list(capabilities.get("extensions"))]
+    found = {(binding, version): at for at, binding, version in reversed(_interfaces(card))}
+    for binding, version in _ORDER:
+        if (at := found.get((binding, version))) is not None:
+            _check(at, url)
+            extras, streams = EXTENSION in known, capabilities.get("streaming") is True
+            return Place(at, Quirks(extras=extras, version=version, binding=binding, streams=streams))
+    raise SettingsError(
+        f"the agent at {public_url(url)} is asked by JSON-RPC and by REST here, and its card names neither; what it names: "
+        f"{', '.join(sorted(f'{binding} {version}' for binding, version in found)) or 'nothing'}",
+        provider="a2a",
+    )
+
+
+def _interfaces(card: Mapping[str, Any]) -> Sequence[tuple[str, Any, Any]]:
+    """URL, binding and version of each, the preferred first."""
+    listed = [
+        (if_text(each.get("url")), if_text(each.get("protocolBinding")), if_text(each.get("protocolVersion")) or "1.0")
+        for each in map(if_object, if_list(card.get("supportedInterfaces")))
+    ]
+    if url := if_text(card.get("url")):
+        listed.append((url, if_text(card.get("preferredTransport")) or "JSONRPC", "0.3"))
+        listed += [
+            (if_text(each.get("url")), if_text(each.get("transport")), "0.3")
+            for each in map(if_object, if_list(card.get("additionalInterfaces")))
+        ]
+    return [
+        (url, _BINDINGS.get(binding, binding), ".".join(version.split(".")[:2]))
+        for url, binding, version in listed
+        if url
+    ]
+
+
+def _check(at: str, url: str) -> None:
+    """A card may not lead the key and the conversation to somebody else.
+
+    Raises:
+        SettingsError: it does.
+    """
+    try:
+        there, here = urlsplit(at), urlsplit(url)
+        same = (there.scheme, _port(there)) == (here.scheme, _port(here)) and (
+            there.hostname == here.hostname or (is_loopback(there.hostname or "") and is_loopback(here.hostname or ""))
+        )
+    except ValueError:
+        same = False
+    if not same:
+        raise SettingsError(
+            f"the card of the agent at {public_url(url)} leads to {public_url(at)}, which is another host. If you trust it, "
+            f"name that: a2a:{public_url(at)}",
+            provider="a2a",
+        )
+
+
+def _port(url: SplitResult) -> int:
+    return url.port or (443 if url.scheme == "https" else 80)
+
+
+PROVIDER = Provider(
+    name="a2a",
+    display_name="A2A",
+    wire="a2a",
+    by_url=True,
+    discovery=discover,
+    key_names=("A2A_API_KEY",),
+    key_required=False,
+    models_path=None,
+    capabilities=frozenset(
+        {
+            Capability.chat,
+            Capability.tools,
+            Capability.parallel_tools,
+            Capability.vision,
+            Capability.audio,
+            Capability.files,
+            Capability.thinking,
+        }
+    ),
+)

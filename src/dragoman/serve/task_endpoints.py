@@ -1,0 +1,206 @@
+"""What a server does at the places of a protocol that has tasks, by a method's name or a path."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from email.utils import format_datetime
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object
+from dragoman.errors import DragomanError, public
+from dragoman.logs import logger
+from dragoman.serve import task_methods
+from dragoman.serve.call import Call
+from dragoman.serve.protocol_runs import served_agent
+from dragoman.serve.task_frames import Frame, TaskError, respond
+from dragoman.tools import Tool
+
+__all__ = [
+    "cancel_task",
+    "card",
+    "create_push",
+    "delete_push",
+    "get_push",
+    "list_push",
+    "rpc",
+    "send_message",
+    "stream_message",
+    "subscribe_task",
+    "task",
+    "tasks",
+]
+
+_LOG = logger("serve")
+
+# by JSON-RPC
+
+
+async def rpc(call: Call) -> None:
+    """Does what a method asks for; whatever is wrong is an answer of JSON-RPC."""
+    wire: Any = call.wire
+    body, id_ = call.body, call.body.get("id")
+    frame = Frame(rpc=True, id=id_ if isinstance(id_, str | int | float) or id_ is None else None)
+    try:
+        _check_rpc(call, id_)
+        method = wire.OLD_METHODS.get(body["method"], body["method"])
+        frame = msgspec.structs.replace(frame, old=method != body["method"])
+        await _method(method)(_of_key(call), _params(call), frame)
+    except Exception as error:
+        if call.connection.started:
+            raise
+        if not isinstance(error, DragomanError):
+            _LOG.error("a request failed", exc_info=error)
+        shown_error = error if isinstance(error, TaskError) else public(error)
+        call.observed.error = shown_error
+        failure = wire.rpc_error(shown_error, getattr(error, "reason", ""))
+        await respond(call, wire.rpc_failure(failure, frame.id))
+
+
+def _method(name: str) -> Callable[[Call, dict[str, Any], Frame], Awaitable[None]]:
+    if name not in task_methods.METHODS:
+        raise TaskError(f"there is no method {name!r:.100} here", "METHOD_NOT_FOUND")
+    return task_methods.METHODS[name]
+
+
+def _params(call: Call) -> dict[str, Any]:
+    _check_version(call)
+    params: Any = call.body.get("params")
+    if params is not None and not isinstance(params, dict):
+        raise TaskError("params must be an object", "INVALID_PARAMS")
+    return _camel(if_object(params))
+
+
+def _camel(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Parameters by the names that JSON has for them; protobuf's are taken too."""
+    how = params.get("configuration")
+    named = {_camel_name(name): value for name, value in params.items()}
+    return {**named, **({"configuration": _camel(if_object(how))} if isinstance(how, dict) else {})}
+
+
+def _camel_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join([each.title() for each in rest])
+
+
+def _check_rpc(call: Call, id_: Any) -> None:
+    body = call.body
+    wrong = body.get("jsonrpc") != "2.0" or not isinstance(body.get("method"), str)
+    if wrong or isinstance(id_, bool) or not isinstance(id_, str | int | float | None):
+        raise TaskError('a request of JSON-RPC has "jsonrpc": "2.0", a method and an id', "INVALID_REQUEST")
+
+
+def _of_key(call: Call) -> Call:
+    """A call without what its body says of a user: a task is its key's, since other methods name no user."""
+    return msgspec.structs.replace(call, body={})
+
+
+def _check_version(call: Call) -> None:
+    version = call.headers.get("a2a-version") or call.query.get("A2A-Version", "")
+    if version not in ("", "1.0", "0.3"):
+        raise TaskError(f"the version {version!r:.20} is not spoken here; 1.0 and 0.3 are", "VERSION_NOT_SUPPORTED")
+
+
+# by paths
+
+
+async def _by_path(call: Call, work: Callable[[Call, dict[str, Any], Frame], Awaitable[None]]) -> None:
+    wire: Any = call.wire
+    named = call.parameters
+    ids = {"id": named["id"]} if "id" in named else {}
+    if call.route.purpose.endswith("_push"):
+        ids = {"taskId": named["id"], **({"id": named["config"]} if "config" in named else {})}
+    params = _camel({**call.query, **call.body, **ids})
+    try:
+        _check_version(call)
+        old = "/v1/" in call.route.path
+        given = wire.new_params(params) if old and call.body else params
+        await work(_of_key(call), given, Frame(old=old))
+    except TaskError as error:
+        refused = wire.rest_error(error, error.reason)
+        await call.connection.respond(refused.status, refused.headers, json_bytes.encode(refused.body))
+
+
+async def send_message(call: Call) -> None:
+    """A message to an agent → its task, once it is over or waits."""
+    await _by_path(call, task_methods.send)
+
+
+async def stream_message(call: Call) -> None:
+    """A message to an agent → its task, streamed."""
+    await _by_path(call, task_methods.stream)
+
+
+async def task(call: Call) -> None:
+    """A task."""
+    await _by_path(call, task_methods.get)
+
+
+async def tasks(call: Call) -> None:
+    """All tasks of the client."""
+    await _by_path(call, task_methods.listed)
+
+
+async def cancel_task(call: Call) -> None:
+    """Ends a task."""
+    await _by_path(call, task_methods.cancel)
+
+
+async def subscribe_task(call: Call) -> None:
+    """A task that goes on, streamed."""
+    await _by_path(call, task_methods.subscribe)
+
+
+async def create_push(call: Call) -> None:
+    """Takes an address that notifications of a task go to."""
+    await _by_path(call, task_methods.create_push)
+
+
+async def get_push(call: Call) -> None:
+    """Such an address."""
+    await _by_path(call, task_methods.get_push)
+
+
+async def list_push(call: Call) -> None:
+    """All of a task."""
+    await _by_path(call, task_methods.list_push)
+
+
+async def delete_push(call: Call) -> None:
+    """Forgets one."""
+    await _by_path(call, task_methods.delete_push)
+
+
+async def card(call: Call) -> None:
+    """What an agent can do, and where."""
+    wire: Any = call.wire
+    served = served_agent(call, call.parameters.get("model", ""))
+    root = f"{_origin(call)}/a2a" + (f"/agents/{call.parameters['model']}" if "model" in call.parameters else "")
+    tools = [tool.spec for tool in served.agent.tools if isinstance(tool, Tool)]
+    security = {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if call.service.has_keys else {}
+    made = wire.dump_card(
+        served.name,
+        {"jsonrpc": root, "rest": root, **({"grpc": call.service.grpc_address} if call.service.grpc_address else {})},
+        description=served.agent.display_name or "",
+        tools=tools,
+        push=call.service.webhooks.policy is not None,
+        security=security,
+    )
+    is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get("version", "").startswith("1")
+    is_current |= not served.policy.older
+    body = json_bytes.encode(made if is_current else {**wire.old_card(made), **made})
+    tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
+    since = format_datetime(call.service.started_at, usegmt=True)
+    headers = {"cache-control": "public, max-age=300", "etag": tag, "last-modified": since, "vary": "a2a-version"}
+    if call.headers.get("if-none-match") == tag:
+        await call.connection.respond(304, headers, b"")
+        return
+    await call.connection.respond(200, {"content-type": "application/json", **headers}, body)
+
+
+def _origin(call: Call) -> str:
+    scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"
+    return f"{scheme}://{call.headers.get('host', '127.0.0.1')}"

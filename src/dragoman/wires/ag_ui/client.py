@@ -1,0 +1,79 @@
+"""An agent of AG-UI, asked like a model. It keeps nothing: each request has the whole conversation, and the state that both share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
+from dragoman.codec.agent_turns import agent_turns
+from dragoman.codec.json_values import merged
+from dragoman.loss import Loss, Lost
+from dragoman.message import Origin
+from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
+from dragoman.run_request import RunRequest
+from dragoman.wires.ag_ui import decode
+from dragoman.wires.ag_ui.errors import load_error
+from dragoman.wires.ag_ui.quirks import NAME, OWN
+from dragoman.wires.ag_ui.runs import dump_run
+
+__all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", "name"]
+
+name = NAME
+
+
+def dump_request(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Any = None,  # noqa: ARG001 there is none
+    losses: list[Loss] | None = None,
+) -> dict[str, Any]:
+    """A request → a `RunAgentInput`. Options are further fields of it."""
+    turns = agent_turns(request.messages, OWN, target)
+    run = request.run
+    run_id = run.run_id if run is not None else "run"
+    thread_id = turns.thread_id or (run.thread_id if run is not None else None) or run_id
+    if losses is not None:
+        losses += [
+            Loss(None, None, Lost.tool, "an agent of AG-UI has its own tools of servers", tool.name)
+            for tool in request.tools
+            if not isinstance(tool, ToolSpec)
+        ]
+        if request.output_schema is not None:
+            losses.append(Loss(None, None, Lost.output_schema, "AG-UI has no field for it"))
+    run_request = RunRequest(
+        turns.messages,
+        thread_id=thread_id,
+        run_id=f"{run_id}-{len(turns.messages) + len(turns.resume)}",
+        tools=tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)]),
+        context=run.context if run is not None else (),
+        state={} if run is None or run.state is None else run.state,
+        resume=turns.resume,
+        settings=None if request.settings == Settings() else request.settings,
+    )
+    return merged(dump_run(run_request), request.options)
+
+
+def dump_http(
+    request: ModelRequest,
+    *,
+    target: Origin | None = None,
+    quirks: Any = None,
+    losses: list[Loss] | None = None,
+) -> HttpRequest:
+    """A request as it is sent to the agent's URL."""
+    body = dump_request(request, target=target, quirks=quirks, losses=losses)
+    return HttpRequest("", {"accept": "text/event-stream"}, body, retries=request.retries)
+
+
+def dump_cancel(run_id: str, quirks: Any = None) -> HttpRequest | None:  # noqa: ARG001 the protocol's
+    """See `AgentClient.dump_cancel`."""
+    return None
+
+
+def decoder(
+    *, origin: Origin | None = None, new_id: Callable[[], str] | None = None, tools: Sequence[str] = ()
+) -> AnswerDecoder:
+    """See `AgentClient.decoder`."""
+    return AnswerDecoder(decode.decoder(origin=origin), AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools))

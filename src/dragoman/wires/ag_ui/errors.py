@@ -1,0 +1,70 @@
+"""Errors: the event RUN_ERROR, whose code is an open text, and the body with which a server refuses ⇄ our exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman import errors
+from dragoman.codec.error_rules import ErrorReader, ErrorRules
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
+from dragoman.errors import DragomanError
+
+__all__ = ["CANCELLED", "code_of", "dump_error", "error_of", "load_error"]
+
+CANCELLED = "cancelled"
+"""Code by which a peer that knows no such outcome is told that a run was cancelled."""
+_CODES: Mapping[type[DragomanError], str] = {
+    errors.DragomanError: "error",
+    errors.SettingsError: "settings",
+    errors.HistoryError: "invalid_messages",
+    errors.DecodeError: "malformed",
+    errors.ToolError: "tool_error",
+    errors.TypedOutputError: "invalid_output",
+    errors.LimitReachedError: "limit_reached",
+    errors.StoreError: "store_error",
+    errors.RunInterruptedError: "interrupted",
+    errors.RunLogError: "run_log_error",
+    errors.LeaseLostError: "lease_lost",
+    errors.ProviderError: "provider_error",
+    errors.AuthenticationError: "authentication",
+    errors.PermissionDeniedError: "permission_denied",
+    errors.ModelNotFoundError: "model_not_found",
+    errors.InvalidRequestError: "invalid_request",
+    errors.ContextLengthError: "context_length",
+    errors.RequestTooLargeError: "request_too_large",
+    errors.ResumeError: "invalid_resume",
+    errors.ContentRefusedError: "content_refused",
+    errors.RateLimitError: "rate_limit",
+    errors.OverloadedError: "overloaded",
+    errors.CircuitOpenError: "circuit_open",
+    errors.ProviderTimeoutError: "timeout",
+    errors.ProviderConnectionError: "connection",
+    errors.StreamCutError: "stream_cut",
+}
+"""Class → code."""
+_KINDS = {code: kind for kind, code in _CODES.items()}
+_READER = ErrorReader(rules=ErrorRules())
+load_error = _READER.load_error
+
+
+def code_of(error: DragomanError) -> str:
+    """The code that tells the kind of an error."""
+    return of_class(_CODES, error, "error")
+
+
+def error_of(event: Mapping[str, Any]) -> DragomanError:
+    """RUN_ERROR, SUBAGENT_ERROR or the body of a refusal → the exception. A code that is nobody's of ours leads the words."""
+    fields = {**event, **if_object(event.get("error"))}
+    words, code = if_text(fields.get("message")), if_text(fields.get("code"))
+    kind = _KINDS.get(code)
+    if kind is None:
+        words = f"{code}: {words}" if code and words else words or code
+    return (kind or errors.ProviderError)(words or "the agent failed and does not say why")
+
+
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
+    body = {"error": {"message": error.message, "code": code_of(error)}}
+    return error_response(error, status_of(error), body)

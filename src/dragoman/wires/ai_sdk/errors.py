@@ -1,0 +1,26 @@
+"""Errors: what a refused request is answered with, which `useChat` shows as it is, and the words of an `error` chunk ⇄ our exceptions."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from dragoman.codec.error_rules import ErrorReader, ErrorRules
+from dragoman.codec.json_values import if_text
+from dragoman.codec.serving import ErrorResponse, error_response, status_of
+from dragoman.errors import DragomanError, ProviderError
+
+__all__ = ["dump_error", "error_of", "load_error"]
+
+_READER = ErrorReader(rules=ErrorRules())
+load_error = _READER.load_error
+
+
+def error_of(chunk: Mapping[str, Any]) -> DragomanError:
+    """An `error` chunk → the exception."""
+    return ProviderError(if_text(chunk.get("errorText")) or "the agent failed and does not say why")
+
+
+def dump_error(error: DragomanError) -> ErrorResponse:
+    """An exception → status, headers and body."""
+    return error_response(error, status_of(error), {"error": {"message": error.message}})

@@ -1,0 +1,63 @@
+"""Messages: those of the format `ai_sdk_ui`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from dragoman.codec.json_values import rest
+from dragoman.codec.layout import Layout
+from dragoman.codec.serving import Problem
+from dragoman.loss import Loss
+from dragoman.message import Content, Message, Origin, Role, ThinkingPart
+from dragoman.wires.ai_sdk.quirks import NAME, OWN, part_id
+from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
+from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
+
+__all__ = ["dump_messages", "layout", "load_messages", "same_as", "votes"]
+
+layout = Layout(fields=("messages",), own=frozenset(["trigger", "messageId"]))
+"""Where its messages stand in what `useChat` sends."""
+same_as = "ai_sdk_ui"
+"""Name of the format whose messages these are, by which they are detected."""
+
+
+def load_messages(
+    payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+) -> list[Message]:
+    """A list of UI messages → messages. With `problems`, a message that cannot be read is left out and noted there.
+
+    Raises:
+        HistoryError: it is no list, or a message cannot be read and no problems are noted.
+    """
+    return [_without_ids(message) for message in load_conversation(payload, origin, problems)]
+
+
+def _without_ids(message: Message) -> Message:
+    """Without the ids that our stream gave to parts of thinking, which clients keep."""
+    if message.role is not Role.MODEL or not any(
+        isinstance(piece, ThinkingPart) and piece.native for piece in message.content
+    ):
+        return message
+    content = [_without_id(piece, part_id(message.id, at)) for at, piece in enumerate(message.content)]
+    return message.replace(content=tuple(content))
+
+
+def _without_id(piece: Content, id_: str) -> Content:
+    if not isinstance(piece, ThinkingPart) or OWN.fields(piece.native).get("id") != id_:
+        return piece
+    left = rest(OWN.fields(piece.native), "id")
+    native = {name: fields for name, fields in (piece.native or {}).items() if name != NAME}
+    return msgspec.structs.replace(piece, native={**native, **({NAME: left} if left else {})} or None)
+
+
+def dump_messages(
+    messages: Iterable[Message],
+    *,
+    target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
+    losses: list[Loss] | None = None,
+) -> list[dict[str, Any]]:
+    """Messages → a list of UI messages. What they cannot hold is added to `losses`."""
+    return dump_ui(messages, losses, None)

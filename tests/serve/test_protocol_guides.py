@@ -1,0 +1,68 @@
+"""The programs of the guides on agent protocols: official clients talk to the guide's server, and print what stands behind them."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from dragoman.testing import ScriptedModel, call
+from support.guides import GUIDE_KEY, Program, built, output, programs, python_blocks
+from support.ports import free_port
+from support.serving import in_a_thread
+
+pytestmark = pytest.mark.service
+A2A = programs("a2a.md")
+PROTOCOLS = programs("agent-protocols.md")
+
+
+def names(found: list[Program]) -> list[str]:
+    """Ids of tests."""
+    return [f"{each.language}{n}" for n, each in enumerate(found)]
+
+
+async def shopkeeper(request: Any) -> Any:
+    """Does what the last words want, with one call, and says what came of it."""
+    last = next(message for message in reversed(request.messages) if message.text or message.tool_results)
+    if not last.tool_results:
+        return await _begun(last.text)
+    [result] = last.tool_results
+    if "denied" in str(result.result):
+        return "Then not."
+    words = {"stock": "There are {} of tea.", "order": "{}.", "deliver": "It is {}.", "book": "I {}."}
+    return words[result.name].format(result.result)
+
+
+async def _begun(wish: str) -> Any:
+    match wish.split()[0]:
+        case "Order":
+            return call("order", article="tea", count=2)
+        case "Deliver":
+            return call("deliver", article="tea")
+        case "Book":
+            return call("book", flight=wish.removeprefix("Book "))
+        case "Count":
+            return await asyncio.Event().wait()
+        case _:
+            return call("stock", article="tea")
+
+
+@pytest.mark.parametrize("client", A2A, ids=names(A2A))
+def test_each_client_of_a2a_prints_what_the_guide_shows(client: Program, tmp_path: Path) -> None:
+    port = str(free_port())
+    [server] = python_blocks("a2a.md")
+    keys = [("webhooks=here", f"auth={GUIDE_KEY!r}")] if "KEY" in client.code else []
+    made = built(server, ScriptedModel(shopkeeper), ("9000", port), *keys)
+    with in_a_thread(made["app"]) as url:
+        printed = output(client, url, tmp_path, ("9000", port))
+    assert printed.splitlines() == client.printed.splitlines()
+
+
+@pytest.mark.parametrize("client", PROTOCOLS, ids=names(PROTOCOLS))
+def test_each_client_of_agent_protocols_prints_what_the_guide_shows(client: Program, tmp_path: Path) -> None:
+    made = built(python_blocks("agent-protocols.md")[0], ScriptedModel(shopkeeper))
+    with in_a_thread(made["app"]) as url:
+        printed = output(client, url, tmp_path)
+    assert printed.splitlines() == client.printed.splitlines()
