@@ -9,6 +9,7 @@ Messages and runs come back as they were where a peer keeps our extension (`EXTE
 questions do. Messages and events of 0.2, 0.3 and of older agents are read too; what is written is 1.0.
 """
 
+from dragoman.wires.a2a.bodies import bodies
 from dragoman.wires.a2a.decode import decoder, load_response, member
 from dragoman.wires.a2a.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.a2a.errors import FAULTS, dump_error, dump_refusal, error_of, load_error, rest_error, rpc_error
@@ -52,7 +53,7 @@ __all__ += ["NO_STATE", "STAGES", "dump_task", "load_task", "aggregated", "cance
 __all__ += ["FAULTS", "load_error", "dump_error", "dump_refusal", "error_of", "rest_error", "rpc_error"]
 __all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "framed"]
 __all__ += ["new_params", "old_card", "old_object", "old_rest", "old_task", "in_task", "task_of"]
-__all__ += ["CARD_PATH", "dump_card"]
+__all__ += ["CARD_PATH", "bodies", "dump_card"]
 __all__ += ["TOOL_CALLS_KEY", "TOOL_RESULTS_KEY", "add_canonical_type_to_message", "compact_events"]
 __all__ += ["convert_a2a_message_to_agui_event", "convert_a2a_message_to_openai", "convert_agui_event_to_openai_chat"]
 __all__ += ["convert_agui_event_to_responses_api", "convert_mcp_tool_to_openai", "convert_openai_tool_call_to_mcp"]

@@ -5,13 +5,36 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.codec.body_schema import TEXT, a_list, an_object
+from dragoman.codec.body_schema import TEXT, JsonSchema, a_list, an_object, either
 from dragoman.request import ToolSpec
 
 __all__ = ["bodies", "dump_capabilities"]
 
-_MESSAGE = an_object({"id": TEXT, "role": TEXT})
-_INPUT = an_object({"threadId": TEXT, "runId": TEXT, "messages": a_list(_MESSAGE)})
+_ANY: JsonSchema = {}
+_SOURCE = either(
+    an_object({"type": {"const": "url"}, "value": TEXT}, mimeType=TEXT),
+    an_object({"type": {"const": "data"}, "value": TEXT, "mimeType": TEXT}),
+)
+_PIECE = either(
+    an_object({"type": {"const": "text"}, "text": TEXT}),
+    an_object({"type": {"enum": ["image", "audio", "document"]}, "source": _SOURCE}),
+)
+_CALL = an_object({"id": TEXT, "type": {"const": "function"}, "function": an_object({"name": TEXT, "arguments": TEXT})})
+_MESSAGE = either(
+    an_object({"id": TEXT, "role": {"const": "user"}, "content": either(TEXT, a_list(_PIECE, least=1))}),
+    an_object({"id": TEXT, "role": {"enum": ["system", "developer"]}, "content": TEXT}),
+    an_object({"id": TEXT, "role": {"const": "assistant"}}, content=TEXT, toolCalls=a_list(_CALL)),
+    an_object({"id": TEXT, "role": {"const": "tool"}, "toolCallId": TEXT, "content": TEXT}),
+)
+_INPUT = an_object(
+    {"threadId": TEXT, "runId": TEXT, "messages": a_list(_MESSAGE)},
+    tools=a_list(an_object({"name": TEXT, "description": TEXT}, parameters={"type": "object"})),
+    context=a_list(an_object({"description": TEXT, "value": TEXT})),
+    state=_ANY,
+    forwardedProps=_ANY,
+    parentRunId=TEXT,
+    resume=a_list(an_object({"interruptId": TEXT, "status": {"enum": ["resolved", "cancelled"]}}, payload=_ANY)),
+)
 bodies: Mapping[str, Any] = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
 """Path → JSON Schema of what clients send there."""
 
