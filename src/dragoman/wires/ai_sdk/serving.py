@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
+from dragoman.codec.agent_card import Abilities, AgentCard
 from dragoman.codec.body_schema import TEXT, JsonSchema, a_list, an_object, either
-from dragoman.request import ToolSpec
 
 __all__ = ["bodies", "dump_capabilities", "nothing_runs"]
 
@@ -26,6 +26,7 @@ bodies: Mapping[str, Any] = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
 """Path → JSON Schema of what clients send there."""
 
 
-def dump_capabilities(name: str, *, tools: Sequence[ToolSpec] = (), **more: Any) -> dict[str, Any]:
+def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
     """What an agent can do. The protocol has no such thing; this is ours."""
-    return {"name": name, "tools": [{"name": tool.name, "description": tool.description} for tool in tools], **more}
+    tools = [{"name": tool.name, "description": tool.description} for tool in abilities.tools]
+    return {"name": card.name, "description": card.description, "tools": tools}
