@@ -10,7 +10,8 @@ import pytest
 
 from dragoman import Agent, Interrupt, Message, ModelRequest, Origin, Role, Settings, ToolSpec, fold
 from dragoman.errors import SettingsError
-from dragoman.loss import Loss
+from dragoman.history import plan
+from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, FinishReason, TextPart, ToolCallPart, ToolResultPart
 from dragoman.model.strings import parse_model_string
 from dragoman.providers.a2a import discover
@@ -333,3 +334,22 @@ def test_files_that_were_said_to_others_are_a_loss() -> None:
     assert texts[-1] == "And now?"
     assert "User: [image/png]\nWhat is it?\n\nAssistant: A cat." in texts[0]
     assert [(loss.message, loss.part) for loss in losses] == [(0, 0)]
+
+
+def test_a_plan_says_what_an_agent_would_not_hear_as_it_was() -> None:
+    messages = [
+        Message.system("Be kind."),
+        Message.user("Hi"),
+        Message.model(ToolCallPart("c1", "look", {})),
+        Message.user(ToolResultPart("c1", "look", 4)),
+        Message.model("Four."),
+        Message.user("And now?"),
+    ]
+    found = plan(messages, "a2a:https://there.example")
+    assert [(loss.message, loss.what) for loss in found.losses] == [
+        (0, Lost.system_message),
+        (2, Lost.tool_call),
+        (3, Lost.tool_result),
+    ]
+    assert plan(messages, "ag-ui:https://there.example").ok
+    assert plan(messages[1:2], "a2a:https://there.example").ok

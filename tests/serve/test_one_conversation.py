@@ -104,6 +104,30 @@ async def test_an_approval_waits_across_protocols_and_counts_once(last: str, sto
         assert f"Seen {len(after) + 1}." in await asked(app, "openai_responses", "And?", "")
 
 
+@pytest.mark.parametrize("answer", ["data", "words"])
+async def test_an_approval_asked_over_responses_is_given_over_a2a_and_the_chat_goes_on(answer: str, store: str) -> None:
+    """AG-UI → Responses → A2A → useChat, the approval pending across the second hop."""
+    async with served_agent(store=store) as app:
+        assert "Seen" in await asked(app, "ag_ui", "Please roll.", "u1")
+        sent = {"model": "m", "input": "Now pay.", "conversation": "trip"}
+        asking = await exchange(app, "POST", "/v1/responses", sent)
+        [question] = [item for item in asking.json["output"] if item["type"] == "mcp_approval_request"]
+        assert (question["name"], PAID) == ("pay", [])
+        [waiting] = (await app.state.service.answers.find("anonymous", ["thread:trip"])).pending
+        resume = {"type": "resume", "interruptId": waiting.id, "payload": {"approved": True}}
+        parts = [{"data": resume}] if answer == "data" else [{"text": "yes"}]
+        message = {"messageId": "u3", "role": "ROLE_USER", "contextId": "trip", "parts": parts}
+        given = await exchange(app, "POST", "/a2a/message:send", {"message": message})
+        assert given.status == 200, given.body
+        assert given.json["task"]["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert PAID == [3]
+        before = [message.id for message in await conversation(app)]
+        assert "Seen" in await asked(app, "ai_sdk", "And now?", "u4")
+        after = [message.id for message in await conversation(app)]
+        assert after[: len(before)] == before
+        assert len(set(after)) == len(after)
+
+
 @pytest.mark.parametrize("ways", [WAYS, WAYS[::-1]], ids="-".join)
 async def test_an_agent_with_a_memory_has_one_thread_of_all(ways: list[str]) -> None:
     memory = Memory()

@@ -25,7 +25,7 @@ from support.traffic import Exchange, exchanges
 
 __all__ = ["FOLDERS", "PROVIDERS", "TARGETS", "VENDORS", "answered", "recorded", "sealed", "sent", "sent_to", "source"]
 
-_KNOWN = {provider.name: provider for provider in Registry(plug_ins=lambda: ()).providers()}
+_KNOWN = {each.name: each for each in Registry(plug_ins=lambda: ()).providers() if not each.by_url}
 PROVIDERS: dict[str, Provider] = {wire: _KNOWN[name] for wire, name in NAMES.items()}
 """Wire → the provider whose own API it is."""
 VENDORS = [provider for provider in _KNOWN.values() if provider not in PROVIDERS.values()]

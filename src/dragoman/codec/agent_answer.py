@@ -53,9 +53,11 @@ class AgentAnswer:
         origin: Origin | None = None,
         new_id: Callable[[], str] | None = None,
         tools: Collection[str] = (),
+        task: Callable[[], str] = str,
     ) -> None:
         """`own`: of the wire, whose notes say how the message is told to the agent again. `tools`: names of those that the agent was sent:
-        calls of others are its own."""
+        calls of others are its own. `task`: gives the id of what goes on there, where that is not the run's."""
+        self._task = task
         self._own, self._origin, self._new_id, self._tools = own, origin, new_id, tools
         self._out = Emitter(new_id, origin=origin)
         self._inner = InnerRuns()
@@ -68,7 +70,6 @@ class AgentAnswer:
         self._users: set[str] = set()
         self._run_id: str | None = None
         self._thread_id: str | None = None
-        self._state: Any = None
         self._usage: Usage | None = None
         self._reason: FinishReason | None = None
         self.is_over = False
@@ -77,7 +78,7 @@ class AgentAnswer:
     @property
     def run_id(self) -> str | None:
         """The agent's id of the run (of the task, where it has tasks); `None`: it has not begun, or is over."""
-        return None if self.is_over else self._run_id
+        return None if self.is_over or self._run_id is None else self._task() or self._run_id
 
     def feed(self, events: Iterable[Event]) -> list[Event]:
         """The run's next events → the message's."""
@@ -241,7 +242,8 @@ class AgentAnswer:
         """What the agent must hear again: which conversation and task it was, and which of its messages the pieces are."""
         whose = [self._closed[index][0] for index in sorted(self._closed)]
         turns = [[id_, len(list(same))] for id_, same in groupby(whose)]
-        notes: dict[str, Any] = {"thread": self._thread_id, "turns": turns, "waits": self._run_id if waits else None}
+        waiting_id = (self._task() or self._run_id) if waits else None
+        notes: dict[str, Any] = {"thread": self._thread_id, "turns": turns, "waits": waiting_id}
         return self._own.note(**notes)
 
 

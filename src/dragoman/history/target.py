@@ -61,7 +61,7 @@ class Target(NamedTuple):
 
 def find_target(target: str | Provider | Format) -> Target:
     """A model string, a provider's record, the name of a format or a format → the target. A name that a provider and a format both have is the
-    provider's, with its default model.
+    provider's, with its default model, where it has models.
 
     Raises:
         SettingsError: no provider and no format has that name.
@@ -76,6 +76,8 @@ def find_target(target: str | Provider | Format) -> Target:
         if target in formats.names():
             return format_target(formats.get(target))
         raise SettingsError(f"{error.message}. The formats are {', '.join(formats.names())}") from error
+    if provider.by_url and string.chat is None and target in formats.names():
+        return format_target(formats.get(target))
     return _model(provider, string)
 
 

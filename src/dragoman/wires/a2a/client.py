@@ -21,8 +21,10 @@ from dragoman.message import (
     LinkPart,
     Message,
     Origin,
+    ProviderPart,
     Role,
     TextPart,
+    ThinkingPart,
     ToolCallPart,
     ToolResultPart,
 )
@@ -43,6 +45,16 @@ _OUTPUT = ("text/plain", "application/json", "image/*", "audio/*", "application/
 """What is read of an answer."""
 _SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "Instructions", Role.USER: "User", Role.MODEL: "Assistant"}
 _FILES = (DataPart, FilePart, LinkPart)
+_LOST: Mapping[type, Lost] = {
+    DataPart: Lost.data,
+    LinkPart: Lost.link,
+    FilePart: Lost.file,
+    ToolCallPart: Lost.tool_call,
+    ToolResultPart: Lost.tool_result,
+    ThinkingPart: Lost.thinking,
+    ProviderPart: Lost.provider,
+}
+"""What is not told, or in words alone, of what others said."""
 _OLD_METHODS = {"SendMessage": "message/send", "SendStreamingMessage": "message/stream", "CancelTask": "tasks/cancel"}
 
 
@@ -106,16 +118,12 @@ def _new(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
         ]
         lines = [_words(piece) for piece, is_own in zip(message.content, own, strict=True) if not is_own]
         losses += [
-            Loss(
-                turns.known + at,
-                place,
-                Lost.data,
-                "what was said to others is told an agent of A2A in words",
-                label(piece),
-            )
+            Loss(turns.known + at, place, what, "what was said to others is told an agent of A2A in words")
             for place, piece in enumerate(message.content)
-            if not own[place] and isinstance(piece, _FILES)
+            if not own[place] and (what := _LOST.get(type(piece))) is not None
         ]
+        if message.role is Role.SYSTEM:
+            losses.append(Loss(turns.known + at, None, Lost.system_message, "A2A has none; its text is sent"))
         if text := "\n".join(filter(None, lines)):
             texts.append(f"{_SPEAKERS[message.role]}: {text}")
         if all(own):
@@ -200,4 +208,6 @@ def decoder(
     *, origin: Origin | None = None, new_id: Callable[[], str] | None = None, tools: Sequence[str] = ()
 ) -> AnswerDecoder:
     """See `AgentClient.decoder`."""
-    return AnswerDecoder(decode.decoder(origin=origin), AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools))
+    run = decode.decoder(origin=origin)
+    answer = AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools, task=lambda: run.task_id)
+    return AnswerDecoder(run, answer)

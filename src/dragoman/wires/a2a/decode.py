@@ -35,6 +35,8 @@ class Decoder(ResponseDecoder):
 
     def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
         super().__init__(origin, new_id)
+        self.task_id = ""
+        """Of the task that is told; empty: of none yet."""
         self._own = OwnRun(self._events, origin)
         self._foreign = ForeignRun(self._events, origin)
 
@@ -49,6 +51,7 @@ class Decoder(ResponseDecoder):
             if "error" in event:
                 raise error_of(event)
             raise DecodeError("an object of the stream is none of task, message, statusUpdate and artifactUpdate")
+        self.task_id = if_text(fields.get("id" if kind == "task" else "taskId")) or self.task_id
         try:
             if not self._own.take(kind, fields):
                 self._foreign.take(kind, fields)

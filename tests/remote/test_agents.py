@@ -137,6 +137,20 @@ async def test_an_approval_waits_here_and_is_carried_out_there(url: str, verdict
     assert told.is_error is (verdict != "approve")
 
 
+async def test_a_task_may_wait_more_than_once(url: str) -> None:
+    def script(request: Any) -> Any:
+        done = sum(len(m.tool_results) for m in request.messages)
+        return Message.model(ToolCallPart(f"p{done}", "pay", {"sum": done})) if done < 3 else "Paid."
+
+    async with there(script) as transport:
+        agent = Agent(url, transport=transport)
+        history = (result := await agent.send("Pay thrice.")).messages
+        while result.pending:
+            result = await agent.send(None, history=history, resume=[each.approve() for each in result.pending])
+            history += result.messages
+    assert (PAID, result.output) == ([0, 1, 2], "Paid.")
+
+
 async def test_who_says_something_else_gives_up_what_was_waited_for(url: str) -> None:
     async with there() as transport:
         agent = Agent(url, transport=transport)

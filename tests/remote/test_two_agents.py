@@ -12,7 +12,7 @@ from dragoman import Message, ModelRequest, ToolCallPart
 from dragoman.request import ToolSpec
 from support.llm_server import Llm
 
-EXAMPLE = Path(__file__).parents[1] / "examples" / "two_agents.py"
+EXAMPLE = Path(__file__).parents[2] / "examples" / "two_agents.py"
 
 
 def reply(request: ModelRequest) -> Message:
