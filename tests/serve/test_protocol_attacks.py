@@ -213,15 +213,15 @@ async def test_runs_that_go_on_by_themselves_are_as_many_as_may_be() -> None:
 
 
 class Counting(MemoryAnswers):
-    """A store that counts the conversations that are read whole."""
+    """A store that counts the tasks that are read whole."""
 
     def __init__(self) -> None:
         super().__init__()
-        self.chains = 0
+        self.read = 0
 
-    async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:
-        self.chains += 1
-        return await super().chain(owner, id, most_bytes=most_bytes)
+    async def task(self, owner: str, task_id: str) -> list[Answered]:
+        self.read += 1
+        return await super().task(owner, task_id)
 
 
 async def test_a_list_of_tasks_reads_the_conversations_of_its_page_alone() -> None:
@@ -230,9 +230,9 @@ async def test_a_list_of_tasks_reads_the_conversations_of_its_page_alone() -> No
     async with served_agent(store=store) as app:
         ids = [(await asked(app, f"{number}.", contextId=f"c{number % 2}"))["id"] for number in range(9)]
         await asked(app, "Now pay.", contextId="c0")
-        store.chains = 0
+        store.read = 0
         page = await method(app, "ListTasks", {"pageSize": 2})
-        assert (store.chains, page["totalSize"], len(page["tasks"])) == (2, 10, 2)
+        assert (store.read, page["totalSize"], len(page["tasks"])) == (2, 10, 2)
         wanted = {"pageSize": 2, "contextId": "c0", "status": "TASK_STATE_COMPLETED"}
         found: list[str] = []
         while True:

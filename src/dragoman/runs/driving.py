@@ -24,12 +24,12 @@ _LOG = logger("runs")
 _MOST = 4096
 """Events that wait to be stored, before the run has to wait for that too."""
 
-Ended = Callable[[ChatResult[str]], Awaitable[None]]
-"""Is given what a run gave, however it ended."""
 Put = Callable[[Sequence[Event]], Awaitable[None]]
 """Takes events on their way to the log."""
 Last = RunFinished | RunError
 """The event that ends a run."""
+Ended = Callable[[ChatResult[str], Last], Awaitable[None]]
+"""Is given what a run gave, however it ended, and how it did."""
 
 
 class Source(Protocol):
@@ -74,10 +74,10 @@ class RunSource:
             async for step in steps:
                 await put(step.events)
 
-    async def ended(self, last: Last) -> None:  # noqa: ARG002 the result says it
+    async def ended(self, last: Last) -> None:
         """See `Source`."""
         if self._ended is not None:
-            await self._ended(self._run.so_far())
+            await self._ended(self._run.so_far(), last)
 
 
 class Driving:

@@ -2,14 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
-from typing import Protocol
+from typing import Any, NamedTuple, Protocol
 
-from dragoman.serve.records import Answered
+import msgspec
+
+from dragoman.serve.records import Answered, Stage
 from dragoman.sql.address import check_address
 
-__all__ = ["AnswerStore", "NoAnswers", "open_answers"]
+__all__ = ["AnswerStore", "NoAnswers", "TaskPage", "TaskQuery", "open_answers"]
+
+
+class TaskQuery(msgspec.Struct, frozen=True, kw_only=True):
+    """Which tasks are wanted; the latest change comes first."""
+
+    thread: str | None = None
+    """Id of the conversation; `None`: any."""
+    stages: tuple[Stage, ...] | None = None
+    """How far they are; `None`: anyhow."""
+    since: datetime | None = None
+    """When they changed, or later; `None`: whenever."""
+    after: int | None = None
+    """The place of the last one of the page before; `None`: from the first."""
+    most: int = 50
+    """Tasks of a page."""
+
+
+class TaskPage(NamedTuple):
+    """Some of the tasks that are wanted."""
+
+    runs: list[tuple[int, Answered]]
+    """Of each its place and its latest run."""
+    total: int
+    """How many are wanted, in all pages."""
+    more: bool
+    """Whether there are others after these."""
 
 
 class AnswerStore(Protocol):
@@ -38,6 +66,26 @@ class AnswerStore(Protocol):
     async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
         """The keys of an owner that begin so, each with its latest answer: the latest of all first. `after`: the last key of the page
         before."""
+        ...
+
+    async def task(self, owner: str, task_id: str) -> list[Answered]:
+        """The runs of a task, the oldest first; `[]`: there is none."""
+        ...
+
+    async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
+        """A page of an owner's tasks."""
+        ...
+
+    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+        """Keeps where notifications of a task go, in the place of one with its `id`. It goes with the task."""
+        ...
+
+    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
+        """All of a task, the oldest first."""
+        ...
+
+    async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 what it is
+        """Forgets one."""
         ...
 
     async def prune(self, before: datetime) -> int:
@@ -94,6 +142,24 @@ class NoAnswers:
     async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:  # noqa: ARG002 the protocol's
         """See `AnswerStore`."""
         return []
+
+    async def task(self, owner: str, task_id: str) -> list[Answered]:  # noqa: ARG002 the protocol's
+        """See `AnswerStore`."""
+        return []
+
+    async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:  # noqa: ARG002 the protocol's
+        """See `AnswerStore`."""
+        return TaskPage([], 0, more=False)
+
+    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+        """See `AnswerStore`."""
+
+    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:  # noqa: ARG002 the protocol's
+        """See `AnswerStore`."""
+        return []
+
+    async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
 
     async def prune(self, before: datetime) -> int:  # noqa: ARG002 the protocol's
         """See `AnswerStore`."""

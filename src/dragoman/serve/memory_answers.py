@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from itertools import count
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import msgspec
 
+from dragoman.serve.answers import TaskPage, TaskQuery
 from dragoman.serve.decoded_answers import DecodedAnswers
 from dragoman.serve.limits import check_conversation
-from dragoman.serve.records import Answered
+from dragoman.serve.records import Answered, Stage
 
 __all__ = ["MemoryAnswers"]
 
@@ -29,6 +30,10 @@ class _Kept(NamedTuple):
     keys: tuple[str, ...]
     parent: str | None
     created_at: datetime
+    task: str | None
+    thread: str | None
+    stage: Stage
+    updated_at: datetime
 
 
 class _Share:
@@ -39,6 +44,8 @@ class _Share:
         """The latest last."""
         self.by_key: dict[str, dict[str, None]] = {}
         """Key → ids, the latest last."""
+        self.by_task: dict[str, dict[str, None]] = {}
+        """The same of tasks; that with the latest change last."""
         self.bytes = 0
 
 
@@ -49,6 +56,8 @@ class MemoryAnswers:
         """`most`: answers; `most_bytes`: of them as JSON."""
         self._most, self._most_bytes = most, most_bytes
         self._shares: dict[str, _Share] = {}
+        self._push: OrderedDict[tuple[str, str], dict[str, dict[str, Any]]] = OrderedDict()
+        """Owner and task → where notifications go."""
         self._count = self._bytes = 0
         self._numbers, self._decoded = count(), DecodedAnswers()
 
@@ -57,17 +66,30 @@ class MemoryAnswers:
         share = self._shares.setdefault(answered.owner, _Share())
         before = share.answers.get(answered.id)
         kept = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
-        self._remove(answered.owner, answered.id)
+        self._remove(answered.owner, answered.id, replaced=True)
         data = msgspec.json.encode(answered)
         if len(data) > self._most_bytes:
             return
         share = self._shares.setdefault(answered.owner, share)
-        share.answers[answered.id] = _Kept(next(self._numbers), data, kept, answered.parent, answered.created_at)
+        share.answers[answered.id] = _Kept(
+            next(self._numbers),
+            data,
+            kept,
+            answered.parent,
+            answered.created_at,
+            answered.task_id,
+            answered.thread_id,
+            answered.stage,
+            answered.updated_at or answered.created_at,
+        )
         share.bytes += len(data)
         self._bytes += len(data)
         self._count += 1
         for key in kept:
             share.by_key.setdefault(key, {})[answered.id] = None
+        if answered.task_id is not None:
+            runs = share.by_task.pop(answered.task_id, {})
+            share.by_task[answered.task_id] = {**runs, answered.id: None}
         while self._count > self._most:
             self._remove_oldest(max(self._shares, key=lambda owner: len(self._shares[owner].answers)))
         while self._bytes > self._most_bytes:
@@ -109,6 +131,37 @@ class MemoryAnswers:
             ordered = ordered[ordered.index(after) + 1 :] if after in last else []
         return [(key, self._of(share.answers[last[key]])) for key in ordered[:most]]
 
+    async def task(self, owner: str, task_id: str) -> list[Answered]:
+        """See `AnswerStore`."""
+        share = self._shares.get(owner, _Share())
+        return [self._of(share.answers[run]) for run in share.by_task.get(task_id, {})]
+
+    async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
+        """See `AnswerStore`."""
+        share = self._shares.get(owner, _Share())
+        latest = [share.answers[next(reversed(runs))] for runs in reversed(share.by_task.values())]
+        found = sorted([each for each in latest if _is_wanted(each, wanted)], key=lambda each: -each.number)
+        after = [each for each in found if wanted.after is None or each.number < wanted.after]
+        page = [(each.number, self._of(each)) for each in after[: wanted.most]]
+        return TaskPage(page, len(found), more=len(after) > len(page))
+
+    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+        """See `AnswerStore`."""
+        self._push.setdefault((owner, task_id), {})[config["id"]] = dict(config)
+        while len(self._push) > self._most:
+            self._push.popitem(last=False)
+
+    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
+        """See `AnswerStore`."""
+        return [dict(each) for each in self._push.get((owner, task_id), {}).values()]
+
+    async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        configs = self._push.get((owner, task_id), {})
+        configs.pop(id, None)
+        if not configs:
+            self._push.pop((owner, task_id), None)
+
     async def prune(self, before: datetime) -> int:
         """See `AnswerStore`."""
         count = self._count
@@ -134,7 +187,7 @@ class MemoryAnswers:
     def _remove_oldest(self, owner: str) -> None:
         self._remove(owner, next(iter(self._shares[owner].answers)))
 
-    def _remove(self, owner: str, id: str) -> bool:  # noqa: A002 what it is
+    def _remove(self, owner: str, id: str, *, replaced: bool = False) -> bool:  # noqa: A002 what it is
         share = self._shares.get(owner)
         found = None if share is None else share.answers.pop(id, None)
         if share is None or found is None:
@@ -147,6 +200,25 @@ class MemoryAnswers:
             ids.pop(id, None)
             if not ids:
                 del share.by_key[key]
+        if found.task is not None:
+            self._leave_task(owner, share.by_task, found.task, id, replaced=replaced)
         if not share.answers:
             del self._shares[owner]
         return True
+
+    def _leave_task(
+        self, owner: str, by_task: dict[str, dict[str, None]], task: str, run: str, *, replaced: bool
+    ) -> None:
+        by_task[task].pop(run)
+        if not by_task[task]:
+            del by_task[task]
+            if not replaced:
+                self._push.pop((owner, task), None)
+
+
+def _is_wanted(kept: _Kept, wanted: TaskQuery) -> bool:
+    return (
+        wanted.thread in (None, kept.thread)
+        and (wanted.stages is None or kept.stage in wanted.stages)
+        and (wanted.since is None or kept.updated_at >= wanted.since)
+    )

@@ -11,8 +11,8 @@ import anyio
 import msgspec
 
 from dragoman.agent import Agent
-from dragoman.errors import DragomanError, ModelNotFoundError
-from dragoman.event import Event
+from dragoman.errors import ContentRefusedError, DragomanError, ModelNotFoundError
+from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
@@ -101,6 +101,8 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
         await record.forget()  # the client is answered that nothing was begun
         raise
     record.bound(run_id)
+    if task_id:
+        call.service.waiting.changed((call.caller.id, task_id))
     return run_id
 
 
@@ -185,8 +187,8 @@ class _Record:
     def _expire(self, run_id: str) -> None:
         self._expiring = asyncio.create_task(self._call.service.runs.cancel(run_id), name=f"dragoman-expire-{run_id}")
 
-    async def end(self, result: ChatResult[str]) -> None:
-        """Keeps what it gave."""
+    async def end(self, result: ChatResult[str], last: RunFinished | RunError) -> None:
+        """Keeps what it gave. `last`: the event that ended it."""
         if self._timer is not None:
             self._timer.cancel()
         output = [each for each in result.messages if each.id not in self._given and each.role is not Role.SYSTEM]
@@ -194,6 +196,8 @@ class _Record:
             self._answered,
             output=tuple(output),
             state=_state(result),
+            refused=isinstance(last, RunError) and isinstance(last.error, ContentRefusedError),
+            updated_at=self._call.service.clock(),
             usage=result.usage,
             pending=result.pending,
         )

@@ -15,9 +15,11 @@ from dragoman.message import Content, Message, Role, TextPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.run_request import RunRequest
 
-__all__ = ["Answered", "AnsweredState", "conversation_key", "keys_of", "latest_keys"]
+__all__ = ["Answered", "AnsweredState", "Stage", "conversation_key", "keys_of", "latest_keys"]
 
 AnsweredState = Literal["in_progress", "completed", "failed", "cancelled"]
+Stage = Literal["working", "waiting", "signing_in", "completed", "failed", "refused", "cancelled"]
+"""How far a task is, as its latest run says it."""
 
 
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -51,6 +53,10 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """How far it is."""
     error: Mapping[str, Any] | None = None
     """Of a failed one: what its client was answered."""
+    refused: bool = False
+    """Of a failed one: whether it failed since what was asked for is refused."""
+    updated_at: datetime | None = None
+    """When that was found out, where that is known."""
     usage: Usage | None = None
     """Of the whole answer."""
     pending: tuple[Interrupt, ...] = ()
@@ -59,6 +65,15 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """The key of the conversation up to and with it, as its client has it; empty: it is found by its id or its thread alone."""
     shared: bool = True
     """Whether the client may ask for it by its id; else it is kept to recognise the conversation alone."""
+
+    @property
+    def stage(self) -> Stage:
+        """How far the task is whose latest run this is."""
+        if self.state == "completed" and self.pending:
+            return "signing_in" if all(each.reason == "auth" for each in self.pending) else "waiting"
+        if self.state == "failed":
+            return "refused" if self.refused else "failed"
+        return "working" if self.state == "in_progress" else self.state
 
     @property
     def messages(self) -> tuple[Message, ...]:

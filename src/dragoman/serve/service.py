@@ -21,6 +21,7 @@ from dragoman.serve.gate import Gate
 from dragoman.serve.limits import ServerLimits
 from dragoman.serve.metrics import Metrics
 from dragoman.serve.observed import Observed, log_call
+from dragoman.serve.waiting import Waiting
 from dragoman.serve.webhooks import Webhooks
 from dragoman.transport.address_policy import AddressPolicy
 
@@ -62,7 +63,8 @@ class Service:
         self.metrics = Metrics(lambda: self.gate.open)
         self.new_id = new_id
         self.clock = clock
-        self.webhooks = Webhooks(webhooks)
+        self.webhooks = Webhooks(webhooks, answers)
+        self.waiting = Waiting()
         self.grpc_address = ""
         """Where agents are served over gRPC too; empty: nowhere."""
         self.started_at = clock()

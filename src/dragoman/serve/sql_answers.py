@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Iterable, Sequence
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import takewhile
 from typing import Any
@@ -13,10 +13,21 @@ import msgspec
 from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, literal, or_, select, tuple_
 
 from dragoman.errors import StoreError
+from dragoman.serve.answers import TaskPage, TaskQuery
 from dragoman.serve.decoded_answers import DecodedAnswers
 from dragoman.serve.limits import check_conversation
 from dragoman.serve.records import Answered
-from dragoman.serve.sql_tables import MIGRATIONS, answers, keys
+from dragoman.serve.sql_tables import MIGRATIONS, answers, keys, push_configs
+from dragoman.serve.sql_tasks import (
+    delete_push,
+    forget_push,
+    microseconds,
+    read_push,
+    read_task,
+    read_tasks,
+    save_push,
+    task_columns,
+)
 from dragoman.sql.database import Database
 
 __all__ = ["SqlAnswers"]
@@ -81,8 +92,7 @@ class SqlAnswers:
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        gone = delete(answers).where(answers.c.owner == owner, answers.c.answer_id == _sendable(id))
-        return bool(await self._database.write(lambda connection: connection.execute(gone).rowcount))
+        return bool(await self._database.write(lambda connection: _deleted(connection, owner, _sendable(id))))
 
     async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
         """See `AnswerStore`."""
@@ -93,10 +103,38 @@ class SqlAnswers:
 
     async def prune(self, before: datetime) -> int:
         """See `AnswerStore`. So many at a time that others come between."""
-        count = 0
-        while gone := await self._database.write(lambda connection: _pruned(connection, _microseconds(before))):
+        count, time = 0, microseconds(before)
+        while gone := await self._database.write(lambda connection: _pruned(connection, time)):
             count += gone
+        is_old = push_configs.c.created_at < time  # a younger one's task may be about to begin
+        await self._database.write(lambda connection: forget_push(connection, is_old))
         return count
+
+    async def task(self, owner: str, task_id: str) -> list[Answered]:
+        """See `AnswerStore`."""
+        rows = await self._database.read(lambda connection: read_task(connection, owner, _sendable(task_id)))
+        return [self._decoded.of(*row) for row in rows]
+
+    async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
+        """See `AnswerStore`."""
+        thread = None if wanted.thread is None else _key(wanted.thread)
+        found, total = await self._database.read(lambda connection: read_tasks(connection, owner, wanted, thread))
+        page = [(number, self._decoded.of(number, body)) for number, body in found[: wanted.most]]
+        return TaskPage(page, total, more=len(found) > len(page))
+
+    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+        """See `AnswerStore`."""
+        now = datetime.now(UTC)
+        await self._database.write(lambda connection: save_push(connection, owner, task_id, config, now))
+
+    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
+        """See `AnswerStore`."""
+        return await self._database.read(lambda connection: read_push(connection, owner, _sendable(task_id)))
+
+    async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        task, one = _sendable(task_id), _sendable(id)
+        await self._database.write(lambda connection: delete_push(connection, owner, task, one))
 
     async def close(self) -> None:
         """See `AnswerStore`."""
@@ -122,8 +160,9 @@ def _save(connection: Connection, answered: Answered, body: bytes, given: Sequen
         "owner": answered.owner,
         "answer_id": answered.id,
         "parent": answered.parent,
-        "created_at": _microseconds(answered.created_at),
+        "created_at": microseconds(answered.created_at),
         "body": body,
+        **task_columns(answered, _key(answered.thread_id or "")),
     }
     number = connection.execute(insert(answers).values(values).returning(answers.c.number)).scalar_one()
     sendable = [_key(key) for key in given if _sendable(key) == key]
@@ -161,6 +200,14 @@ def _latest(connection: Connection, owner: str, prefix: str, after: str, most: i
         .limit(most)
     )
     return [(key, number, body) for key, number, body in connection.execute(wanted)]
+
+
+def _deleted(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is
+    gone = delete(answers).where(answers.c.owner == owner, answers.c.answer_id == id).returning(answers.c.task)
+    row = connection.execute(gone).first()
+    if row is not None and row.task is not None:
+        forget_push(connection, push_configs.c.owner == owner, push_configs.c.task == row.task)
+    return row is not None
 
 
 def _pruned(connection: Connection, before: int) -> int:
@@ -226,7 +273,3 @@ def _sendable(id: str) -> str:  # noqa: A002 what it is
     """An id that a client made up, as one that databases take: Postgres has no NUL, and no text has half of a pair of surrogates."""
     text = id.encode("utf-8", "replace").decode()
     return "" if "\0" in text else text
-
-
-def _microseconds(time: datetime) -> int:
-    return int(time.timestamp() * 1_000_000)

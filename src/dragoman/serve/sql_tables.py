@@ -13,16 +13,23 @@ from sqlalchemy import (
     String,
     Table,
     UniqueConstraint,
+    text,
 )
 
 from dragoman.sql.migrate import Migrations
 
-__all__ = ["MIGRATIONS", "answers", "keys", "metadata"]
+__all__ = ["MIGRATIONS", "answers", "keys", "metadata", "push_configs"]
 
-MIGRATIONS = Migrations("dragoman.serve:migrations", "0002", "dragoman_serve_version")
+MIGRATIONS = Migrations("dragoman.serve:migrations", "0003", "dragoman_serve_version")
 
 metadata = MetaData()
 _ID = BigInteger().with_variant(Integer, "sqlite")  # which alone counts by itself there
+
+
+def _of_tasks(name: str, *columns: str) -> Index:
+    is_task = text("task IS NOT NULL")
+    return Index(name, *columns, sqlite_where=is_task, postgresql_where=is_task)
+
 
 answers = Table(
     "dragoman_answers",
@@ -33,11 +40,31 @@ answers = Table(
     Column("parent", String),
     Column("created_at", BigInteger, nullable=False),
     Column("body", LargeBinary, nullable=False),
+    Column("task", String),
+    Column("thread", String),
+    Column("stage", String),
+    Column("updated_at", BigInteger),
     UniqueConstraint("owner", "answer_id", name="uq_dragoman_answers_owner_answer_id"),
     Index("ix_dragoman_answers_created_at", "created_at"),
     Index("ix_dragoman_answers_owner_parent", "owner", "parent"),
+    _of_tasks("ix_dragoman_answers_tasks", "owner", "number"),
+    _of_tasks("ix_dragoman_answers_task", "owner", "task", "number"),
+    _of_tasks("ix_dragoman_answers_stage", "owner", "stage", "number"),
+    _of_tasks("ix_dragoman_answers_thread", "owner", "thread", "number"),
 )
-"""An answer as JSON. `number`: rises with each; `created_at`: in microseconds since 1970."""
+"""An answer as JSON. `number`: rises with each; `created_at`, `updated_at`: in microseconds since 1970. From `task` on: of the runs of
+tasks alone."""
+
+push_configs = Table(
+    "dragoman_push_configs",
+    metadata,
+    Column("owner", String, primary_key=True),
+    Column("task", String, primary_key=True),
+    Column("config_id", String, primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+"""Where notifications of tasks go, as JSON."""
 
 keys = Table(
     "dragoman_answer_keys",

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_text
+from dragoman.serve.answers import TaskQuery
 from dragoman.serve.call import Call
-from dragoman.serve.records import Answered
+from dragoman.serve.records import Answered, Stage
 from dragoman.serve.task_frames import TaskError
-from dragoman.serve.tasks import TaskRecord, record_of, tasks_of, whole_task
-from dragoman.serve.threads import name_of, resource_of
+from dragoman.serve.tasks import TaskRecord, task_record, whole_task
+from dragoman.serve.threads import resource_of, thread_id
 
 __all__ = ["bounded", "listed_tasks"]
 
@@ -19,6 +21,8 @@ _MOST = 100
 """Tasks of a page."""
 _FEW = 50
 """Of one whose client does not say how many."""
+_LONGEST_PLACE = 18
+"""Digits of the place of a task."""
 
 
 async def listed_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
@@ -32,23 +36,21 @@ async def listed_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
         raise TaskError(f"pageSize must be a number from 1 to {_MOST}", "INVALID_PARAMS")
     history = params.get("historyLength")
     bounded({}, history)
-    context, state = params.get("contextId"), params.get("status")
-    found = await tasks_of(call)
-    if context not in (None, ""):
-        found = [each for each in found if name_of(resource_of(call), each.thread_id or "") == context]
-    if state:
-        found = [each for each in found if await _state(call, each) == state]
-    ids = [_id(each) for each in found]
-    start = _start(token, ids)
-    page = found[start : start + size]
-    wholes = [await whole_task(call, await record_of(call, _id(each), each)) for each in page]
+    wanted = TaskQuery(
+        thread=_thread(call, params.get("contextId")),
+        stages=_stages(call, params.get("status")),
+        since=_time(params.get("statusTimestampAfter")),
+        after=_place(token),
+        most=size,
+    )
+    page = await call.service.answers.tasks(call.caller.id, wanted)
+    wholes = [await _whole(call, last) for _, last in page.runs]
     left_out = () if params.get("includeArtifacts") in (True, "true") else ("artifacts",)
-    more = base64.urlsafe_b64encode(ids[start + size - 1].encode()).decode() if start + size < len(found) else ""
     return {
         "tasks": [bounded(_without(whole, left_out), history) for whole in wholes],
-        "nextPageToken": more,
+        "nextPageToken": _token(page.runs[-1][0]) if page.more else "",
         "pageSize": size,
-        "totalSize": len(found),
+        "totalSize": page.total,
     }
 
 
@@ -68,14 +70,36 @@ def bounded(task: dict[str, Any], most: Any) -> dict[str, Any]:
     return {**left, "history": history[-count:]} if count and history else left
 
 
-async def _state(call: Call, last: Answered) -> Any:
-    """The state of a task, which its latest run says."""
-    whole = await whole_task(call, TaskRecord(_id(last), [last]))
-    return if_object(whole.get("status")).get("state")
+async def _whole(call: Call, last: Answered) -> dict[str, Any]:
+    record = await task_record(call, last.task_id or last.id)
+    return await whole_task(call, record or TaskRecord(last.task_id or last.id, [last]))
 
 
-def _id(last: Answered) -> str:
-    return last.task_id or last.id
+def _thread(call: Call, context: Any) -> str | None:
+    if context in (None, ""):
+        return None
+    if not isinstance(context, str):
+        raise TaskError("contextId must be text", "INVALID_PARAMS")
+    return thread_id(resource_of(call), context)
+
+
+def _stages(call: Call, status: Any) -> tuple[Stage, ...] | None:
+    wire: Any = call.wire
+    if status in (None, "", *wire.NO_STATE):
+        return None
+    if not isinstance(status, str) or status not in wire.STAGES:
+        raise TaskError(f"status must be one of {', '.join(wire.STAGES)}", "INVALID_PARAMS")
+    return wire.STAGES[status]
+
+
+def _time(text: Any) -> datetime | None:
+    if text in (None, ""):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    except (TypeError, ValueError) as error:
+        raise TaskError("statusTimestampAfter must be a time such as 2026-01-02T03:04:05Z", "INVALID_PARAMS") from error
 
 
 def _without(task: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
@@ -93,11 +117,17 @@ def _number(value: Any, default: int, name: str) -> int:
     raise TaskError(f"{name} must be a whole number", "INVALID_PARAMS")
 
 
-def _start(token: str, ids: list[str]) -> int:
+def _token(place: int) -> str:
+    return base64.urlsafe_b64encode(b"%d" % place).decode()
+
+
+def _place(token: str) -> int | None:
     if not token:
-        return 0
+        return None
     try:
-        last = base64.urlsafe_b64decode(token.encode()).decode()
-        return ids.index(last) + 1
-    except ValueError as error:
-        raise TaskError("pageToken is none of this server's", "INVALID_PARAMS") from error
+        digits = base64.urlsafe_b64decode(token.encode())
+    except ValueError:
+        digits = b""
+    if not digits.isdigit() or len(digits) > _LONGEST_PLACE:
+        raise TaskError("pageToken is none of this server's", "INVALID_PARAMS")
+    return int(digits)

@@ -21,6 +21,7 @@ from dragoman.serve.task_lists import bounded, listed_tasks
 from dragoman.serve.task_webhooks import config_id, notify, notify_record, push_config, subscribed
 from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, unkept, whole_task
 from dragoman.serve.threads import resource_of, thread_id
+from dragoman.serve.waiting import look_seconds
 
 __all__ = [
     "METHODS",
@@ -36,8 +37,8 @@ __all__ = [
     "subscribe",
 ]
 
-_LOOK_SECONDS = 0.2
-"""How often a task that waits is looked at, for who has subscribed to it."""
+_LOOKS = 4
+"""How often a run is looked for that is kept, but has not begun."""
 
 
 async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -66,14 +67,15 @@ async def stream(call: Call, params: dict[str, Any], frame: Frame) -> None:
 
 async def _begun(call: Call, params: dict[str, Any], request: RunRequest, served: Served, task_id: str) -> str:
     """Begins the run of a message, and sends what happens in it where its client wants → its id."""
-    config = subscribed(call, task_id, params)
+    config = await subscribed(call, task_id, params)
     try:
         run_id = await begun(call, request, served, task_id=task_id)
     except BaseException:
         if config is not None:
-            call.service.webhooks.remove(call.caller.id, task_id, config)
+            with anyio.CancelScope(shield=True):
+                await call.service.webhooks.remove(call.caller.id, task_id, config)
         raise
-    notify(call, run_id, task_id, request)
+    await notify(call, run_id, task_id, request)
     return run_id
 
 
@@ -146,11 +148,12 @@ async def cancel(call: Call, params: dict[str, Any], frame: Frame) -> None:
         raise TaskError("the task is over, and cannot be cancelled", "TASK_NOT_CANCELABLE")
     last = record.last
     if record.waits:
-        ended = msgspec.structs.replace(last, state="cancelled", pending=())
+        ended = msgspec.structs.replace(last, state="cancelled", pending=(), updated_at=call.now)
         newest = await call.service.answers.find(call.caller.id, [f"thread:{last.thread_id}"])
         await call.service.answers.save(ended, [f"task:{record.id}"])
         if newest is not None and newest.id != last.id:  # the conversation went on, and stays there
             await call.service.answers.save(newest)
+        call.service.waiting.changed((call.caller.id, record.id))
     elif last.run_id is not None and await logged(call, last.run_id):
         await call.service.runs.cancel(last.run_id)
         await drained(call, last.run_id)
@@ -180,9 +183,17 @@ async def _next_run(call: Call, record: TaskRecord, frame: Frame) -> TaskRecord:
     headers = {"content-type": call.wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
     call.connection.stream(headers, call.wire.ping, lambda error: b"")  # noqa: ARG005 the task is as it was
     await call.connection.write(frame.piece(call.wire, {"task": await whole_task(call, record)}))
-    while record.waits:
-        await anyio.sleep(_LOOK_SECONDS)
-        record = await _record(call, record.id)
+    beginning = 0
+    for seconds in look_seconds():
+        with call.service.waiting.change((call.caller.id, record.id)) as changed:
+            record = await _record(call, record.id)
+            if record.is_over or (not record.waits and await logged(call, record.last.run_id)):
+                break
+            beginning += not record.waits  # another process keeps a run a moment before it begins
+            if beginning > _LOOKS:
+                break
+            with anyio.move_on_after(seconds):
+                await changed.wait()
     return record
 
 
@@ -197,15 +208,15 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     record = await _push_task(call, params)
     hooks = call.service.webhooks
     config = {name: value for name, value in push_config(params).items() if name != "taskId"}
-    kept = hooks.add(call.caller.id, record.id, config, call.service.new_id())
-    notify_record(call, record)
+    kept = await hooks.add(call.caller.id, record.id, config, call.service.new_id())
+    notify_record(call, record, kept["id"])
     await respond(call, frame.result(call.wire, kept))
 
 
 async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Such an address."""
     record = await _push_task(call, params)
-    found = call.service.webhooks.of(call.caller.id, record.id).get(config_id(params))
+    found = (await call.service.webhooks.of(call.caller.id, record.id)).get(config_id(params))
     if found is None:
         raise ModelNotFoundError("there is no such configuration of push notifications here")
     await respond(call, frame.result(call.wire, found))
@@ -214,14 +225,14 @@ async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
 async def list_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """All of a task."""
     record = await _push_task(call, params)
-    configs = list(call.service.webhooks.of(call.caller.id, record.id).values())
+    configs = list((await call.service.webhooks.of(call.caller.id, record.id)).values())
     await respond(call, frame.result(call.wire, {"configs": configs, "nextPageToken": ""}))
 
 
 async def delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Forgets one."""
     record = await _push_task(call, params)
-    call.service.webhooks.remove(call.caller.id, record.id, config_id(params))
+    await call.service.webhooks.remove(call.caller.id, record.id, config_id(params))
     await respond(call, frame.result(call.wire, {}))
 
 

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Mapping
+from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text
+from dragoman.logs import logger
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.shown_events import shown
@@ -14,6 +15,8 @@ from dragoman.serve.tasks import TaskRecord, context_of
 from dragoman.serve.threads import resource_of
 
 __all__ = ["push_config", "config_id", "notify", "notify_record", "subscribed"]
+
+_LOG = logger("serve")
 
 
 def push_config(params: Mapping[str, Any]) -> dict[str, Any]:
@@ -25,7 +28,7 @@ def push_config(params: Mapping[str, Any]) -> dict[str, Any]:
     return dict(params)
 
 
-def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> str | None:
+async def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> str | None:
     """Takes the address that comes with a message → its id; `None`: none does.
 
     Raises:
@@ -35,27 +38,38 @@ def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> str | Non
     config = if_object(how.get("taskPushNotificationConfig")) or if_object(how.get("pushNotificationConfig"))
     if config and call.service.webhooks.policy is not None:
         given = if_object(config.get("pushNotificationConfig")) or config
-        return call.service.webhooks.add(call.caller.id, task_id, given, call.service.new_id())["id"]
+        return (await call.service.webhooks.add(call.caller.id, task_id, given, call.service.new_id()))["id"]
     return None
 
 
-def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> None:
-    """Sends what happens in a run to the addresses of its task."""
+async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> None:
+    """Sends what happens in a run to the addresses that its task has now, whichever process took them."""
     hooks = call.service.webhooks
-    if hooks.of(call.caller.id, task_id):
-        hooks.send(call.caller.id, task_id, _objects(call, run_id, task_id, request))
+    if hooks.policy is None:
+        return
+    try:
+        configs = await hooks.of(call.caller.id, task_id)
+    except Exception:  # noqa: BLE001 a store of the user's raises what it likes; the run goes on
+        _LOG.exception("where notifications of a task go could not be read")
+        return
+    for config in configs:
+        hooks.send(call.caller.id, task_id, config, run_id, _objects(call, run_id, task_id, request))
 
 
-def notify_record(call: Call, record: TaskRecord) -> None:
-    """The same of the run that goes on in a task, if one does."""
+def notify_record(call: Call, record: TaskRecord, config: str) -> None:
+    """Sends what happens in the run that goes on in a task, if one does, to one address."""
     last = record.last
     if last.state == "in_progress" and last.run_id is not None:
         wire: Any = call.wire
         request = RunRequest(last.request.messages[-1:], thread_id=context_of(call, record))
-        notify(call, last.run_id, record.id, wire.in_task(request, record.id if len(record.runs) > 1 else ""))
+        request = wire.in_task(request, record.id if len(record.runs) > 1 else "")
+        objects = _objects(call, last.run_id, record.id, request)
+        call.service.webhooks.send(call.caller.id, record.id, config, last.run_id, objects)
 
 
-async def _objects(call: Call, run_id: str, task_id: str, request: RunRequest) -> AsyncIterator[Mapping[str, Any]]:
+async def _objects(
+    call: Call, run_id: str, task_id: str, request: RunRequest
+) -> AsyncGenerator[Mapping[str, Any], None]:
     wire: Any = call.wire
     encoder = wire.encoder(**wire.envelope(request, id=task_id, now=call.now))
     async with aclosing(call.service.runs.pages(run_id)) as pages:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object
-from dragoman.errors import ProviderError
+from dragoman.errors import ContentRefusedError, ProviderError
 from dragoman.event import Event, RunError, RunFinished, RunStarted
 from dragoman.fold import unfold
 from dragoman.request import ModelRequest
@@ -24,16 +24,10 @@ __all__ = [
     "context_of",
     "drained",
     "events_of",
-    "record_of",
     "task_record",
-    "tasks_of",
     "unkept",
     "whole_task",
 ]
-
-_MOST_TASKS = 10_000
-"""Tasks that are counted for a list."""
-_PAGE = 1000
 
 
 class TaskRecord(msgspec.Struct, frozen=True):
@@ -62,8 +56,8 @@ class TaskRecord(msgspec.Struct, frozen=True):
 
 async def task_record(call: Call, task_id: str) -> TaskRecord | None:
     """The task of an id that a client gives; `None`: it has none of that id."""
-    last = await call.service.answers.find(call.caller.id, [f"task:{task_id}"])
-    return None if last is None else await record_of(call, task_id, last)
+    runs = await call.service.answers.task(call.caller.id, task_id)
+    return TaskRecord(task_id, runs) if runs else None
 
 
 def unkept(call: Call, request: RunRequest, task_id: str, run_id: str) -> TaskRecord:
@@ -81,26 +75,6 @@ def unkept(call: Call, request: RunRequest, task_id: str, run_id: str) -> TaskRe
     return TaskRecord(task_id, [run])
 
 
-async def record_of(call: Call, task_id: str, last: Answered) -> TaskRecord:
-    """The task whose latest run that is."""
-    chain = await call.service.answers.chain(call.caller.id, last.id)
-    runs = [one for one in chain if one.task_id == task_id]
-    return TaskRecord(task_id, runs or [last])
-
-
-async def tasks_of(call: Call) -> list[Answered]:
-    """The latest run of each task of a client, the latest first."""
-    found: list[Answered] = []
-    after = ""
-    while len(found) < _MOST_TASKS:
-        page = await call.service.answers.latest(call.caller.id, "task:", after=after, most=_PAGE)
-        found += [last for _, last in page]
-        if len(page) < _PAGE:
-            break
-        after = page[-1][0]
-    return found
-
-
 def context_of(call: Call, record: TaskRecord) -> str:
     """The id of a task's conversation, as its client calls it."""
     return name_of(resource_of(call), record.last.thread_id or record.id)
@@ -112,7 +86,9 @@ async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
     task: dict[str, Any] = {}
     for number, run in enumerate(record.runs):
         events = await events_of(call, run)
-        envelope = wire.envelope(_request(call, record, run, number), id=record.id, now=run.created_at)
+        envelope = wire.envelope(
+            _request(call, record, run, number), id=record.id, now=run.updated_at or run.created_at
+        )
         encoder = wire.encoder(**envelope)
         objects = [each for event in shown(events, resource_of(call)) for each in encoder.objects(event)]
         task = _joined(task, wire.aggregated(objects))
@@ -137,7 +113,8 @@ async def events_of(call: Call, run: Answered) -> list[Event]:
         return found
     ended: list[Event] = []
     if run.state == "failed":
-        ended = [RunError(ProviderError("the run failed"), run.id)]
+        error = ContentRefusedError("the agent refused") if run.refused else ProviderError("the run failed")
+        ended = [RunError(error, run.id)]
     elif run.state != "in_progress":
         outcome = "cancelled" if run.state == "cancelled" else "pending" if run.pending else "success"
         ended = [RunFinished(run.id, outcome, run.usage, run.pending)]

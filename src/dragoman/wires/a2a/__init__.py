@@ -39,7 +39,7 @@ from dragoman.wires.a2a.seed_tools import (
     extract_user_text_and_tool_results,
 )
 from dragoman.wires.a2a.serving import CARD_PATH, dump_card
-from dragoman.wires.a2a.tasks import aggregated, cancelled, dump_task, load_task, reply_of
+from dragoman.wires.a2a.tasks import NO_STATE, STAGES, aggregated, cancelled, dump_task, load_task, reply_of
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY, TOOL_RESULTS_KEY
 
 name = NAME
@@ -48,7 +48,7 @@ __all__ = ["EXTENSION", "REPLY", "Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes"]
 __all__ += ["load_run", "dump_run", "routes", "answered"]
 __all__ += ["decoder", "load_response", "encoder", "envelope", "dump_response", "stream_type", "ping", "member"]
-__all__ += ["dump_task", "load_task", "aggregated", "cancelled", "reply_of"]
+__all__ += ["NO_STATE", "STAGES", "dump_task", "load_task", "aggregated", "cancelled", "reply_of"]
 __all__ += ["FAULTS", "load_error", "dump_error", "dump_refusal", "error_of", "rest_error", "rpc_error"]
 __all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "framed"]
 __all__ += ["new_params", "old_card", "old_object", "old_rest", "old_task", "in_task", "task_of"]

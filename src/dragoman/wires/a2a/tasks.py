@@ -12,7 +12,21 @@ from dragoman.message import Message, Origin, Role
 from dragoman.wires.a2a.messages import dump_messages, load_messages
 from dragoman.wires.a2a.quirks import REPLY
 
-__all__ = ["aggregated", "cancelled", "dump_task", "load_task", "reply_of"]
+__all__ = ["NO_STATE", "STAGES", "aggregated", "cancelled", "dump_task", "load_task", "reply_of"]
+
+STAGES: Mapping[str, tuple[str, ...]] = {
+    "TASK_STATE_SUBMITTED": (),  # a task works from its beginning
+    "TASK_STATE_WORKING": ("working",),
+    "TASK_STATE_INPUT_REQUIRED": ("waiting",),
+    "TASK_STATE_AUTH_REQUIRED": ("signing_in",),
+    "TASK_STATE_COMPLETED": ("completed",),
+    "TASK_STATE_FAILED": ("failed",),
+    "TASK_STATE_REJECTED": ("refused",),
+    "TASK_STATE_CANCELED": ("cancelled",),
+}
+"""State of a task → how a server that keeps it calls that."""
+NO_STATE = ("TASK_STATE_UNSPECIFIED",)
+"""What stands in the place of one where none is meant."""
 
 
 def aggregated(objects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
