@@ -147,7 +147,7 @@ async def test_the_guide_of_copilotkit_is_true(tmp_path: Path) -> None:
         binary, program = str(Path(node.ROOT_DIR) / "bin" / "node"), str(tmp_path / f"{at}.mjs")
         started = asyncio.create_subprocess_exec(binary, program, env=environment, stdout=asyncio.subprocess.PIPE)
         running.append(await started)
-        while not _listens(port):
+        while not _listens(port):  # noqa: ASYNC110 another process begins to
             await asyncio.sleep(0.05)
     try:
         told, _ = await asyncio.wait_for(running[1].communicate(), 60)
