@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,13 @@ def test_every_target_of_make_is_there(path: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for words in commands(path, "make"):
         assert words[0] in targets, words
+
+
+def test_the_readme_names_every_extra() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if "Further extras" in line)
+    named = re.findall(r"`(\w+)`", line.partition("Further extras")[2].partition("commands set up")[0])
+    assert {*named, "local"} == set(settings["project"]["optional-dependencies"])
 
 
 def test_there_are_commands_to_look_at() -> None:

@@ -10,7 +10,7 @@ from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
 from dragoman.model.tokens import request_tokens
 from dragoman.result import ModelInfo
-from dragoman.serve import kept, protocol_endpoints, task_cards, task_endpoints
+from dragoman.serve import answer_endpoints, protocol_endpoints, task_cards, task_endpoints
 from dragoman.serve.answering import answer
 from dragoman.serve.call import Backend, Call
 from dragoman.serve.limits import check_request
@@ -103,10 +103,10 @@ HANDLERS: Mapping[str, Handler] = {
     "count_tokens": count_tokens,
     "models": models,
     "model": model,
-    "response": kept.response,
-    "input_items": kept.input_items,
-    "delete_response": kept.delete_response,
-    "cancel_response": kept.cancel_response,
+    "response": answer_endpoints.response,
+    "input_items": answer_endpoints.input_items,
+    "delete_response": answer_endpoints.delete_response,
+    "cancel_response": answer_endpoints.cancel_response,
     "run": protocol_endpoints.run,
     "attach": protocol_endpoints.attach,
     "cancel_run": protocol_endpoints.cancel_run,
