@@ -74,6 +74,7 @@ PURPOSES: Mapping[str, str] = {
     "list_push": "all such addresses of a task",
     "delete_push": "forgets such an address",
     "card": "what an agent can do, and where",
+    "extended_card": "the same, for who has a key",
     "capabilities": "what an agent can do",
     "version": "the server's version",
     "alive": "that the server is there",
@@ -92,6 +93,8 @@ class Route(msgspec.Struct, frozen=True):
     """What is there: one of `PURPOSES`."""
     header: str = ""
     """Name of a header, in lower case, that this API's clients send, where another wire has the same place; empty: any client's."""
+    public: bool = False
+    """Whether it may be asked for without a key, where its handler allows that."""
 
 
 class KeyPlace(msgspec.Struct, frozen=True):
