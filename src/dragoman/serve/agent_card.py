@@ -49,9 +49,9 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
 def card_of(call: Call, served: Served) -> AgentCard:
     """What is said of an agent: by its owner, else its names."""
     cards = call.service.cards
-    said = cards.get(served.name) or cards.get("") or AgentCard()
-    description = said.description or served.agent.display_name
-    return msgspec.structs.replace(said, name=said.name or served.name, description=description)
+    given = cards.get(served.name) or cards.get("") or AgentCard()
+    description = given.description or served.agent.display_name
+    return msgspec.structs.replace(given, name=given.name or served.name, description=description)
 
 
 def abilities_of(call: Call, served: Served) -> Abilities:

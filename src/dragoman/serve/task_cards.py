@@ -69,18 +69,22 @@ async def extended(call: Call, params: dict[str, Any], frame: Frame) -> None:  #
 
 def _made(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
     wire: Any = call.wire
-    service, said, abilities = call.service, card_of(call, served), abilities_of(call, served)
+    service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
     root = f"{_origin(call)}/a2a" + (f"/agents/{call.parameters['model']}" if "model" in call.parameters else "")
     places = {"jsonrpc": root, "rest": root, **({"grpc": service.grpc_address} if service.grpc_address else {})}
     security = {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if service.has_keys else {}
     made: dict[str, Any] = wire.dump_card(
-        said,
+        agent_card,
         abilities if is_whole else without_tools(abilities),
         places,
         extended=service.has_keys,
         security=security,
     )
-    return made if said.signer is None else {**made, "signatures": _signatures(said.signer, json_bytes.encode(made))}
+    return (
+        made
+        if agent_card.signer is None
+        else {**made, "signatures": _signatures(agent_card.signer, json_bytes.encode(made))}
+    )
 
 
 @lru_cache(_SIGNED)

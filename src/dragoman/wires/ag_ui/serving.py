@@ -42,7 +42,7 @@ bodies: Mapping[str, Any] = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
 
 def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
     """What an agent can do (`AgentCapabilities`)."""
-    said = {
+    named = {
         "description": card.description,
         "version": card.version,
         "provider": card.organization,
@@ -51,7 +51,7 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
     agents = (*abilities.agents, *abilities.successors)
     thinks = abilities.thinking
     return {
-        "identity": {"name": card.name, "type": "dragoman", **{name: text for name, text in said.items() if text}},
+        "identity": {"name": card.name, "type": "dragoman", **{name: text for name, text in named.items() if text}},
         "transport": {"streaming": True, "resumable": abilities.resumable, "pushNotifications": False},
         "tools": {
             "supported": bool(abilities.tools) or abilities.client_tools,
