@@ -64,6 +64,15 @@ def test_every_target_of_make_is_there(path: Path) -> None:
         assert words[0] in targets, words
 
 
+def test_what_contributing_names_is_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    places = [ROOT, ROOT / "src" / "dragoman"]
+    for path in re.findall(r"`((?:[\w.]+/)+[\w.]*)`", text):
+        assert "NAME" in path or any((place / path).exists() for place in places), path
+    packages = {each.parent.name for each in (ROOT / "src" / "dragoman").glob("*/__init__.py")}
+    assert packages <= set(re.findall(r"`(\w+)/`", text))
+
+
 def test_the_readme_names_every_extra() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     line = next(line for line in (ROOT / "README.md").read_text().splitlines() if "Further extras" in line)

@@ -194,12 +194,28 @@ async def test_what_is_wrong_is_an_answer_of_json_rpc(body: Any, code: int) -> N
 
 async def test_a_version_that_is_not_spoken_is_refused() -> None:
     async with served_agent() as app:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
+        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
         for version, wrong in (("1.0", False), ("", False), ("0.3", False), ("7.1", True)):
             answer = await exchange(app, "POST", "/a2a", body, headers={"a2a-version": version})
             assert ("error" in answer.json) is wrong, version
         refused = await exchange(app, "GET", "/a2a/tasks", headers={"a2a-version": "7.1"})
         assert (refused.status, refused.json["error"]["details"][0]["reason"]) == (400, "VERSION_NOT_SUPPORTED")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("text/plain", 415), ("multipart/form-data; boundary=x", 415), ("application/a2a+json", 200),
+     ("Application/JSON; charset=utf-8", 200), ("", 200)],
+    ids=range(5),
+)  # fmt: skip
+async def test_a_body_of_another_type_is_refused(kind: str, status: int) -> None:
+    async with served_agent() as app:
+        body = json.dumps({"message": message("Hi.")}).encode()
+        headers = {"content-type": kind} if kind else {}
+        answer = await exchange(app, "POST", "/a2a/message:send", body, headers=headers)
+        assert answer.status == status
+        if status == 415:
+            assert answer.json["error"]["details"][0]["reason"] == "CONTENT_TYPE_NOT_SUPPORTED"
 
 
 async def test_clients_of_0_3_are_served_in_their_words() -> None:

@@ -19,6 +19,7 @@ __all__ = [
     "KeyPlace",
     "Links",
     "Problem",
+    "RequestFields",
     "Route",
     "error_response",
     "noted",
@@ -73,6 +74,7 @@ PURPOSES: Mapping[str, str] = {
     "list_push": "all such addresses of a task",
     "delete_push": "forgets such an address",
     "card": "what an agent can do, and where",
+    "extended_card": "the same, for who has a key",
     "capabilities": "what an agent can do",
     "version": "the server's version",
     "alive": "that the server is there",
@@ -91,6 +93,8 @@ class Route(msgspec.Struct, frozen=True):
     """What is there: one of `PURPOSES`."""
     header: str = ""
     """Name of a header, in lower case, that this API's clients send, where another wire has the same place; empty: any client's."""
+    public: bool = False
+    """Whether it may be asked for without a key, where its handler allows that."""
 
 
 class KeyPlace(msgspec.Struct, frozen=True):
@@ -151,6 +155,20 @@ def of_class(table: Mapping[type[DragomanError], T], error: DragomanError, defau
 def status_of(error: DragomanError, own: Mapping[type[DragomanError], int] = {}) -> int:
     """The HTTP status with which most APIs answer an error. `own`: where an API has another."""
     return of_class({**_STATUSES, **own}, error, 500)
+
+
+class RequestFields(msgspec.Struct, frozen=True):
+    """What is known of a wire's further request fields, by path, such as `generationConfig.candidateCount`. Of all others it is known that
+    nobody else has them."""
+
+    idle: Mapping[str, tuple[Any, ...]] = {}
+    """Field → values that ask for nothing; `null` never does."""
+    minor: frozenset[str] = frozenset()
+    """Fields that no answer depends on: accounting, caching, names of things. Left out they are a minor loss."""
+    candidates: str = ""
+    """The field that asks for several answers; a gateway gives one."""
+    references: frozenset[str] = frozenset()
+    """Fields that name what the provider keeps in its account, which all clients of a gateway share, or that name other models."""
 
 
 def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> ErrorResponse:

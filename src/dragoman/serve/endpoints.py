@@ -10,7 +10,7 @@ from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
 from dragoman.model.tokens import request_tokens
 from dragoman.result import ModelInfo
-from dragoman.serve import answer_endpoints, protocol_endpoints, task_endpoints
+from dragoman.serve import answer_endpoints, protocol_endpoints, task_cards, task_endpoints
 from dragoman.serve.answering import answer
 from dragoman.serve.call import Backend, Call
 from dragoman.serve.limits import check_request
@@ -122,7 +122,8 @@ HANDLERS: Mapping[str, Handler] = {
     "get_push": task_endpoints.get_push,
     "list_push": task_endpoints.list_push,
     "delete_push": task_endpoints.delete_push,
-    "card": task_endpoints.card,
+    "card": task_cards.card,
+    "extended_card": task_endpoints.extended_card,
     "version": version,
     "alive": alive,
 }

@@ -11,12 +11,12 @@ from dragoman.errors import InvalidRequestError, ModelNotFoundError
 from dragoman.event import RunError
 from dragoman.message import Message, Role
 from dragoman.run_request import RunRequest
+from dragoman.serve.agent_card import abilities_of, card_of
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_runs import begun, read_run, served_agent
 from dragoman.serve.records import Answered
 from dragoman.serve.shown_events import shown
 from dragoman.serve.threads import resource_of, thread_id
-from dragoman.tools import Tool
 from dragoman.wires.wire import ProtocolWire
 
 __all__ = ["attach", "cancel_run", "capabilities", "logged", "run", "stream_run"]
@@ -75,9 +75,7 @@ async def capabilities(call: Call) -> None:
     """What an agent can do, as the wire words it."""
     served = served_agent(call, call.parameters.get("model", ""))
     wire: Any = call.wire
-    agent = served.agent
-    tools = [tool.spec for tool in agent.tools if isinstance(tool, Tool)]
-    body = wire.dump_capabilities(served.name, description=agent.display_name or "", tools=tools)
+    body = wire.dump_capabilities(card_of(call, served), abilities_of(call, served))
     await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
 from dragoman.model.chat_model import new_id, now
@@ -49,6 +50,7 @@ class Service:
         answers: AnswerStore,
         log: RunLog | None = None,
         webhooks: AddressPolicy | None = None,
+        cards: Mapping[str, AgentCard] = {},
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
@@ -65,6 +67,8 @@ class Service:
         self.clock = clock
         self.webhooks = Webhooks(webhooks, answers)
         self.waiting = Waiting()
+        self.cards = cards
+        """What is said of agents, by their names."""
         self.grpc_address = ""
         """Where agents are served over gRPC too; empty: nowhere."""
         self.started_at = clock()

@@ -16,6 +16,7 @@ from dragoman.serve.call import Call
 from dragoman.serve.protocol_endpoints import logged
 from dragoman.serve.protocol_runs import Served, begun, read_run, served_agent
 from dragoman.serve.shown_events import shown
+from dragoman.serve.task_cards import extended
 from dragoman.serve.task_frames import Frame, TaskError, respond
 from dragoman.serve.task_lists import bounded, listed_tasks
 from dragoman.serve.task_webhooks import config_id, notify, notify_record, push_config, subscribed
@@ -236,10 +237,6 @@ async def delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     await respond(call, frame.result(call.wire, {}))
 
 
-async def _no_card(call: Call, params: dict[str, Any], frame: Frame) -> None:  # noqa: ARG001 a method's
-    raise TaskError("the agent has one card, and no other for those who sign in", "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
-
-
 METHODS: Mapping[str, Callable[[Call, dict[str, Any], Frame], Awaitable[None]]] = {
     "SendMessage": send,
     "SendStreamingMessage": stream,
@@ -251,7 +248,7 @@ METHODS: Mapping[str, Callable[[Call, dict[str, Any], Frame], Awaitable[None]]] 
     "GetTaskPushNotificationConfig": get_push,
     "ListTaskPushNotificationConfigs": list_push,
     "DeleteTaskPushNotificationConfig": delete_push,
-    "GetExtendedAgentCard": _no_card,
+    "GetExtendedAgentCard": extended,
 }
 
 

@@ -7,9 +7,16 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.body_schema import CHAT_BODY, TEXT, a_list, an_object
+from dragoman.codec.serving import RequestFields
 from dragoman.result import ModelInfo
 
-__all__ = ["bodies", "dump_model", "dump_models"]
+__all__ = ["bodies", "dump_model", "dump_models", "request_fields"]
+
+request_fields = RequestFields(
+    idle={"documents": ([],), "logprobs": (False,), "strict_tools": (False,), "tools": ([],)},
+    minor=frozenset(["citation_options", "priority"]),
+)
+"""What is known of further fields of a request."""
 
 bodies = {
     "/v2/chat": CHAT_BODY,

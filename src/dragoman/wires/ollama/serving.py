@@ -8,9 +8,16 @@ from hashlib import sha256
 from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, TEXT, a_list, an_object, either
+from dragoman.codec.serving import RequestFields
 from dragoman.result import ModelInfo
 
-__all__ = ["bodies", "dump_model", "dump_models", "dump_version"]
+__all__ = ["bodies", "dump_model", "dump_models", "dump_version", "request_fields"]
+
+request_fields = RequestFields(
+    idle={"format": ("",), "tools": ([],), "raw": (False,), "logprobs": (False,), "think": (False,)},
+    minor=frozenset(["keep_alive", "options.num_thread", "options.num_gpu", "options.num_batch", "options.use_mmap"]),
+)
+"""What is known of further fields of a request."""
 
 _MESSAGE = an_object({"role": {"enum": ["system", "user", "assistant", "tool"]}, "content": TEXT})
 bodies = {

@@ -7,11 +7,11 @@ from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, EMBEDDINGS_BODY, TEXT, a_list, an_object, either
 from dragoman.codec.json_values import if_object, if_text
-from dragoman.codec.serving import Links
+from dragoman.codec.serving import Links, RequestFields
 from dragoman.errors import InvalidRequestError
 from dragoman.message import Content, Message, Role, ThinkingPart
 from dragoman.request import ModelRequest
-from dragoman.wires.chat.serving import dump_model, dump_models
+from dragoman.wires.chat.serving import OPENAI_MINOR, dump_model, dump_models
 from dragoman.wires.openai_responses.messages import dump_messages
 from dragoman.wires.openai_responses.quirks import OWN
 
@@ -26,8 +26,28 @@ __all__ = [
     "dump_token_count",
     "links",
     "load_seal",
+    "request_fields",
     "with_state",
 ]
+
+_MINOR = ["include", "reasoning.summary", "text.format", "truncation", "stream_options", "max_tool_calls"]
+request_fields = RequestFields(
+    idle={
+        "store": (False, True),
+        "background": (False,),
+        "truncation": ("disabled",),
+        "stream": (False,),
+        "tools": ([],),
+        "input": ([],),
+        "instructions": ("",),
+        "top_logprobs": (0,),
+        "text": ({"format": {"type": "text"}},),
+        "text.verbosity": ("medium",),
+    },
+    minor=frozenset([*OPENAI_MINOR, *_MINOR]),
+    references=frozenset(["previous_response_id", "conversation", "prompt"]),
+)
+"""What is known of further fields of a request."""
 
 _INPUT = an_object({"model": TEXT, "input": either(TEXT, a_list({"type": "object"}, least=1))}, stream=BOOLEAN)
 bodies = {
