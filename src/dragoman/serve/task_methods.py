@@ -118,7 +118,7 @@ async def _streamed(
     wire, connection = call.wire, call.connection
     any_wire: Any = wire
     envelope = any_wire.envelope(request, id=task_id, now=call.now)
-    encoder: Any = any_wire.encoder(**{**envelope, **frame.envelope})
+    encoder: Any = any_wire.encoder(**{**envelope, **frame.envelope, "now": call.service.clock})
     headers = {"content-type": wire.stream_type}
 
     def piece(event: Event) -> bytes:

@@ -71,7 +71,8 @@ async def _objects(
     call: Call, run_id: str, task_id: str, request: RunRequest
 ) -> AsyncGenerator[Mapping[str, Any], None]:
     wire: Any = call.wire
-    encoder = wire.encoder(**wire.envelope(request, id=task_id, now=call.now))
+    envelope = wire.envelope(request, id=task_id, now=call.now)
+    encoder = wire.encoder(**{**envelope, "now": call.service.clock})
     async with aclosing(call.service.runs.pages(run_id)) as pages:
         async for page in pages:
             for event in shown(page, resource_of(call)):
