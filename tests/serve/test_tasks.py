@@ -88,6 +88,12 @@ async def test_a_task_that_waits_is_answered_in_words_and_pays_once() -> None:
         assert "pay" in asked["status"]["message"]["parts"][0]["text"]
         done = await sent(app, "Yes", "u2", taskId=asked["id"])
         assert (state(done), PAID, done["id"], done["contextId"]) == ("COMPLETED", [3], asked["id"], asked["contextId"])
+        got = (await rpc(app, "GetTask", {"id": asked["id"]}))["result"]
+        assert got == done
+        assert [each["parts"][0]["text"] for each in got["history"] if each["role"] == "ROLE_USER"] == [
+            "Now pay.",
+            "Yes",
+        ]
         again = await rpc(app, "SendMessage", {"message": message("Yes", "u3", taskId=asked["id"])})
         assert again["error"]["code"] == -32004
         assert PAID == [3]

@@ -63,11 +63,6 @@ class AnswerStore(Protocol):
         """
         ...
 
-    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
-        """The keys of an owner that begin so, each with its latest answer: the latest of all first. `after`: the last key of the page
-        before."""
-        ...
-
     async def task(self, owner: str, task_id: str) -> list[Answered]:
         """The runs of a task, the oldest first; `[]`: there is none."""
         ...
@@ -136,10 +131,6 @@ class NoAnswers:
         return None
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002, ARG002 the protocol's
-        """See `AnswerStore`."""
-        return []
-
-    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:  # noqa: ARG002 the protocol's
         """See `AnswerStore`."""
         return []
 
