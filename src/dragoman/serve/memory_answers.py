@@ -137,7 +137,7 @@ class MemoryAnswers:
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
         """See `AnswerStore`."""
         self._push.setdefault((owner, task_id), {})[config["id"]] = dict(config)
-        while len(self._push) > self._most:
+        while len(self._push) > 2 * self._most:  # they go with their tasks, of which there are no more than that
             self._push.popitem(last=False)
 
     async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
