@@ -64,6 +64,12 @@ def test_every_target_of_make_is_there(path: Path) -> None:
         assert words[0] in targets, words
 
 
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_file_of_the_project_that_is_named_is_there(path: Path) -> None:
+    for named in re.findall(r"`((?:tests|examples|scripts|bench)/[\w./]+)`", path.read_text()):
+        assert (ROOT / named).exists(), named
+
+
 def test_what_contributing_names_is_there() -> None:
     text = (ROOT / "CONTRIBUTING.md").read_text()
     places = [ROOT, ROOT / "src" / "dragoman"]

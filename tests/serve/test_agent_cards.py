@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from a2a.client.card_resolver import parse_agent_card
 from a2a.types import AgentCard as Signable
 from a2a.utils.signing import create_agent_card_signer, create_signature_verifier
 from ag_ui.core.capabilities import AgentCapabilities
@@ -115,6 +116,20 @@ async def test_who_has_a_key_asks_for_the_whole_card() -> None:
     assert refused["error"]["code"] == -32007
 
 
+async def test_clients_of_both_versions_read_which_key_is_needed() -> None:
+    """A client of 0.3 took the scheme for mutual TLS."""
+    app = serve.app({"a": able()}, auth="own-secret-key")
+    card = (await exchange(app, "GET", CARD, headers=KEY)).json
+    scheme = card["securitySchemes"]["bearer"]
+    assert (scheme["type"], scheme["scheme"], card["security"]) == ("http", "bearer", [{"bearer": []}])
+    assert card["supportsAuthenticatedExtendedCard"] is True
+    parsed = parse_agent_card(card)
+    assert parsed.security_schemes["bearer"].http_auth_security_scheme.scheme == "bearer"
+    current = (await exchange(app, "GET", CARD, headers={**KEY, "a2a-version": "1.0"})).json
+    assert current["securitySchemes"] == {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}}
+    assert "security" not in current
+
+
 async def test_a_signed_card_is_verified_by_the_official_sdk() -> None:
     secret = "a secret of 32 bytes and more, 42"
     signer = create_agent_card_signer(secret, {"kid": "k", "alg": "HS256", "jku": None, "typ": "JOSE"})
@@ -126,6 +141,7 @@ async def test_a_signed_card_is_verified_by_the_official_sdk() -> None:
     app = serve.app({"a": able(tools=[roll])}, cards={"a": AgentCard(description="Für alle.", signer=signer)})
     card = await read(app)
     verify(json_format.ParseDict(card, Signable()))
+    verify(parse_agent_card((await exchange(app, "GET", CARD)).json))
     card["skills"].pop()
     with pytest.raises(Exception, match="signature"):
         verify(json_format.ParseDict(card, Signable()))

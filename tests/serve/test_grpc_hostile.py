@@ -17,6 +17,7 @@ from google.protobuf import json_format
 from dragoman import serve
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.serve import webhooks
+from dragoman.serve.answers import TaskQuery
 from dragoman.serve.grpc_messages import methods
 from dragoman.serve.limits import ServerLimits
 from dragoman.testing.mutation import mutated_bytes
@@ -145,9 +146,8 @@ async def status_of(chance: Random, channel: Any, name: str, data: bytes) -> Any
 async def put_through(app: Any, channel: Any, count: int, seed: int) -> set[Any]:
     chance, found = Random(seed), set[Any]()
     for _ in range(count):
-        known = [
-            key.removeprefix("task:") for key, _ in await app.state.service.answers.latest("anonymous", "task:", most=9)
-        ]
+        page = await app.state.service.answers.tasks("anonymous", TaskQuery(most=9))
+        known = [each.task_id for _, each in page.runs]
         name = chance.choice(list(METHODS))
         data = request_of(chance, name, chance.choice([*known, "none"]))
         status = await status_of(chance, channel, name, data)

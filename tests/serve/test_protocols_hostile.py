@@ -13,6 +13,7 @@ import pytest
 from dragoman import Message, ToolCallPart, wires
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.serve import webhooks
+from dragoman.serve.answers import TaskQuery
 from dragoman.serve.limits import ServerLimits
 from dragoman.testing.mutation import mutated_bytes
 from dragoman.transport import AddressPolicy
@@ -174,7 +175,7 @@ async def put_through(app: Any, wire: str, count: int, seed: int) -> set[int]:
     statuses: set[int] = set()
     for at in range(count):
         text = json.dumps(chance.choice(BODIES[wire]()))
-        known = [key.removeprefix("task:") for key, _ in await store.latest("anonymous", "task:", most=9)]
+        known = [each.task_id for _, each in (await store.tasks("anonymous", TaskQuery(most=9))).runs]
         task = chance.choice([*known, "none"])
         text = text.replace("TASK", task).replace('"t"', json.dumps(f"t{at % 7}"))
         value = json.loads(text)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -81,6 +82,19 @@ async def test_the_stream_says_what_the_task_is() -> None:
         assert [each.text for each in fold(events) if each.role is Role.MODEL] == ["Let me.", "Seen 3."]
 
 
+async def test_each_state_says_when_it_was_reached() -> None:
+    """Each had the time of the request, however long the task had taken."""
+    times = [datetime(2026, 1, 2, tzinfo=UTC) + timedelta(minutes=at) for at in range(100)]
+    async with served_agent() as app:
+        app.state.service.clock = iter(times).__next__
+        answer = await exchange(app, "POST", "/a2a/message:stream", {"message": message("Please roll.")})
+        shown: list[Any] = [each.get("task") or each.get("statusUpdate") for each in frames(answer)]
+        stamps: list[str] = [each["status"]["timestamp"] for each in shown if each]
+        assert stamps == sorted(set(stamps))
+        kept = (await rpc(app, "GetTask", {"id": frames(answer)[0]["task"]["id"]}))["result"]["status"]["timestamp"]
+        assert stamps[0] < kept <= stamps[-1]
+
+
 async def test_a_task_that_waits_is_answered_in_words_and_pays_once() -> None:
     async with served_agent() as app:
         asked = await sent(app, "Now pay.")
@@ -88,6 +102,12 @@ async def test_a_task_that_waits_is_answered_in_words_and_pays_once() -> None:
         assert "pay" in asked["status"]["message"]["parts"][0]["text"]
         done = await sent(app, "Yes", "u2", taskId=asked["id"])
         assert (state(done), PAID, done["id"], done["contextId"]) == ("COMPLETED", [3], asked["id"], asked["contextId"])
+        got = (await rpc(app, "GetTask", {"id": asked["id"]}))["result"]
+        assert got == done
+        assert [each["parts"][0]["text"] for each in got["history"] if each["role"] == "ROLE_USER"] == [
+            "Now pay.",
+            "Yes",
+        ]
         again = await rpc(app, "SendMessage", {"message": message("Yes", "u3", taskId=asked["id"])})
         assert again["error"]["code"] == -32004
         assert PAID == [3]

@@ -180,7 +180,9 @@ class _Waiting:
         self._room = asyncio.Event()
 
     async def put(self, events: Sequence[Event]) -> None:
-        if self._closed:  # nothing is wanted any more, and a run that is stopped takes the reader's cancellation for its own
+        if (
+            self._closed
+        ):  # nothing is wanted any more, and a run that is stopped takes the reader's cancellation for its own
             raise asyncio.CancelledError
         self._events += events
         self._filled.set()

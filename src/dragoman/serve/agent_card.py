@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from importlib.util import find_spec
 from typing import Any
 
 import msgspec
@@ -28,19 +29,23 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
     """The card of each agent that has one. `names`: of the agents.
 
     Raises:
-        SettingsError: there is no agent of a name, or one card has two agents.
+        SettingsError: there is no agent of a name, one card has two agents, or a package is missing.
         TypeError: something is no card.
     """
     if cards is None:
         return {}
+    given = list(cards.values()) if isinstance(cards, Mapping) else [cards]
+    for card in given:
+        expect("cards", card, AgentCard, hint="give serve.AgentCard(…), or several by the agents' names")
+        if card.signer is not None and find_spec("a2a") is None:
+            raise SettingsError("a signed card needs a2a-sdk: pip install 'dragoman[a2a]'")
     if isinstance(cards, AgentCard):
         if len(names) > 1:
             raise SettingsError(
                 f"cards= is one card for {len(names)} agents; give each its own: {{NAME: AgentCard(…)}}"
             )
         return dict.fromkeys([*names, ""], cards)  # a single agent answers to every name
-    for name, card in cards.items():
-        expect("cards", card, AgentCard, hint="give serve.AgentCard(…), or several by the agents' names")
+    for name in cards:
         if name not in names:
             raise SettingsError(f"cards= names {name!r:.100}, and there is no such agent; there are {', '.join(names)}")
     return dict(cards)

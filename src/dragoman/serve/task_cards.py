@@ -41,7 +41,7 @@ async def card(call: Call) -> None:
     made = _made(call, served, is_whole=not is_stranger)
     is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get("version", "").startswith("1")
     is_current |= not served.policy.older
-    body = json_bytes.encode(made if is_current else {**wire.old_card(made), **made})
+    body = json_bytes.encode(made if is_current else {**made, **wire.old_card(made)})
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     since = format_datetime(call.service.started_at, usegmt=True)
     kept = "private" if call.service.has_keys and not is_stranger else "public"
@@ -64,7 +64,7 @@ async def extended(call: Call, params: dict[str, Any], frame: Frame) -> None:  #
         raise TaskError(words, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
     wire: Any = call.wire
     made = _made(call, served_agent(call, call.parameters.get("model", "")), is_whole=True)
-    await respond(call, frame.result(wire, {**wire.old_card(made), **made} if frame.old else made))
+    await respond(call, frame.result(wire, {**made, **wire.old_card(made)} if frame.old else made))
 
 
 def _made(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
