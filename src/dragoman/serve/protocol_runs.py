@@ -84,6 +84,7 @@ async def begun(
     conversation = await joined(agent, call, request, what.messages)
     conversation = _with_ids(call, conversation)
     check_request(model_request.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
+    task_id = task_id or conversation.task_id
     record = _Record(call, request, conversation, model_request, task_id, shown)
     run = request.replace(
         messages=(*conversation.before, *conversation.new),

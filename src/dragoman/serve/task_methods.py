@@ -114,10 +114,13 @@ async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, Ru
     pending: Sequence[Interrupt] = ()
     if request.thread_id is None:
         request = request.replace(thread_id=call.id)
-    else:  # it may wait for what was asked over another protocol, which has no tasks
+    else:  # it may wait for what was asked over another protocol, or in a task that the client does not name
         thread = thread_id(resource_of(call), request.thread_id)
         last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
         pending = () if last is None else last.pending
+        answer = wire.answered(request, pending)
+        if last is not None and last.task_id and pending and answer.resume:
+            return wire.in_task(answer, last.task_id), wire.in_task(request, last.task_id), last.task_id
     return wire.in_task(wire.answered(request, pending), ""), wire.in_task(request, ""), call.id
 
 
