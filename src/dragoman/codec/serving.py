@@ -179,12 +179,15 @@ def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> E
     return ErrorResponse(status, headers, body)
 
 
-def noted(error: HistoryError, problems: list[Problem] | None, index: int, field: str | None) -> None:
-    """Notes what could not be read, where problems are noted.
+def noted(
+    error: HistoryError, problems: list[Problem] | None, index: int, field: str | None, listed: str = "messages"
+) -> None:
+    """Notes what could not be read, where problems are noted. `listed`: the field that the conversation's list stands in.
 
     Raises:
         HistoryError: they are not.
     """
     if problems is None:
-        raise error
+        where = "" if index < 0 else f"{listed}[{index}]"
+        raise error.at(field=".".join(filter(None, (where, field))) or None)
     problems.append(Problem(index, field, error.message))

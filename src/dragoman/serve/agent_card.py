@@ -34,7 +34,7 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
     """
     if cards is None:
         return {}
-    given = [cards] if isinstance(cards, AgentCard) else list(cards.values())
+    given = list(cards.values()) if isinstance(cards, Mapping) else [cards]
     for card in given:
         expect("cards", card, AgentCard, hint="give serve.AgentCard(…), or several by the agents' names")
         if card.signer is not None and find_spec("a2a") is None:

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from dragoman.arguments import wrong
 from dragoman.serve.records import Answered, Stage
 from dragoman.sql.address import check_address
 
@@ -101,10 +102,15 @@ def open_answers(store: str | AnswerStore | None) -> AnswerStore:
 
     Raises:
         SettingsError: the URL is of another kind, or a package is missing.
+        TypeError: it is no store.
     """
     if store is None:
         return NoAnswers()
     if not isinstance(store, str):
+        if not callable(getattr(store, "chain", None)):
+            raise wrong(
+                "store", store, "the URL of a database, or a store of answers", 'give "memory:" or "sqlite:///FILE"'
+            )
         return store
     if store == "memory:":
         from dragoman.serve.memory_answers import MemoryAnswers

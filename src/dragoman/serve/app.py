@@ -86,15 +86,22 @@ def app(
     if agents is not None or gateway is None:
         backends.append(AgentBackend(Agent[None]("local") if agents is None else agents, policy))
     of_agents = [name for backend in backends if isinstance(backend, AgentBackend) for name in backend.names]
+    authenticate, agent_cards = authenticator(auth), cards_of(cards, of_agents)
+
+    def opened() -> tuple[AnswerStore, RunLog]:
+        return open_answers(store), log or open_log(store if isinstance(store, str) else "memory:")
+
+    answers, runs_log = opened()
     service = Service(
         backends,
-        authenticate=authenticator(auth),
+        authenticate=authenticate,
         has_keys=auth is not None,
         limits=limits or ServerLimits(),
         webhooks=webhooks,
-        cards=cards_of(cards, of_agents),
-        answers=open_answers(store),
-        log=log or (open_log(store) if isinstance(store, str) else None),
+        cards=agent_cards,
+        answers=answers,
+        log=runs_log,
+        reopened=opened if isinstance(store, str) and store != "memory:" else None,
     )
     served = [wires.get(name) for name in wires.names()]
     found = places(served, HANDLERS)

@@ -45,7 +45,7 @@ def check_references(request: ModelRequest, wire: str) -> None:
         if _at(request.options, path) is not None:
             raise InvalidRequestError(
                 f"{path}: this server does not pass it on, since what it names is kept in an account that others share; leave it out"
-            )
+            ).at(field=path)
 
 
 def foreign_losses(request: ModelRequest, wire: str) -> list[Loss]:

@@ -44,6 +44,8 @@ class Joined(msgspec.Struct, frozen=True):
     """What the thread gains by the request: `new`, or the whole of a conversation that is another one now."""
     changes: Changes | None = None
     """What the client changed of what is kept."""
+    task_id: str | None = None
+    """Id of the task that waits for what is answered, where it was asked over a protocol that has tasks."""
 
 
 async def joined(agent: Agent[Any], call: Call, request: RunRequest, messages: Sequence[Message]) -> Joined:
@@ -67,8 +69,9 @@ async def joined(agent: Agent[Any], call: Call, request: RunRequest, messages: S
         pending = chain[-1].pending if chain else ()
     if not stored:
         return _unknown(request, messages, thread)
-    parent = None if last is None else last.id
-    return await _goes_on(agent, call, request, messages, stored, pending, thread, parent)
+    goes_on = await _goes_on(agent, call, request, messages, stored, pending, thread, last and last.id)
+    task_id = last.task_id if last is not None and goes_on.resumes else None
+    return msgspec.structs.replace(goes_on, task_id=task_id)
 
 
 def _unknown(request: RunRequest, messages: Sequence[Message], thread: str) -> Joined:

@@ -84,6 +84,7 @@ async def begun(
     conversation = await joined(agent, call, request, what.messages)
     conversation = _with_ids(call, conversation)
     check_request(model_request.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
+    task_id = task_id or conversation.task_id
     record = _Record(call, request, conversation, model_request, task_id, shown)
     run = request.replace(
         messages=(*conversation.before, *conversation.new),
@@ -153,7 +154,7 @@ class _Record:
         task_id: str | None,
         shown: Sequence[Message],
     ) -> None:
-        said = tuple(shown[-1:]) if len(shown) > len(request.messages) else ()
+        answer = tuple(shown[-1:]) if len(shown) > len(request.messages) else ()
         self._call = call
         self._timer: asyncio.TimerHandle | None = None
         self._expiring: asyncio.Task[None] | None = None
@@ -174,7 +175,7 @@ class _Record:
             thread_id=conversation.thread_id,
             task_id=task_id,
             run_id=call.id,
-            asked=RunRequest(said, thread_id=request.thread_id, run_id=request.run_id, native=request.native),
+            asked=RunRequest(answer, thread_id=request.thread_id, run_id=request.run_id, native=request.native),
             state="in_progress",
         )
 

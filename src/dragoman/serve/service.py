@@ -49,11 +49,14 @@ class Service:
         limits: ServerLimits,
         answers: AnswerStore,
         log: RunLog | None = None,
+        reopened: Callable[[], tuple[AnswerStore, RunLog]] | None = None,
         webhooks: AddressPolicy | None = None,
         cards: Mapping[str, AgentCard] = {},
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
+        """`reopened`: gives the store and the log anew, for a server that starts again after it has closed both."""
+        self._reopened, self._was_closed = reopened, False
         self.backends = tuple(backends)
         self.authenticate = authenticate
         self.has_keys = has_keys
@@ -76,7 +79,11 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
+        """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold. It may be
+        entered again where the store is a URL."""
+        if self._was_closed and self._reopened is not None:
+            self.answers, self.log = self._reopened()
+            self.runs, self.webhooks = Runs(self.log), Webhooks(self.webhooks.policy, self.answers)
         try:
             async with self.log, self.runs:
                 pruning = asyncio.create_task(self._prune(), name="dragoman-prune")
@@ -88,6 +95,7 @@ class Service:
                     await asyncio.wait([pruning])
                     await self.webhooks.close()
         finally:
+            self._was_closed = True
             with anyio.CancelScope(shield=True):
                 for each in (*self.backends, self.answers):
                     try:
@@ -145,7 +153,7 @@ class Service:
                 return backend
         raise ModelNotFoundError(
             f"there is no model {model!r:.200} here; the list of models names those that there are"
-        )
+        ).at(field="model")
 
 
 def _ends() -> OverloadedError:

@@ -21,7 +21,16 @@ from dragoman.serve.task_cards import extended
 from dragoman.serve.task_frames import Frame, TaskError, respond
 from dragoman.serve.task_lists import bounded, listed_tasks
 from dragoman.serve.task_webhooks import config_id, notify, notify_record, push_config, subscribed
-from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, said_in, task_record, unkept, whole_task
+from dragoman.serve.tasks import (
+    TaskRecord,
+    client_messages,
+    context_of,
+    drained,
+    events_of,
+    task_record,
+    unkept,
+    whole_task,
+)
 from dragoman.serve.threads import resource_of, thread_id
 from dragoman.serve.waiting import look_seconds
 
@@ -105,10 +114,13 @@ async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, Ru
     pending: Sequence[Interrupt] = ()
     if request.thread_id is None:
         request = request.replace(thread_id=call.id)
-    else:  # it may wait for what was asked over another protocol, which has no tasks
+    else:  # it may wait for what was asked over another protocol, or in a task that the client does not name
         thread = thread_id(resource_of(call), request.thread_id)
         last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
         pending = () if last is None else last.pending
+        answer = wire.answered(request, pending)
+        if last is not None and last.task_id and pending and answer.resume:
+            return wire.in_task(answer, last.task_id), wire.in_task(request, last.task_id), last.task_id
     return wire.in_task(wire.answered(request, pending), ""), wire.in_task(request, ""), call.id
 
 
@@ -182,7 +194,7 @@ async def subscribe(call: Call, params: dict[str, Any], frame: Frame) -> None:
         await call.connection.end(frame.piece(call.wire, {"task": await whole_task(call, record)}))
         return
     wire: Any = call.wire
-    request = RunRequest(said_in(record.last)[-1:], thread_id=context_of(call, record))
+    request = RunRequest(client_messages(record.last)[-1:], thread_id=context_of(call, record))
     request = wire.in_task(request, record.id if len(record.runs) > 1 else "")
     await _streamed(call, run_id, request, record.id, frame)
 

@@ -25,7 +25,7 @@ __all__ = [
     "context_of",
     "drained",
     "events_of",
-    "said_in",
+    "client_messages",
     "task_record",
     "unkept",
     "whole_task",
@@ -82,7 +82,7 @@ def context_of(call: Call, record: TaskRecord) -> str:
     return name_of(resource_of(call), record.last.thread_id or record.id)
 
 
-def said_in(run: Answered) -> tuple[Message, ...]:
+def client_messages(run: Answered) -> tuple[Message, ...]:
     """What its client said to a run, also where that was an answer to what waited."""
     return (run.asked.messages if run.asked is not None else ()) or run.request.messages
 
@@ -106,7 +106,7 @@ async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
 
 def _request(call: Call, record: TaskRecord, run: Answered, number: int) -> RunRequest:
     wire: Any = call.wire
-    outer = RunRequest(said_in(run), thread_id=context_of(call, record))
+    outer = RunRequest(client_messages(run), thread_id=context_of(call, record))
     return wire.in_task(outer, record.id) if number else outer
 
 

@@ -72,9 +72,10 @@ def links(request: ModelRequest) -> Links:
     conversation = if_object(conversation).get("id", conversation)
     for name, value in (("previous_response_id", after), ("conversation", conversation)):
         if value is not None and not isinstance(value, str):
-            raise InvalidRequestError(f"{name} must be an id")
+            raise InvalidRequestError(f"{name} must be an id").at(field=name)
     if after is not None and conversation is not None:
-        raise InvalidRequestError("previous_response_id and conversation exclude each other; leave one out")
+        both = "previous_response_id and conversation exclude each other; leave one out"
+        raise InvalidRequestError(both).at(field="previous_response_id")
     left = {name: value for name, value in options.items() if name not in _LINKS or (name, value) == ("store", False)}
     without = request.replace(options=left, wire=request.wire if left else None)
     stored, background = options.get("store") is not False, options.get("background") is True
