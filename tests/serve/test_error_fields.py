@@ -92,3 +92,24 @@ def test_an_upstreams_lack_of_room_names_no_field() -> None:
     """Neutral words stay neutral: what the server itself sent upstream is not the client's field."""
     shown = public(OverloadedError("full", provider="x", status=503).at(field="messages[0]"))
     assert shown.field is None and "messages" not in shown.message
+
+
+LONG = "z" * 1_000_000
+ECHOES: Mapping[str, tuple[str, dict[str, Any]]] = {
+    "chat role": (CHAT, {"model": "a", "messages": [{"role": LONG, "content": "x"}]}),
+    "chat content": (CHAT, {"model": "a", "messages": [{"role": "user", "content": {"a": LONG}}]}),
+    "responses type": (RESPONSES, {"model": "a", "input": [{"type": [LONG]}]}),
+    "responses tool": (RESPONSES, {"model": "a", "input": "Hi", "tools": [LONG]}),
+    "anthropic tool": ("/v1/messages", {"model": "a", "messages": HI, "tools": [LONG]}),
+    "google role": (GEMINI, {"contents": [{"role": LONG, "parts": []}]}),
+    "google tool": (GEMINI, {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "tools": [LONG]}),
+    "ollama role": ("/api/chat", {"model": "a", "messages": [{"role": LONG}]}),
+    "ollama content": ("/api/chat", {"model": "a", "messages": [{"role": "user", "content": [LONG]}]}),
+    "cohere role": ("/v2/chat", {"model": "a", "messages": [{"role": LONG}]}),
+}
+
+
+@pytest.mark.parametrize("case", ECHOES)
+async def test_a_refusal_does_not_send_a_long_value_back(case: str) -> None:
+    path, body = ECHOES[case]
+    assert len(str(await refused(path, body))) < 2_000

@@ -216,7 +216,7 @@ class Gateway:
 
 
 def _not_found(name: str) -> ModelNotFoundError:
-    return ModelNotFoundError(f"there is no model {name!r:.200} here")
+    return ModelNotFoundError(f"there is no model {name!r:.200} here").at(field="model")
 
 
 async def _unlisted(batches: AsyncGenerator[list[Event], None], name: str) -> AsyncGenerator[list[Event], None]:
