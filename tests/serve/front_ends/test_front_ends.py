@@ -85,7 +85,7 @@ def test_use_chat_shows_an_agent(url: str, tmp_path: Path) -> None:
     assert found["stop"] == {"some": True, "all": False, "status": "ready", "errors": []}
     assert found["regenerate"] == {"before": 2, "after": 2, "done": [*ROLLED, END], "errors": []}
     assert found["error"] == {"status": "error", "errors": [LIMITED]}
-    assert found["resume"] == {"same": True, "count": 2}
+    assert found["resume"] == found["resume_approved"] == {"same": True, "count": 2}
 
 
 def test_copilotkit_runs_an_agent(url: str, tmp_path: Path) -> None:

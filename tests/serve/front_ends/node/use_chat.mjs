@@ -148,6 +148,25 @@ const checks = {
     await again.until((chat) => chat.messages.length === 2 && chat.status === "ready", "resumed");
     return { same: JSON.stringify(last(again)) === JSON.stringify(whole), count: again.chat.messages.length };
   },
+  async resume_approved() {
+    const sends = ai.lastAssistantMessageIsCompleteWithApprovalResponses;
+    const at = page("t10", { sends });
+    await send(at, "pay");
+    const asked = structuredClone(at.chat.messages);
+    const part = at.chat.messages.at(-1).parts.find((each) => each.state === "approval-requested");
+    await at.chat.addToolApprovalResponse({ id: part.approval.id, approved: true });
+    await at.until((chat) => chat.status === "ready" && last(at).some((each) => each.includes("four")), "approved");
+    const found = { ids: at.chat.messages.map((each) => each.id), done: last(at) };
+    at.close();
+    for (const messages of [asked.slice(0, 1), asked, at.chat.messages]) {
+      const again = page("t10", { resume: true, messages });
+      await again.until((chat) => chat.status === "ready" && last(again).some((each) => each.includes("four")), "resumed");
+      const ids = again.chat.messages.map((each) => each.id);
+      found.same = (found.same ?? true) && JSON.stringify([ids, last(again)]) === JSON.stringify([found.ids, found.done]);
+      again.close();
+    }
+    return { same: found.same, count: found.ids.length };
+  },
 };
 
 for (const [name, check] of Object.entries(checks)) {
