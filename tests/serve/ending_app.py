@@ -1,4 +1,4 @@
-"""A server whose streams go on for minutes. python ending_app.py prints its URL, and serves until it is terminated."""
+"""An application whose streams go on for minutes, for `dragoman serve ending_app:app`."""
 
 from __future__ import annotations
 
@@ -18,11 +18,4 @@ async def slowly(request: Any, following: Any) -> AsyncIterator[Event]:
             await asyncio.sleep(0.2)
 
 
-async def main() -> None:
-    model = ScriptedModel(lambda _: "word " * 2000, chunks=512)
-    app = serve.app(Agent(model, middleware=[slowly]))
-    await serve.serve_http(app, port=0, drain_seconds=1.0, ready=lambda url: print(url, flush=True))
-
-
-if __name__ == "__main__":
-    asyncio.run(main())
+app = serve.app(Agent(ScriptedModel(lambda _: "word " * 2000, chunks=512), middleware=[slowly]))

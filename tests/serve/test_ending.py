@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import os
+import re
 import signal
 import sys
 from pathlib import Path
@@ -58,12 +59,18 @@ class Client:
 
 
 async def test_two_hundred_streams_are_told_of_the_end() -> None:
-    script = Path(__file__).with_name("ending_app.py")
+    arguments = ("serve", "ending_app:app", "--port", "0", "--drain", "1", "-C", str(Path(__file__).parent))
+    environment = {**os.environ, "PYTHONPATH": SRC, "PYTHONUNBUFFERED": "1"}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, str(script), stdout=asyncio.subprocess.PIPE, env={**os.environ, "PYTHONPATH": SRC}
+        sys.executable, "-m", "dragoman", *arguments, stdout=asyncio.subprocess.PIPE, env=environment
     )
     assert process.stdout is not None
-    url = (await process.stdout.readline()).decode().strip()
+    printed = b""
+    while not (found := re.search(rb"http://127\.0\.0\.1:\d+(?=[\s/])", printed)):
+        line = await process.stdout.readline()
+        assert line, printed
+        printed += line
+    url = found[0].decode()
     clients = [Client(wire, number) for wire in BODIES for number in range(EACH)]
     async with aiohttp.ClientSession(connector=aiohttp.TCPConnector(limit=0)) as session:
         reading = [asyncio.create_task(client.read(session, url)) for client in clients]
