@@ -158,3 +158,23 @@ def test_a_message_that_is_read_again_is_what_it_was(library: AiSdk, version: in
     whole = library("show_stream", version=version, chunks=chunks_of(run_of([asks, result, done])))
     assert again["message"]["parts"] == whole["message"]["parts"]
     assert (again["message"]["id"], again["invalid"]) == ("m1", [])
+
+
+@pytest.mark.parametrize(("version", "status"), [(5, "error"), (6, "error"), (7, "ready")])
+def test_what_a_step_taken_back_is_to_each_version(library: AiSdk, version: int, status: str) -> None:
+    """Nothing of a request says which version asks, so that all are sent the same."""
+    half, whole = (Message.model(text).replace(id=id_, turn="m1") for text, id_ in (("Par", "m1"), ("Paris.", "m2")))
+    events = [
+        RunStarted("r"),
+        *unfold([half])[:-1],
+        MessageDropped("m1", "once more"),
+        *unfold([whole]),
+        RunFinished("r"),
+    ]
+    encoder = WIRE.encoder()
+    data = b"".join([*[encoder.feed(event) for event in events], encoder.close()])
+    found = library("chat", version=version, data=data.decode())
+    assert found["asked"] == {"headers": {"content-type": "application/json"}, "fields": ["id", "messages", "trigger"]}
+    assert found["status"] == status
+    texts = [part["text"] for part in found["message"]["parts"] if part["type"] == "text"]
+    assert texts == (["Paris."] if status == "ready" else ["Par"])
