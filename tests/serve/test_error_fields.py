@@ -7,11 +7,13 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, serve
+from dragoman import Agent, serve, wires
 from dragoman.errors import InvalidRequestError, OverloadedError, public
+from dragoman.serve.fields import check_types
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
-from support.switching import PROVIDERS
+from support.switching import FOLDERS, PROVIDERS
+from support.traffic import FOLDER, exchanges
 
 pytestmark = pytest.mark.anyio
 HI = [{"role": "user", "content": "Hi"}]
@@ -34,7 +36,33 @@ PARAM: Mapping[str, tuple[str, dict[str, Any], int, str]] = {
         "previous_response_id",
     ),
     "responses a tool": (RESPONSES, {"model": "a", "input": "Hi", "tools": [5]}, 400, "tools"),
+    "chat a setting": (CHAT, {"model": "a", "messages": HI, "temperature": "hot"}, 400, "temperature"),
+    "chat half a token": (CHAT, {"model": "a", "messages": HI, "max_tokens": 1.5}, 400, "max_tokens"),
+    "chat no tools": (CHAT, {"model": "a", "messages": HI, "tools": "x"}, 400, "tools"),
+    "chat true as a number": (CHAT, {"model": "a", "messages": HI, "top_p": True}, 400, "top_p"),
+    "chat a format": (CHAT, {"model": "a", "messages": HI, "response_format": 5}, 400, "response_format"),
+    "chat a stream": (CHAT, {"model": "a", "messages": HI, "stream": "yes"}, 400, "stream"),
+    "responses a setting": (
+        RESPONSES,
+        {"model": "a", "input": "Hi", "max_output_tokens": "x"},
+        400,
+        "max_output_tokens",
+    ),
+    "responses a reasoning": (RESPONSES, {"model": "a", "input": "Hi", "reasoning": "high"}, 400, "reasoning"),
     "embeddings": (BATCH, {"model": "a", "input": {}}, 400, "input"),
+}
+SETTINGS: Mapping[str, tuple[str, dict[str, Any], str]] = {
+    "anthropic": ("/v1/messages", {"model": "a", "messages": HI, "max_tokens": "x"}, "max_tokens"),
+    "anthropic tools": ("/v1/messages", {"model": "a", "messages": HI, "max_tokens": 9, "tools": {}}, "tools"),
+    "google": (GEMINI, {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": 5}, "generationConfig"),
+    "google inner": (
+        GEMINI,
+        {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": {"temperature": []}},
+        "generationConfig.temperature",
+    ),
+    "ollama": ("/api/chat", {"model": "a", "messages": HI, "options": {"num_predict": "x"}}, "options.num_predict"),
+    "cohere": ("/v2/chat", {"model": "a", "messages": HI, "k": "x"}, "k"),
+    "mistral": ("/mistral/v1/chat/completions", {"model": "a", "messages": HI, "random_seed": {}}, "random_seed"),
 }
 WORDS: Mapping[str, tuple[str, dict[str, Any], str]] = {
     "anthropic": ("/v1/messages", {"model": "a", "messages": [{"role": "x"}]}, "messages[0].role"),
@@ -113,3 +141,22 @@ ECHOES: Mapping[str, tuple[str, dict[str, Any]]] = {
 async def test_a_refusal_does_not_send_a_long_value_back(case: str) -> None:
     path, body = ECHOES[case]
     assert len(str(await refused(path, body))) < 2_000
+
+
+@pytest.mark.parametrize("case", SETTINGS)
+async def test_a_setting_of_another_type_is_refused_by_its_name(case: str) -> None:
+    path, body, field = SETTINGS[case]
+    assert f"{field} must be " in str(await refused(path, body))
+
+
+@pytest.mark.parametrize("wire", wires.names("model"))
+def test_bodies_that_were_recorded_are_of_those_types(wire: str) -> None:
+    """Of each wire, as far as its provider took them."""
+    if not FOLDER.is_dir():
+        pytest.skip("the recorded traffic does not stand beside the project (../shared/traffic)")
+    seen = 0
+    for each in exchanges(*FOLDERS[wire]):
+        if each.status == 200 and isinstance(body := each.request, dict):
+            check_types(body, wire)
+            seen += 1
+    assert seen > 20

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from dragoman import errors
+from dragoman.codec.field_types import JsonType
 from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
 
 __all__ = [
@@ -169,6 +170,8 @@ class RequestFields(msgspec.Struct, frozen=True):
     """The field that asks for several answers; a gateway gives one."""
     references: frozenset[str] = frozenset()
     """Fields that name what the provider keeps in its account, which all clients of a gateway share, or that name other models."""
+    types: Mapping[str, tuple[JsonType, ...]] = {}
+    """Field → what it may be; `null` it may always be. Of the conversation itself the loader knows it."""
 
 
 def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> ErrorResponse:

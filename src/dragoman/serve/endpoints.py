@@ -13,6 +13,7 @@ from dragoman.result import ModelInfo
 from dragoman.serve import answer_endpoints, protocol_endpoints, task_cards, task_endpoints
 from dragoman.serve.answering import answer
 from dragoman.serve.call import Backend, Call
+from dragoman.serve.fields import check_types
 from dragoman.serve.limits import check_request
 from dragoman.serve.observed import offered_name
 
@@ -25,6 +26,7 @@ Handler = Callable[[Call], Awaitable[None]]
 
 async def chat(call: Call) -> None:
     """Messages → the model's answer, whole or streamed."""
+    check_types(call.body, call.wire.name)
     request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
     check_request(request, call.service.limits)
     await answer(call, request, _backend(call, request.model))

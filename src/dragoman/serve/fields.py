@@ -7,6 +7,7 @@ from itertools import chain, islice
 from typing import Any
 
 from dragoman import wires
+from dragoman.codec.field_types import fault_of_type
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import RequestFields
 from dragoman.errors import InvalidRequestError
@@ -14,7 +15,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
 from dragoman.request import EmbeddingsRequest, ModelRequest
 
-__all__ = ["check_references", "embedding_losses", "foreign_losses", "one_candidate"]
+__all__ = ["check_references", "check_types", "embedding_losses", "foreign_losses", "one_candidate"]
 
 
 _NOTHING = RequestFields()
@@ -33,6 +34,17 @@ def one_candidate(request: ModelRequest, wire: str) -> tuple[ModelRequest, list[
         return request, []
     loss = Loss(None, None, Lost.candidate, "a gateway gives the first answer alone", path)
     return request.replace(options=_without(request.options, path)), [loss]
+
+
+def check_types(body: Mapping[str, Any], wire: str) -> None:
+    """Refuses a body one of whose fields is something that no client means.
+
+    Raises:
+        InvalidRequestError: there is one.
+    """
+    for path, types in _fields_of(wire).types.items():
+        if wanted := fault_of_type(_at(body, path), types):
+            raise InvalidRequestError(f"{path} must be {wanted}").at(field=path)
 
 
 def check_references(request: ModelRequest, wire: str) -> None:

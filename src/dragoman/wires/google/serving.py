@@ -7,6 +7,7 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.body_schema import TEXT, a_list, an_object
+from dragoman.codec.field_types import typed
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace, RequestFields
 from dragoman.message import Content, ThinkingPart
@@ -37,6 +38,19 @@ request_fields = RequestFields(
     minor=frozenset(["labels", "generationConfig.thinkingConfig.includeThoughts", "generationConfig.responseMimeType"]),
     candidates="generationConfig.candidateCount",
     references=frozenset(["cachedContent"]),
+    types=typed(
+        object=("generationConfig", "toolConfig"),
+        list_or_object=("tools", "safetySettings"),
+        list=("generationConfig.stopSequences", "generationConfig.responseModalities"),
+        number=tuple(
+            [
+                f"generationConfig.{name}"
+                for name in ("temperature", "topP", "topK", "presencePenalty", "frequencyPenalty")
+            ]
+        ),
+        whole=tuple([f"generationConfig.{name}" for name in ("maxOutputTokens", "seed", "candidateCount")]),
+        text_or_object=("systemInstruction",),
+    ),
 )
 """What is known of further fields of a request."""
 

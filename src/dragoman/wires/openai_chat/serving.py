@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
+from dragoman.codec.field_types import typed
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import RequestFields
 from dragoman.message import Content, ThinkingPart
@@ -30,6 +31,16 @@ request_fields = RequestFields(
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
     candidates="n",
     references=frozenset(["models", "route", "preset"]),
+    types=typed(
+        number=("temperature", "top_p", "presence_penalty", "frequency_penalty"),
+        whole=("max_tokens", "max_completion_tokens", "seed", "n", "top_logprobs"),
+        flag=("stream", "parallel_tool_calls", "store", "logprobs"),
+        text_or_list=("stop",),
+        text_or_object=("tool_choice",),
+        list=("tools", "modalities"),
+        object=("response_format", "stream_options", "logit_bias"),
+        text=("reasoning_effort", "user"),
+    ),
 )
 """What is known of further fields of a request."""
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, EMBEDDINGS_BODY, TEXT, a_list, an_object, either
+from dragoman.codec.field_types import typed
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import Links, RequestFields
 from dragoman.errors import InvalidRequestError
@@ -46,6 +47,15 @@ request_fields = RequestFields(
     },
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
     references=frozenset(["previous_response_id", "conversation", "prompt"]),
+    types=typed(
+        number=("temperature", "top_p"),
+        whole=("max_output_tokens", "max_tool_calls"),
+        flag=("stream", "parallel_tool_calls", "store", "background"),
+        text_or_object=("tool_choice", "conversation"),
+        list=("tools", "include"),
+        object=("reasoning", "text", "metadata", "stream_options"),
+        text=("previous_response_id", "truncation"),
+    ),
 )
 """What is known of further fields of a request."""
 
