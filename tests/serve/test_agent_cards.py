@@ -160,3 +160,12 @@ def test_a_card_of_nobody_is_refused() -> None:
 async def test_a_card_for_a_single_agent_is_its_card_under_every_name() -> None:
     app = serve.app(able(), cards=AgentCard(name="Only"))
     assert {(await read(app, path))["name"] for path in (CARD, f"/a2a/agents/x{CARD}")} == {"Only"}
+
+
+async def test_an_agent_without_a_name_is_not_known_by_its_models() -> None:
+    app = serve.app(Agent("openai:gpt-5", api_key="k"))
+    card = (await exchange(app, "GET", "/.well-known/agent-card.json")).json
+    assert (card["name"], card["description"]) == ("agent", "agent")
+    assert "openai" not in str(card).lower()
+    told = (await exchange(app, "GET", "/ag-ui")).json
+    assert told["identity"]["name"] == "agent"

@@ -21,6 +21,7 @@ from dragoman.tools.handoff import Handoff
 
 __all__ = ["AgentCard", "Skill", "abilities_of", "card_of", "cards_of", "without_tools"]
 
+_UNNAMED = "agent"
 Cards = AgentCard | Mapping[str, AgentCard] | None
 """One for all agents, or by their names."""
 
@@ -52,11 +53,14 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
 
 
 def card_of(call: Call, served: Served) -> AgentCard:
-    """What is said of an agent: by its owner, else its names."""
-    cards = call.service.cards
+    """What is said of an agent: by its owner, else its names. One without a name is not known by that of its model."""
+    cards, agent = call.service.cards, served.agent
     given = cards.get(served.name) or cards.get("") or AgentCard()
-    description = given.description or served.agent.display_name
-    return msgspec.structs.replace(given, name=given.name or served.name, description=description)
+    is_named = served.name != agent.model.partition("?")[0]
+    name = given.name or (served.name if is_named else _UNNAMED)
+    return msgspec.structs.replace(
+        given, name=name, description=given.description or (agent.display_name if is_named else name)
+    )
 
 
 def abilities_of(call: Call, served: Served) -> Abilities:
