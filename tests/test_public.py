@@ -84,6 +84,7 @@ MADE_BY_DECODING = re.compile(
 )
 """Where structs stand that are never shown: those of stored files and of the wires' fast paths."""
 NAMED_ONLY = {
+    "codec.agent_card.Abilities", "codec.agent_card.AgentCard", "codec.agent_card.Skill",
     "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.Dialect", "codec.outgoing.Outgoing", "hooks.Hooks",
         "limits.Limits", "limits.Spent", "mcp.oauth.OAuth", "mcp.options.Options", "message.Usage",
     "memory.store.Batch", "memory.store.MessageQuery", "memory.store.ThreadChange", "memory.store.ThreadQuery", "memory.thread.Branch",

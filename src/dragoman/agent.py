@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
 
+from dragoman.capability import Capability
 from dragoman.event import Event
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
@@ -164,6 +165,11 @@ class Agent(Generic[Deps]):
     def display_name(self) -> str:
         """The name for people: given, else the provider's."""
         return self._defaults.display_name
+
+    @property
+    def capabilities(self) -> frozenset[Capability]:
+        """What the usual models of its provider can do."""
+        return self._models.provider.capabilities
 
     # what it does
 

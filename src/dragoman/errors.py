@@ -81,9 +81,11 @@ class DragomanError(Exception):
         partial: the message as far as it had come.
         result: where a run failed, what there was of it until then, the partial message included.
         earlier: the errors of the models that a fallback asked before.
+        field: the path of the field at fault in a request that was read, such as `messages[2].role`, where it is one.
     """
 
     earlier: tuple[DragomanError, ...] = ()
+    field: str | None = None
 
     def __init__(
         self,
@@ -266,6 +268,8 @@ _SECRET = re.compile(
     r"|(?<![\w/])(?:/[\w.-]+){2,}\.\w+"  # a file
 )
 """What the words of an upstream, or of a tool, may hold that is ours."""
+_UPSTREAM = ("provider", "status", "body", "request_id")
+"""Any of these is known only of an error that somebody else answered with."""
 _FAULT = "the server cannot answer this; if it happens again, ask who runs it"
 
 
@@ -274,16 +278,21 @@ def public(error: BaseException) -> DragomanError:
     an upstream says of them are ours: they become a `ProviderError` (5xx) in neutral words. Bodies, partial messages and results stay
     here."""
     kind = next((kind for kind in _NEUTRAL if isinstance(error, kind)), None)
-    ours = isinstance(error, ProviderError) and error.provider is None and error.status is None
+    ours = isinstance(error, ProviderError) and not any(getattr(error, name) for name in _UPSTREAM)
     if not isinstance(error, DragomanError) or not (ours or kind or isinstance(error, _REQUEST)):
         return ProviderError(_FAULT)
-    message = _NEUTRAL[kind] if kind and not ours else _SECRET.sub("…", error.message)
+    if kind and not ours:
+        message, field = _NEUTRAL[kind], None
+    else:
+        message, field = _SECRET.sub("…", error.message), error.field
     if not (ours and isinstance(error, _REQUEST)):  # the addresses in a client's own request are its own
         message = _ADDRESS.sub("…", message)
     known = next(
         each for each in type(error).__mro__ if each.__module__ == __name__
     )  # a subclass may be made in another way
-    shown: DragomanError = known(message)
+    shown: DragomanError = known(message if field is None or field in message else f"{field}: {message}").at(
+        field=field
+    )
     if isinstance(shown, RateLimitError | OverloadedError):
         shown.retry_after = getattr(error, "retry_after", None)
     return shown

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -15,6 +16,7 @@ from dragoman.event import Custom, Event, MessageDropped, RunFinished, RunStarte
 from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, Usage
+from dragoman.run_request import RunRequest
 from support.ai_sdk import AiSdk
 
 pytestmark = pytest.mark.service
@@ -140,3 +142,39 @@ def test_older_clients_read_it_too(library: AiSdk, version: int) -> None:
     ]
     shown = library("show_stream", version=version, chunks=chunks_of(run_of(messages)))
     assert WIRE.load_messages([shown["message"]]) == messages
+
+
+@pytest.mark.parametrize("version", [5, 6, 7])
+def test_a_message_that_is_read_again_is_what_it_was(library: AiSdk, version: int) -> None:
+    """A run that goes on with a message: to a client that has none of it, in each version that has these streams."""
+    call = ToolCallPart("c1", "pay", {"sum": 3})
+    asks = Message.model("Shall I?", call).replace(id="m1", turn="m1", finish_reason=FinishReason.tool_calls)
+    result = Message.user(ToolResultPart("c1", "pay", "paid")).replace(id="r1", turn="m1")
+    done = Message.model("Done.").replace(id="m2", turn="m1", finish_reason=FinishReason.stop)
+    question = Message.user("Pay.").replace(id="u1")
+    request = RunRequest((question, asks), thread_id="t")
+    envelope = WIRE.envelope_again(request, id="r", now=datetime.now(UTC))
+    again = library("show_stream", version=version, chunks=chunks_of(run_of([result, done]), **envelope))
+    whole = library("show_stream", version=version, chunks=chunks_of(run_of([asks, result, done])))
+    assert again["message"]["parts"] == whole["message"]["parts"]
+    assert (again["message"]["id"], again["invalid"]) == ("m1", [])
+
+
+@pytest.mark.parametrize(("version", "status"), [(5, "error"), (6, "error"), (7, "ready")])
+def test_what_a_step_taken_back_is_to_each_version(library: AiSdk, version: int, status: str) -> None:
+    """Nothing of a request says which version asks, so that all are sent the same."""
+    half, whole = (Message.model(text).replace(id=id_, turn="m1") for text, id_ in (("Par", "m1"), ("Paris.", "m2")))
+    events = [
+        RunStarted("r"),
+        *unfold([half])[:-1],
+        MessageDropped("m1", "once more"),
+        *unfold([whole]),
+        RunFinished("r"),
+    ]
+    encoder = WIRE.encoder()
+    data = b"".join([*[encoder.feed(event) for event in events], encoder.close()])
+    found = library("chat", version=version, data=data.decode())
+    assert found["asked"] == {"headers": {"content-type": "application/json"}, "fields": ["id", "messages", "trigger"]}
+    assert found["status"] == status
+    texts = [part["text"] for part in found["message"]["parts"] if part["type"] == "text"]
+    assert texts == (["Paris."] if status == "ready" else ["Par"])

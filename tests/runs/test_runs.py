@@ -12,7 +12,14 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, RunRequest, ToolContext, fold, tool, unfold
-from dragoman.errors import DragomanError, LeaseLostError, RateLimitError, RunInterruptedError, RunLogError
+from dragoman.errors import (
+    DragomanError,
+    LeaseLostError,
+    OverloadedError,
+    RateLimitError,
+    RunInterruptedError,
+    RunLogError,
+)
 from dragoman.event import (
     Custom,
     Event,
@@ -32,6 +39,7 @@ from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, Runs, RunStatus, memory_log, open_log
 from dragoman.runs.ending import ending
 from dragoman.runs.tail import Tail
+from dragoman.testing import ScriptedModel
 from support.model import PROVIDER, agent, call, says
 from support.runs import speaker, until
 
@@ -514,3 +522,31 @@ async def test_the_messages_of_a_run_that_goes_on_hold_the_results_that_it_began
     assert not result.pending
     assert script.requests[-1].messages[2].tool_results[0].result == "paid"
     assert ran == ["paid"]
+
+
+@pytest.mark.parametrize("ticks", range(6))
+async def test_a_run_that_is_interrupted_and_stopped_at_once_leaves_nobody_waiting(ticks: int) -> None:
+    """Whatever comes first: the end that is given it, or its being stopped."""
+
+    async def slowly(request: Any, following: Any) -> AsyncIterator[Event]:
+        async for event in following(request):
+            yield event
+            if isinstance(event, PartDelta):
+                await asyncio.sleep(0.01)
+
+    agent = Agent(ScriptedModel(lambda _: "word " * 5000), middleware=[slowly])
+    async with asyncio.timeout(20), open_log("memory:") as log:
+        async with Runs(log) as runs:
+            run_id = await runs.start(agent, "Go on.")
+            async with aclosing(runs.attach(run_id)) as attached:
+                async for offset, _ in attached:
+                    if offset > 20:
+                        break
+            runs.interrupt(OverloadedError("the server ends"))
+            for _ in range(ticks):
+                await asyncio.sleep(0)
+        told: list[Event] = []
+        while more := await log.read(run_id, len(told)):
+            told += more
+    assert isinstance(last := told[-1], RunError)
+    assert last.error.message == "the server ends"

@@ -20,6 +20,11 @@ AGENT = Agent(MODEL)
         ("local", {}, TypeError, "agents must be Agent, not str"),
         ({"a": "local"}, {}, TypeError, "agents must be Agent, not str"),
         ({}, {}, SettingsError, "agents={} has none"),
+        ({"": AGENT}, {}, SettingsError, "a name has 1 to 200 characters"),
+        ({5: AGENT}, {}, SettingsError, "agents={5: …}"),
+        ({"a\nb": AGENT}, {}, SettingsError, "can be printed"),
+        (AGENT, {"store": 5}, TypeError, "store must be the URL of a database"),
+        (AGENT, {"cards": 5}, TypeError, "cards must be AgentCard"),
         (AGENT, {"policy": "drop"}, TypeError, "policy must be AgentPolicy"),
         (AGENT, {"gateway": "openai:gpt-4o"}, TypeError, "give dragoman.serve.Gateway"),
         (AGENT, {"limits": 5}, TypeError, "give dragoman.serve.ServerLimits"),
@@ -56,6 +61,31 @@ def test_a_gateways_model_is_a_model_string_or_several(model: Any) -> None:
     with pytest.raises(SettingsError, match='the model "fast" must be a model string'):
         serve.Gateway({"fast": model})
     assert serve.Gateway({"fast": MODEL, "slow": ["openai:gpt-4o", MODEL]})
+
+
+@pytest.mark.parametrize(
+    ("given", "error", "words"),
+    [
+        ({"keys": "sk-1"}, TypeError, "keys must be Mapping, not str; give them by their providers"),
+        ({"base_urls": ["https://x"]}, TypeError, "base_urls must be Mapping"),
+        ({"keys": {"opnai": "sk-1"}}, SettingsError, "did you mean openai?"),
+        ({"retries": -1}, SettingsError, "must be 0 or more"),
+        ({"middleware": print}, TypeError, "middleware must be a sequence of functions"),
+    ],
+    ids=lambda value: type(value).__name__,
+)
+def test_a_gateway_takes_what_it_can_use(given: Any, error: type[Exception], words: str) -> None:
+    with pytest.raises(error) as raised:
+        serve.Gateway({"fast": "openai:gpt-4o"}, **given)
+    assert words in str(raised.value)
+
+
+@pytest.mark.anyio
+@pytest.mark.parametrize(("port", "error"), [(65536, SettingsError), (-1, SettingsError), ("8000", TypeError)])
+async def test_a_port_is_one(port: Any, error: type[Exception]) -> None:
+    """Python takes 65536 for 0, and so any port."""
+    with pytest.raises(error, match="port"):
+        await serve.serve_http(serve.app(AGENT), port=port)
 
 
 @pytest.mark.anyio

@@ -23,6 +23,12 @@ def test_each_client_gets_an_answer(client: Program, tmp_path: Path) -> None:
     assert "Rhine" in printed.replace('"', "").replace("\\n", "")
 
 
+def test_the_guides_gateway_answers(tmp_path: Path) -> None:
+    [client] = programs("gateway.md")
+    with in_a_thread(serve.app(gateway=serve.Gateway({"fast": ScriptedModel(["Rhine"])}))) as url:
+        assert '"text":"Rhine"' in output(client, url, tmp_path)
+
+
 def test_there_are_clients_in_each_language() -> None:
     assert {client.language for client in CLIENTS} == {"sh", "py", "js"}
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 import pytest
 
 from dragoman import Message, ToolResultPart, wires
+from dragoman.codec.serving import RequestFields
 from dragoman.fold import fold
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.testing import call
@@ -25,7 +26,7 @@ def acme(monkeypatch: pytest.MonkeyPatch) -> None:
     """A wire with less than others: the optional functions of a server are lacking."""
     monkeypatch.setattr(wires, "_REGISTERED", {})
     needed = {name: getattr(openai_chat, name) for name in openai_chat.__all__ if not name.startswith("dump_model")}
-    for optional in ("keys", "links", "dump_token_count", "dump_version", "sealed"):
+    for optional in ("keys", "links", "dump_token_count", "dump_version", "sealed", "request_fields", "bodies"):
         needed.pop(optional, None)
     wires.register(cast("Any", SimpleNamespace(**{**needed, "name": "acme"})))
 
@@ -50,6 +51,20 @@ async def test_it_is_served_and_asked_as_the_others(client: str, upstream: str, 
 
 def _answered(request: ModelRequest) -> bool:
     return bool(request.messages[-1].tool_results)
+
+
+async def test_what_it_says_of_its_fields_counts() -> None:
+    fields = RequestFields(
+        idle={"shade": ("none",)}, minor=frozenset(["tag"]), candidates="answers", references=frozenset(["palette"])
+    )
+    wires.register(cast("Any", SimpleNamespace(**{**vars(wires.get("acme")), "request_fields": fields})), replace=True)
+    there = gated("acme", "anthropic", "Hello.")
+    asked = ModelRequest(MODEL, (Message.user("Hi."),))
+    await answered(there.client, asked.replace(options={"shade": "none", "tag": "x", "answers": 3}))
+    assert there.transport.headers[0]["dragoman-loss"] == 'candidate;which="answers", field;which="tag"'
+    await answered(there.client, asked.replace(options={"palette": "p-1"}))
+    assert (there.transport.statuses, len(there.upstream.requests)) == ([200, 400], 1)
+    assert b"palette: this server does not pass it on" in there.transport.bodies[1]
 
 
 async def test_what_its_table_does_not_say_is_a_loss_elsewhere() -> None:

@@ -104,6 +104,26 @@ async def test_an_approval_waits_across_protocols_and_counts_once(last: str, sto
         assert f"Seen {len(after) + 1}." in await asked(app, "openai_responses", "And?", "")
 
 
+@pytest.mark.parametrize("way", ["ag_ui", "a2a"])
+async def test_a_task_goes_on_when_its_question_is_answered_elsewhere(way: str) -> None:
+    async with served_agent() as app:
+        sent = {"messageId": "u1", "role": "ROLE_USER", "parts": [{"text": "Now pay."}], "contextId": "trip"}
+        task = (await exchange(app, "POST", "/a2a/message:send", {"message": sent})).json["task"]
+        assert task["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
+        [waiting] = (await app.state.service.answers.find("anonymous", ["thread:trip"])).pending
+        if way == "ag_ui":
+            resume = [{"interruptId": waiting.id, "status": "resolved", "payload": {"approved": True}}]
+            assert "Seen" in fold(events_of(way, await posted(app, way, "trip", [], resume=resume)))[-1].text
+        else:  # which names the conversation alone
+            words = {"messageId": "u2", "role": "ROLE_USER", "parts": [{"text": "yes"}], "contextId": "trip"}
+            again = (await exchange(app, "POST", "/a2a/message:send", {"message": words})).json["task"]
+            assert again["id"] == task["id"]
+        assert PAID == [3]
+        now = (await exchange(app, "GET", f"/a2a/tasks/{task['id']}")).json
+        assert now["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert [one["id"] for one in (await exchange(app, "GET", "/a2a/tasks")).json["tasks"]] == [task["id"]]
+
+
 @pytest.mark.parametrize("answer", ["data", "words"])
 async def test_an_approval_asked_over_responses_is_given_over_a2a_and_the_chat_goes_on(answer: str, store: str) -> None:
     """AG-UI → Responses → A2A → useChat, the approval pending across the second hop."""

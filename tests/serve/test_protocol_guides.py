@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
+import re
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from dragoman.testing import ScriptedModel, call
-from support.guides import GUIDE_KEY, Program, built, output, programs, python_blocks
+from support.guides import GUIDE_KEY, Program, built, output, programs, python_blocks, read
 from support.ports import free_port
 from support.serving import in_a_thread
 
@@ -47,6 +48,41 @@ async def _begun(wish: str) -> Any:
             return await asyncio.Event().wait()
         case _:
             return call("stock", article="tea")
+
+
+CHAT = """
+import { AbstractChat, DefaultChatTransport, lastAssistantMessageIsCompleteWithApprovalResponses } from "ai";
+
+class State {
+  status = "ready";
+  messages = [];
+  pushMessage = (message) => { this.messages = [...this.messages, message]; };
+  popMessage = () => { this.messages = this.messages.slice(0, -1); };
+  replaceMessage = (at, message) => { this.messages = this.messages.with(at, message); };
+  snapshot = (value) => structuredClone(value);
+}
+class Chat extends AbstractChat {
+  constructor(options) { super({ ...options, state: new State() }); }
+}
+const useChat = (options) => new Chat(options);
+BLOCK
+await chat.sendMessage({ text: "Order two bags of tea." });
+const asked = chat.lastMessage.parts.find((part) => part.state === "approval-requested");
+await chat.addToolApprovalResponse({ id: asked.approval.id, approved: true });
+while (chat.status !== "ready" || chat.lastMessage.parts.at(-1).type !== "text") await new Promise((resolve) => setTimeout(resolve, 5));
+console.log(asked.type, chat.messages.length, chat.lastMessage.parts.at(-1).text);
+"""
+"""useChat without a page: the AI SDK's own class behind it."""
+
+
+def test_the_chat_of_the_guide_orders_what_is_approved(tmp_path: Path) -> None:
+    [block] = re.findall(r"^```ts\n(.*?)^```$", read("use-chat.md"), re.MULTILINE | re.DOTALL)
+    made = built(python_blocks("use-chat.md")[0], ScriptedModel(shopkeeper))
+    with in_a_thread(made["app"]) as url:
+        code = re.sub(r"([\"`])/ai-sdk/", rf"\1{url}/ai-sdk/", block)
+        assert code.count(url) == 2
+        printed = output(Program("js", CHAT.replace("BLOCK", code), ""), url, tmp_path)
+    assert printed == "tool-order 2 ordered.\n"
 
 
 @pytest.mark.parametrize("client", A2A, ids=names(A2A))

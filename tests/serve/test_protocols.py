@@ -92,6 +92,27 @@ async def test_a_question_that_is_asked_anew_takes_the_place_of_what_followed(wi
         assert model_texts(fold(after)) == ["Seen 3."]
 
 
+@pytest.mark.parametrize(
+    ("wire", "message_id", "status", "texts"),
+    [
+        ("ai_sdk", "u1", 200, ["One.", "Seen 1."]),
+        ("ai_sdk", "nobody", 400, ["One.", "Seen 1.", "Two.", "Seen 3."]),
+        ("ag_ui", "u1", 400, ["One.", "Seen 1.", "Two.", "Seen 3."]),
+    ],
+)
+async def test_an_answer_is_made_anew_where_the_wire_can_ask_for_it(
+    wire: str, message_id: str, status: int, texts: list[str]
+) -> None:
+    """A body of another wire that has the same words asks for nothing."""
+    async with served_agent() as app:
+        await posted(app, wire, "t", [question("One.", "u1")])
+        await posted(app, wire, "t", [question("Two.", "u2")])
+        answer = await posted(app, wire, "t", [], trigger="regenerate-message", messageId=message_id)
+        kept = await app.state.service.answers.find("anonymous", ["thread:t"])
+        chain = await app.state.service.answers.chain("anonymous", kept.id)
+        assert (answer.status, [message.text for one in chain for message in one.messages]) == (status, texts)
+
+
 @each
 async def test_a_request_that_is_none_is_refused(wire: str) -> None:
     path, body = BODIES[wire]

@@ -12,8 +12,12 @@ import pytest
 
 from dragoman import Message, ToolCallPart, wires
 from dragoman.codec.json_values import if_list, if_object
+from dragoman.serve import webhooks
+from dragoman.serve.answers import TaskQuery
 from dragoman.serve.limits import ServerLimits
 from dragoman.testing.mutation import mutated_bytes
+from dragoman.transport import AddressPolicy
+from dragoman.transport.fetching import Posted
 from support.asgi import exchange
 from support.protocols import served_agent
 
@@ -35,6 +39,16 @@ TALK = [
 LAST = Message.user("Please roll and pay.").replace(id="u5")
 CONTEXT = [{"description": "a", "value": "b"}]
 RESUME = [{"interruptId": "x", "status": "resolved", "payload": {"approved": True}, "metadata": {}}]
+
+
+HOOK = {
+    "taskId": "TASK",
+    "id": "c",
+    "url": "https://hooks.example.org/",
+    "token": "t",
+    "authentication": {"scheme": "Bearer", "credentials": "x"},
+}
+POLICY = AddressPolicy(["hooks.example.org"])
 
 
 def ag_ui() -> list[dict[str, Any]]:
@@ -70,7 +84,12 @@ def a2a() -> list[dict[str, Any]]:
         "messageId": "m1", "role": "ROLE_USER", "contextId": "t", "parts": [{"text": "Please roll and pay."}],
         "metadata": {extension: {"run": OURS}, "a": 1}, "extensions": [extension], "referenceTaskIds": ["x"],
     }  # fmt: skip
-    how = {"acceptedOutputModes": ["text"], "historyLength": 2, "returnImmediately": False}
+    how = {
+        "acceptedOutputModes": ["text"],
+        "historyLength": 2,
+        "returnImmediately": False,
+        "taskPushNotificationConfig": HOOK,
+    }
     sent = {"message": message, "configuration": how, "metadata": {"a": 1}, "tenant": "t"}
     more = {**sent, "message": {**message, "parts": [*message["parts"], *files, answer]}}
     goes_on = {
@@ -84,10 +103,12 @@ def a2a() -> list[dict[str, Any]]:
         "status": "TASK_STATE_COMPLETED",
         "historyLength": 1,
         "includeArtifacts": True,
+        "statusTimestampAfter": "2026-01-02T03:04:05Z",
     }
     one = {"id": "TASK", "historyLength": 1}
     methods = {"ListTasks": page, "GetTask": one, "CancelTask": one, "SubscribeToTask": one, "tasks/get": one, "GetExtendedAgentCard": {},
-        "CreateTaskPushNotificationConfig": {"taskId": "TASK", "url": "http://127.0.0.1:1/"}}  # fmt: skip
+        "CreateTaskPushNotificationConfig": HOOK, "ListTaskPushNotificationConfigs": {"taskId": "TASK"}, "GetTaskPushNotificationConfig": HOOK,
+        "DeleteTaskPushNotificationConfig": HOOK}  # fmt: skip
     asks = [
         (name, params)
         for name in ("SendMessage", "SendStreamingMessage", "message/send", "message/stream")
@@ -104,6 +125,14 @@ def a2a() -> list[dict[str, Any]]:
         }
     }
     return [*calls, sent, more, old]
+
+
+@pytest.fixture(autouse=True)
+def taken(monkeypatch: pytest.MonkeyPatch) -> None:
+    async def post(*_: object) -> Posted:
+        return Posted(200)
+
+    monkeypatch.setattr(webhooks, "post", post)
 
 
 BODIES = {"a2a": a2a, "ag_ui": ag_ui, "ai_sdk": ai_sdk}
@@ -146,7 +175,7 @@ async def put_through(app: Any, wire: str, count: int, seed: int) -> set[int]:
     statuses: set[int] = set()
     for at in range(count):
         text = json.dumps(chance.choice(BODIES[wire]()))
-        known = [key.removeprefix("task:") for key, _ in await store.latest("anonymous", "task:", most=9)]
+        known = [each.task_id for _, each in (await store.tasks("anonymous", TaskQuery(most=9))).runs]
         task = chance.choice([*known, "none"])
         text = text.replace("TASK", task).replace('"t"', json.dumps(f"t{at % 7}"))
         value = json.loads(text)
@@ -170,18 +199,18 @@ async def put_through(app: Any, wire: str, count: int, seed: int) -> set[int]:
 
 @pytest.mark.parametrize("wire", sorted(BODIES))
 async def test_whatever_body_comes_the_server_answers_in_its_words(wire: str) -> None:
-    async with served_agent(limits=ServerLimits(run_seconds=20)) as app:
+    async with served_agent(limits=ServerLimits(run_seconds=20), webhooks=POLICY) as app:
         assert {200, 400} <= await put_through(app, wire, 40, 1)
 
 
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("wire", sorted(BODIES))
-async def test_five_hundred_bodies_leave_nothing(wire: str) -> None:
-    async with served_agent(limits=ServerLimits(run_seconds=20)) as app:
+async def test_two_thousand_bodies_leave_nothing(wire: str) -> None:
+    async with served_agent(limits=ServerLimits(run_seconds=20), webhooks=POLICY) as app:
         await put_through(app, wire, 100, 2)
         gc.collect()
         tasks = len(asyncio.all_tasks())
-        await put_through(app, wire, 500, 3)
+        await put_through(app, wire, 2_000, 3)
         gc.collect()
         assert len(asyncio.all_tasks()) == tasks

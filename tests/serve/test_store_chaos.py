@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 
 CALLS = 200
 AT_ONCE = 20
-METHODS = ("save", "get", "find", "chain", "delete", "latest", "prune")
+METHODS = ("save", "get", "find", "chain", "delete", "task", "tasks", "push_configs", "prune")
 FAILURES = (KeyError("row"), RuntimeError("the pool is closed"), OSError("disk"), TimeoutError(), ValueError("\ud83d"))
 
 

@@ -23,6 +23,7 @@ from dragoman.serve.records import Answered
 from dragoman.sql import engine
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
+from support.kept_answers import kept_under
 
 pytestmark = pytest.mark.anyio
 
@@ -106,7 +107,7 @@ async def test_what_nobody_can_ask_for_is_not_kept(store: bool) -> None:
     await respond(made, input="Ho.", store=store, instructions="Be brief.", metadata={"a": "b"})
     system = {"role": "system", "content": "Be brief."}
     await exchange(made, "POST", "/v1/chat/completions", {"model": "m", "messages": [system, *QUESTION], "seed": 1})
-    of_chat, of_responses = [one for _, one in await kept.latest("anonymous", "conversation:")]
+    of_chat, of_responses = await kept_under(kept, "anonymous", "conversation:")
     assert [message.text for message in of_chat.request.messages] == ["Hi."]
     assert len(of_responses.request.messages) == 1 + store
     assert bool(of_responses.request.options) is store

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sqlite3
 from collections.abc import AsyncIterator, Iterator
+from contextlib import closing
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -14,7 +16,7 @@ from alembic.autogenerate import compare_metadata
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
-from sqlalchemy import text
+from sqlalchemy import event, text
 
 from dragoman import Message
 from dragoman.interrupt import Interrupt
@@ -23,6 +25,7 @@ from dragoman.serve.answers import AnswerStore, TaskQuery, open_answers
 from dragoman.serve.decoded_answers import DecodedAnswers
 from dragoman.serve.records import Answered
 from dragoman.serve.sql_tables import MIGRATIONS, metadata
+from dragoman.serve.sql_tasks import read_tasks
 from dragoman.sql.engine import open_engine
 from dragoman.sql.migrate import migrate
 from support import postgres
@@ -131,6 +134,34 @@ async def test_a_page_decodes_its_own_tasks_alone(kind: str, tmp_path: Path, mon
     await store.close()
 
 
+WANTED = {
+    "all": TaskQuery(), "next": TaskQuery(after=9), "stage": TaskQuery(stages=("failed",)),
+    "thread": TaskQuery(thread="odd"), "both": TaskQuery(stages=("failed",), after=9),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("wanted", WANTED.values(), ids=WANTED)
+def test_a_page_is_found_by_an_index_in_its_order(wanted: TaskQuery, tmp_path: Path) -> None:
+    engine = open_engine(f"sqlite:///{tmp_path}/a.db", connections=1, writes=True)
+    migrate(engine, MIGRATIONS)
+    queries: list[tuple[str, Any]] = []
+
+    def noted(_connection: Any, _cursor: Any, sql: str, given: Any, *_: object) -> None:
+        if sql.startswith("SELECT"):
+            queries.append((sql, given))
+
+    with engine.connect() as connection:
+        event.listen(connection, "before_cursor_execute", noted)
+        read_tasks(connection, "me", wanted, wanted.thread)
+    engine.dispose()
+    assert len(queries) == 2
+    with closing(sqlite3.connect(tmp_path / "a.db")) as database:
+        for sql, given in queries:
+            steps = [row[3] for row in database.execute(f"EXPLAIN QUERY PLAN {sql}", given)]
+            assert any("USING" in step for step in steps)
+            assert not [step for step in steps if "SCAN" in step or "TEMP" in step], steps
+
+
 async def test_configurations_are_their_owners_and_go_with_the_task(store: AnswerStore) -> None:
     def config(id: str, url: str = "https://a.example/") -> dict[str, Any]:
         return {
@@ -171,8 +202,11 @@ def test_the_newest_migration_is_the_one_that_is_asked_for() -> None:
     assert ScriptDirectory.from_config(config).get_heads() == [MIGRATIONS.head]
 
 
-async def test_tasks_of_an_older_database_are_listed(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.service)])
+async def test_tasks_of_an_older_database_are_listed(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
     url = f"sqlite:///{tmp_path}/old.db"
+    if kind == "postgres":
+        url = postgres.new_database(request.getfixturevalue("postgres_server"))
     engine = open_engine(url, connections=1, writes=True)
     config = Config()
     config.set_main_option("script_location", MIGRATIONS.place)

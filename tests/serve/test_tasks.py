@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import json
+from datetime import UTC, datetime, timedelta
 from typing import Any
 
 import pytest
@@ -81,6 +82,19 @@ async def test_the_stream_says_what_the_task_is() -> None:
         assert [each.text for each in fold(events) if each.role is Role.MODEL] == ["Let me.", "Seen 3."]
 
 
+async def test_each_state_says_when_it_was_reached() -> None:
+    """Each had the time of the request, however long the task had taken."""
+    times = [datetime(2026, 1, 2, tzinfo=UTC) + timedelta(minutes=at) for at in range(100)]
+    async with served_agent() as app:
+        app.state.service.clock = iter(times).__next__
+        answer = await exchange(app, "POST", "/a2a/message:stream", {"message": message("Please roll.")})
+        shown: list[Any] = [each.get("task") or each.get("statusUpdate") for each in frames(answer)]
+        stamps: list[str] = [each["status"]["timestamp"] for each in shown if each]
+        assert stamps == sorted(set(stamps))
+        kept = (await rpc(app, "GetTask", {"id": frames(answer)[0]["task"]["id"]}))["result"]["status"]["timestamp"]
+        assert stamps[0] < kept <= stamps[-1]
+
+
 async def test_a_task_that_waits_is_answered_in_words_and_pays_once() -> None:
     async with served_agent() as app:
         asked = await sent(app, "Now pay.")
@@ -88,6 +102,12 @@ async def test_a_task_that_waits_is_answered_in_words_and_pays_once() -> None:
         assert "pay" in asked["status"]["message"]["parts"][0]["text"]
         done = await sent(app, "Yes", "u2", taskId=asked["id"])
         assert (state(done), PAID, done["id"], done["contextId"]) == ("COMPLETED", [3], asked["id"], asked["contextId"])
+        got = (await rpc(app, "GetTask", {"id": asked["id"]}))["result"]
+        assert got == done
+        assert [each["parts"][0]["text"] for each in got["history"] if each["role"] == "ROLE_USER"] == [
+            "Now pay.",
+            "Yes",
+        ]
         again = await rpc(app, "SendMessage", {"message": message("Yes", "u3", taskId=asked["id"])})
         assert again["error"]["code"] == -32004
         assert PAID == [3]
@@ -194,12 +214,28 @@ async def test_what_is_wrong_is_an_answer_of_json_rpc(body: Any, code: int) -> N
 
 async def test_a_version_that_is_not_spoken_is_refused() -> None:
     async with served_agent() as app:
-        body = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
+        body: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "ListTasks", "params": {}}
         for version, wrong in (("1.0", False), ("", False), ("0.3", False), ("7.1", True)):
             answer = await exchange(app, "POST", "/a2a", body, headers={"a2a-version": version})
             assert ("error" in answer.json) is wrong, version
         refused = await exchange(app, "GET", "/a2a/tasks", headers={"a2a-version": "7.1"})
         assert (refused.status, refused.json["error"]["details"][0]["reason"]) == (400, "VERSION_NOT_SUPPORTED")
+
+
+@pytest.mark.parametrize(
+    ("kind", "status"),
+    [("text/plain", 415), ("multipart/form-data; boundary=x", 415), ("application/a2a+json", 200),
+     ("Application/JSON; charset=utf-8", 200), ("", 200)],
+    ids=range(5),
+)  # fmt: skip
+async def test_a_body_of_another_type_is_refused(kind: str, status: int) -> None:
+    async with served_agent() as app:
+        body = json.dumps({"message": message("Hi.")}).encode()
+        headers = {"content-type": kind} if kind else {}
+        answer = await exchange(app, "POST", "/a2a/message:send", body, headers=headers)
+        assert answer.status == status
+        if status == 415:
+            assert answer.json["error"]["details"][0]["reason"] == "CONTENT_TYPE_NOT_SUPPORTED"
 
 
 async def test_clients_of_0_3_are_served_in_their_words() -> None:

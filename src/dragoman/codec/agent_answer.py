@@ -93,8 +93,8 @@ class AgentAnswer:
     def _take(self, event: Event) -> None:
         if isinstance(event, MessageStarted):
             is_model = event.role is Role.MODEL and event.candidate == 0
-            for told, whose in ((is_model, self._models), (event.role is Role.USER, self._users)):
-                (whose.add if told else whose.discard)(event.message_id)
+            for is_there, whose in ((is_model, self._models), (event.role is Role.USER, self._users)):
+                (whose.add if is_there else whose.discard)(event.message_id)
         elif isinstance(event, PartStarted):
             self._begin(event)
         elif isinstance(event, PartFinished):

@@ -60,8 +60,8 @@ def load_texts(
     try:
         loaded = () if numbers else msgspec.convert([given] if isinstance(given, str) else given, tuple[str, ...])
     except msgspec.ValidationError as error:
-        raise InvalidRequestError(
-            f"an embeddings request needs the field {texts}, a text or a list of texts"
+        raise InvalidRequestError(f"an embeddings request needs the field {texts}, a text or a list of texts").at(
+            field=texts
         ) from error
     model = left.pop("model") if if_text(left.get("model")) else ""
     size = left.pop(dimensions) if type(left.get(dimensions)) is int else None

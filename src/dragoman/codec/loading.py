@@ -37,7 +37,7 @@ def load_list(
     """
     no_list = f"the messages of {what} are a list of objects"
     if not isinstance(payload, list):
-        raise HistoryError(no_list)
+        raise HistoryError(no_list).at(field="messages")
     messages: list[Message] = []
     results: list[ToolResultPart] = []
     for index, entry in enumerate(cast("list[Any]", payload)):

@@ -8,6 +8,7 @@ from typing import Any, Literal, NamedTuple, TypeVar
 import msgspec
 
 from dragoman import errors
+from dragoman.codec.field_types import JsonType
 from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
 
 __all__ = [
@@ -19,6 +20,7 @@ __all__ = [
     "KeyPlace",
     "Links",
     "Problem",
+    "RequestFields",
     "Route",
     "error_response",
     "noted",
@@ -73,6 +75,7 @@ PURPOSES: Mapping[str, str] = {
     "list_push": "all such addresses of a task",
     "delete_push": "forgets such an address",
     "card": "what an agent can do, and where",
+    "extended_card": "the same, for who has a key",
     "capabilities": "what an agent can do",
     "version": "the server's version",
     "alive": "that the server is there",
@@ -91,6 +94,8 @@ class Route(msgspec.Struct, frozen=True):
     """What is there: one of `PURPOSES`."""
     header: str = ""
     """Name of a header, in lower case, that this API's clients send, where another wire has the same place; empty: any client's."""
+    public: bool = False
+    """Whether it may be asked for without a key, where its handler allows that."""
 
 
 class KeyPlace(msgspec.Struct, frozen=True):
@@ -153,6 +158,22 @@ def status_of(error: DragomanError, own: Mapping[type[DragomanError], int] = {})
     return of_class({**_STATUSES, **own}, error, 500)
 
 
+class RequestFields(msgspec.Struct, frozen=True):
+    """What is known of a wire's further request fields, by path, such as `generationConfig.candidateCount`. Of all others it is known that
+    nobody else has them."""
+
+    idle: Mapping[str, tuple[Any, ...]] = {}
+    """Field → values that ask for nothing; `null` never does."""
+    minor: frozenset[str] = frozenset()
+    """Fields that no answer depends on: accounting, caching, names of things. Left out they are a minor loss."""
+    candidates: str = ""
+    """The field that asks for several answers; a gateway gives one."""
+    references: frozenset[str] = frozenset()
+    """Fields that name what the provider keeps in its account, which all clients of a gateway share, or that name other models."""
+    types: Mapping[str, tuple[JsonType, ...]] = {}
+    """Field → what it may be; `null` it may always be. Of the conversation itself the loader knows it."""
+
+
 def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> ErrorResponse:
     """An error's response, with the wait that the error asks for."""
     headers = {"content-type": "application/json"}
@@ -161,12 +182,15 @@ def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> E
     return ErrorResponse(status, headers, body)
 
 
-def noted(error: HistoryError, problems: list[Problem] | None, index: int, field: str | None) -> None:
-    """Notes what could not be read, where problems are noted.
+def noted(
+    error: HistoryError, problems: list[Problem] | None, index: int, field: str | None, listed: str = "messages"
+) -> None:
+    """Notes what could not be read, where problems are noted. `listed`: the field that the conversation's list stands in.
 
     Raises:
         HistoryError: they are not.
     """
     if problems is None:
-        raise error
+        where = "" if index < 0 else f"{listed}[{index}]"
+        raise error.at(field=".".join(filter(None, (where, field))) or None)
     problems.append(Problem(index, field, error.message))

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from dragoman.arguments import expect
 from dragoman.errors import SettingsError
 
 if TYPE_CHECKING:
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
 
 __all__ = ["configured", "listening", "until_the_end", "url_of"]
 
+_MOST_PORT = 65535
 _WAITING = 2048
 """Connections that may wait for the server to take them."""
 _KEPT_SECONDS = 75
@@ -52,8 +54,12 @@ def listening(host: str, port: int) -> socket.socket:
     """A socket that listens. `port`: 0 takes a free one.
 
     Raises:
-        SettingsError: there is no such host, or the port is taken or may not be taken.
+        SettingsError: there is no such host, or the port is none, is taken or may not be taken.
+        TypeError: `port` is no number.
     """
+    expect("port", port, int)
+    if not 0 <= port <= _MOST_PORT:
+        raise SettingsError(f"port={port} is no port; it is a number up to {_MOST_PORT}, or 0 for any that is free")
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, UnicodeError) as error:

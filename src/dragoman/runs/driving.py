@@ -180,8 +180,10 @@ class _Waiting:
         self._room = asyncio.Event()
 
     async def put(self, events: Sequence[Event]) -> None:
-        if self._closed:  # nothing is wanted any more: whoever reads is cancelled
-            await asyncio.Future[None]()
+        if (
+            self._closed
+        ):  # nothing is wanted any more, and a run that is stopped takes the reader's cancellation for its own
+            raise asyncio.CancelledError
         self._events += events
         self._filled.set()
         if len(self._events) > _MOST:

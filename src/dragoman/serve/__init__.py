@@ -8,6 +8,7 @@ from dragoman.lazy import lazy
 from dragoman.serve.app import app  # not when first asked for: its module has its name
 
 if TYPE_CHECKING:
+    from dragoman.serve.agent_card import AgentCard, Skill
     from dragoman.serve.agent_policy import AgentPolicy
     from dragoman.serve.callers import Caller, Key
     from dragoman.serve.gateway import Gateway
@@ -17,11 +18,13 @@ if TYPE_CHECKING:
     from dragoman.serve.server import run_server, serve_http
 
 __all__ = [
+    "AgentCard",
     "AgentPolicy",
     "Caller",
     "Gateway",
     "Key",
     "ServerLimits",
+    "Skill",
     "app",
     "read_keys",
     "run_server",
@@ -30,11 +33,13 @@ __all__ = [
 ]
 
 _MODULES = {
+    "AgentCard": "agent_card",
     "AgentPolicy": "agent_policy",
     "Caller": "callers",
     "Gateway": "gateway",
     "Key": "callers",
     "ServerLimits": "limits",
+    "Skill": "agent_card",
     "read_keys": "key_files",
     "run_server": "server",
     "serve_grpc": "grpc_server",

@@ -109,18 +109,20 @@ def _tools(
     others = [tool for tool in request.tools if not isinstance(tool, ToolSpec)]
     losses += [Loss(None, None, Lost.tool, "the agent's provider is not the client's", tool.name) for tool in others]
     if tools and policy.tools == "refuse":
-        raise InvalidRequestError("this server takes no tools from clients; leave them out")
+        raise InvalidRequestError("this server takes no tools from clients; leave them out").at(field="tools")
     if policy.tools == "drop":
         losses += [Loss(None, None, Lost.tool, "the server takes none from clients", tool.name) for tool in tools]
         return ()
     names: set[str] = set()
     for tool in tools:
         if not tool.name:
-            raise InvalidRequestError("a tool of the request has no name; give it one")
+            raise InvalidRequestError("a tool of the request has no name; give it one").at(field="tools")
         if tool.name in own:
             raise _taken(tool.name)
         if tool.name in names:
-            raise InvalidRequestError(f"two tools of the request are called {tool.name!r:.100}; give each its own name")
+            raise InvalidRequestError(
+                f"two tools of the request are called {tool.name!r:.100}; give each its own name"
+            ).at(field="tools")
         names.add(tool.name)
     return tuple([tool for tool in tools if tool.name not in RESERVED.values()])  # the model does not know these
 
@@ -151,5 +153,7 @@ def _chosen(
             losses.append(Loss(None, None, Lost.setting, "the request has no tools", "tool_choice"))
         return tools, msgspec.structs.replace(settings, tool_choice=None)
     if choice not in _WORDS and choice not in [tool.name for tool in tools]:
-        raise InvalidRequestError(f"tool_choice names {choice!r:.100}, which is none of the request's tools")
+        raise InvalidRequestError(f"tool_choice names {choice!r:.100}, which is none of the request's tools").at(
+            field="tool_choice"
+        )
     return tools, settings

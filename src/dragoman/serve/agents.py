@@ -29,6 +29,8 @@ from dragoman.tools import Tool
 
 __all__ = ["AgentBackend"]
 
+_LONGEST = 200  # characters of a name
+
 
 class AgentBackend:
     """Agents by their names; a single one without a name answers to every name."""
@@ -38,13 +40,15 @@ class AgentBackend:
 
     def __init__(self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None) -> None:
         """Raises:
-        SettingsError: there is no agent.
+        SettingsError: there is no agent, or a name is none.
         TypeError: something is no agent, or no policy.
         """
         for each in agents.values() if isinstance(agents, Mapping) else [agents]:
             expect("agents", each, Agent, hint='give dragoman.Agent("openai:gpt-4o"), or several by their names')
         if not agents:
             raise SettingsError('a server needs an agent: agents={} has none; give {"NAME": Agent(…)}')
+        for name in agents if isinstance(agents, Mapping) else ():
+            _check_name(name)
         expect("policy", policy, AgentPolicy, NoneType)
         self._only = None if isinstance(agents, Mapping) else agents
         self._agents = dict(agents) if isinstance(agents, Mapping) else {agents.model.partition("?")[0]: agents}
@@ -137,3 +141,10 @@ async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, re
         if what.output_schema is None:
             raise
         raise InvalidRequestError("the model here gives no answers by a schema; leave the schema out") from error
+
+
+def _check_name(name: object) -> None:
+    if not (isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= _LONGEST):
+        raise SettingsError(
+            f"agents={{{name!r:.100}: …}}: a name has 1 to {_LONGEST} characters, all of which can be printed"
+        )

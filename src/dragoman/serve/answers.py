@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, Protocol
 
 import msgspec
 
+from dragoman.arguments import wrong
 from dragoman.serve.records import Answered, Stage
 from dragoman.sql.address import check_address
 
@@ -63,11 +64,6 @@ class AnswerStore(Protocol):
         """
         ...
 
-    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
-        """The keys of an owner that begin so, each with its latest answer: the latest of all first. `after`: the last key of the page
-        before."""
-        ...
-
     async def task(self, owner: str, task_id: str) -> list[Answered]:
         """The runs of a task, the oldest first; `[]`: there is none."""
         ...
@@ -106,10 +102,15 @@ def open_answers(store: str | AnswerStore | None) -> AnswerStore:
 
     Raises:
         SettingsError: the URL is of another kind, or a package is missing.
+        TypeError: it is no store.
     """
     if store is None:
         return NoAnswers()
     if not isinstance(store, str):
+        if not callable(getattr(store, "chain", None)):
+            raise wrong(
+                "store", store, "the URL of a database, or a store of answers", 'give "memory:" or "sqlite:///FILE"'
+            )
         return store
     if store == "memory:":
         from dragoman.serve.memory_answers import MemoryAnswers
@@ -136,10 +137,6 @@ class NoAnswers:
         return None
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002, ARG002 the protocol's
-        """See `AnswerStore`."""
-        return []
-
-    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:  # noqa: ARG002 the protocol's
         """See `AnswerStore`."""
         return []
 

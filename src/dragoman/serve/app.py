@@ -13,6 +13,7 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from dragoman.agent import Agent
+    from dragoman.codec.agent_card import AgentCard
     from dragoman.runs import RunLog
     from dragoman.serve.agent_policy import AgentPolicy
     from dragoman.serve.answers import AnswerStore
@@ -36,6 +37,7 @@ def app(
     hosts: Iterable[str] = (),
     origins: Iterable[str] = (),
     webhooks: AddressPolicy | None = None,
+    cards: AgentCard | Mapping[str, AgentCard] | None = None,
 ) -> Starlette:
     """An ASGI application that speaks every wire: each at the paths that its own clients expect, and whole under `/WIRE`.
 
@@ -49,7 +51,8 @@ def app(
     `auth`: the keys that clients may call with; without any, whoever reaches the server may. `hosts`: names under which clients reach it,
     beside those of this machine. `origins`: of web pages that may use it, such as `https://chat.example.com`.
 
-    `webhooks`: which addresses notifications of tasks may go to that clients ask for; without it none are sent.
+    `webhooks`: which addresses notifications of tasks may go to that clients ask for; without it none are sent. `cards`: what is told of the
+    agent to whoever looks for one, or of several by their names.
 
     Raises:
         SettingsError: a key can be guessed; there is no agent; or a host, an origin or a store is none.
@@ -63,6 +66,7 @@ def app(
     from dragoman.http_server.guard import HostGuard, host_names, page_origins
     from dragoman.runs import open_log
     from dragoman.serve.absent import absent
+    from dragoman.serve.agent_card import cards_of
     from dragoman.serve.agents import AgentBackend
     from dragoman.serve.answers import open_answers
     from dragoman.serve.call import Backend
@@ -81,14 +85,23 @@ def app(
         backends.append(gateway)
     if agents is not None or gateway is None:
         backends.append(AgentBackend(Agent[None]("local") if agents is None else agents, policy))
+    of_agents = [name for backend in backends if isinstance(backend, AgentBackend) for name in backend.names]
+    authenticate, agent_cards = authenticator(auth), cards_of(cards, of_agents)
+
+    def opened() -> tuple[AnswerStore, RunLog]:
+        return open_answers(store), log or open_log(store if isinstance(store, str) else "memory:")
+
+    answers, runs_log = opened()
     service = Service(
         backends,
-        authenticate=authenticator(auth),
+        authenticate=authenticate,
         has_keys=auth is not None,
         limits=limits or ServerLimits(),
         webhooks=webhooks,
-        answers=open_answers(store),
-        log=log or (open_log(store) if isinstance(store, str) else None),
+        cards=agent_cards,
+        answers=answers,
+        log=runs_log,
+        reopened=opened if isinstance(store, str) and store != "memory:" else None,
     )
     served = [wires.get(name) for name in wires.names()]
     found = places(served, HANDLERS)

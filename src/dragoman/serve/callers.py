@@ -17,7 +17,7 @@ from dragoman.arguments import expect, expect_sequence
 from dragoman.codec.serving import BEARER, KeyPlace
 from dragoman.errors import SettingsError
 
-__all__ = ["ANONYMOUS", "Auth", "Authenticate", "Caller", "Key", "authenticator", "presented_keys"]
+__all__ = ["ANONYMOUS", "STRANGER", "Auth", "Authenticate", "Caller", "Key", "authenticator", "presented_keys"]
 
 _SHORTEST = 8
 """Characters that a key must have at least."""
@@ -44,6 +44,8 @@ class Caller(msgspec.Struct, frozen=True):
 
 ANONYMOUS = Caller("anonymous")
 """Everybody, where a server needs no keys."""
+STRANGER = Caller("stranger")
+"""Who has no key, where one is needed; comes to public places alone."""
 
 
 class Key(msgspec.Struct, frozen=True):

@@ -15,7 +15,7 @@ from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestEr
 from dragoman.logs import logger
 from dragoman.serve.body import BodyTimeoutError, json_object, read_body
 from dragoman.serve.call import Call
-from dragoman.serve.callers import Caller, presented_keys
+from dragoman.serve.callers import STRANGER, Caller, presented_keys
 from dragoman.serve.connection import Connection
 from dragoman.serve.endpoints import HANDLERS
 from dragoman.serve.observed import Observed
@@ -63,7 +63,7 @@ class Endpoint:
     ) -> None:
         service = self._service
         try:
-            caller = await self._caller(wire, scope)
+            caller = await self._caller(wire, route, scope)
             observed.caller = caller.name
             with service.gate.call(caller), service.gate.room() as take:
                 data = await read_body(receive, headers, service.limits, take) if scope["method"] == "POST" else b""
@@ -113,9 +113,11 @@ class Endpoint:
         await connection.respond(shown.status, headers, json_bytes.encode(shown.body))
         return shown.status
 
-    async def _caller(self, wire: Wire, scope: Scope) -> Caller:
+    async def _caller(self, wire: Wire, route: Route, scope: Scope) -> Caller:
         presented = presented_keys(scope["headers"], scope["query_string"], getattr(wire, "keys", BEARER))
         caller = await self._service.authenticate(presented)
+        if caller is None and route.public and not presented:
+            return STRANGER
         if caller is None:
             raise AuthenticationError(
                 "the key is not known here; give one that is"

@@ -10,9 +10,10 @@ from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
 from dragoman.model.tokens import request_tokens
 from dragoman.result import ModelInfo
-from dragoman.serve import kept, protocol_endpoints, task_endpoints
+from dragoman.serve import answer_endpoints, protocol_endpoints, task_cards, task_endpoints
 from dragoman.serve.answering import answer
 from dragoman.serve.call import Backend, Call
+from dragoman.serve.fields import check_types
 from dragoman.serve.limits import check_request
 from dragoman.serve.observed import offered_name
 
@@ -25,6 +26,7 @@ Handler = Callable[[Call], Awaitable[None]]
 
 async def chat(call: Call) -> None:
     """Messages → the model's answer, whole or streamed."""
+    check_types(call.body, call.wire.name)
     request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
     check_request(request, call.service.limits)
     await answer(call, request, _backend(call, request.model))
@@ -103,10 +105,10 @@ HANDLERS: Mapping[str, Handler] = {
     "count_tokens": count_tokens,
     "models": models,
     "model": model,
-    "response": kept.response,
-    "input_items": kept.input_items,
-    "delete_response": kept.delete_response,
-    "cancel_response": kept.cancel_response,
+    "response": answer_endpoints.response,
+    "input_items": answer_endpoints.input_items,
+    "delete_response": answer_endpoints.delete_response,
+    "cancel_response": answer_endpoints.cancel_response,
     "run": protocol_endpoints.run,
     "attach": protocol_endpoints.attach,
     "cancel_run": protocol_endpoints.cancel_run,
@@ -122,7 +124,8 @@ HANDLERS: Mapping[str, Handler] = {
     "get_push": task_endpoints.get_push,
     "list_push": task_endpoints.list_push,
     "delete_push": task_endpoints.delete_push,
-    "card": task_endpoints.card,
+    "card": task_cards.card,
+    "extended_card": task_endpoints.extended_card,
     "version": version,
     "alive": alive,
 }

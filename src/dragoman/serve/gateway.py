@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import msgspec
 
-from dragoman.arguments import expect
+from dragoman.arguments import expect, expect_sequence
 from dragoman.errors import InvalidRequestError, ModelNotFoundError, SettingsError
 from dragoman.event import Event, RunError
 from dragoman.loss import Loss, refusal
@@ -85,24 +85,28 @@ class Gateway:
 
         Raises:
             SettingsError: a name, a model or a setting cannot be used.
+            TypeError: an argument is of another type.
         """
         if on_loss not in ("tell", "refuse"):
             raise SettingsError(f'Gateway(on_loss={on_loss!r}) is unknown; it is "tell" or "refuse"')
         expect("settings", settings, Settings, type(None))
         if max_tokens is not None and max_tokens < 1:
             raise SettingsError(f"Gateway(max_tokens={max_tokens}) must be 1 or more")
+        if retries is not None and retries < 0:
+            raise SettingsError(f"Gateway(retries={retries}) must be 0 or more")
+        layers = expect_sequence("middleware", middleware, "functions")
         names, self._patterns = offers(models)
         self._upstreams = Upstreams(
             _transport(transport, record),
             keys=keys,
             base_urls=base_urls,
             environment=environment,
-            middleware=[*middleware, Fitting()],
+            middleware=[*layers, Fitting()],
         )
         self._models = {name: self._upstreams.models(choice) for name, choice in names.items()}
         self._upstreams.check(providers_of([*names.values(), *self._patterns]))
         self._listings = Listings(self._upstreams)
-        self._is_plain = not middleware
+        self._is_plain = not layers
         self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
         self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
         self._references, self._sealer = references, _sealer_of(seal_key)
@@ -212,7 +216,7 @@ class Gateway:
 
 
 def _not_found(name: str) -> ModelNotFoundError:
-    return ModelNotFoundError(f"there is no model {name!r:.200} here")
+    return ModelNotFoundError(f"there is no model {name!r:.200} here").at(field="model")
 
 
 async def _unlisted(batches: AsyncGenerator[list[Event], None], name: str) -> AsyncGenerator[list[Event], None]:

@@ -16,32 +16,23 @@ from dragoman.loopback import is_loopback
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from dragoman.serve.grpc_messages import Method
+
 __all__ = ["serve_grpc"]
 
 _PATH = "/a2a"
 _PASSED = ("authorization", "x-api-key", "a2a-version", "a2a-extensions", "dragoman-thread")
 """Metadata of a call that are headers of the request."""
 _STATUSES: Mapping[int, str] = {
+    400: "INVALID_ARGUMENT",
     401: "UNAUTHENTICATED",
     403: "PERMISSION_DENIED",
+    404: "NOT_FOUND",
     413: "RESOURCE_EXHAUSTED",
     429: "RESOURCE_EXHAUSTED",
     503: "UNAVAILABLE",
 }
 _MOST_BYTES = 32 * 1024 * 1024
-_METHODS: Mapping[str, str] = {
-    "SendMessage": "SendMessageResponse",
-    "GetTask": "Task",
-    "ListTasks": "ListTasksResponse",
-    "CancelTask": "Task",
-    "CreateTaskPushNotificationConfig": "TaskPushNotificationConfig",
-    "GetTaskPushNotificationConfig": "TaskPushNotificationConfig",
-    "ListTaskPushNotificationConfigs": "ListTaskPushNotificationConfigsResponse",
-    "DeleteTaskPushNotificationConfig": "",
-    "GetExtendedAgentCard": "AgentCard",
-}
-"""Method → the type of what it gives; empty: nothing."""
-_STREAMS = ("SendStreamingMessage", "SubscribeToTask")
 
 
 @asynccontextmanager
@@ -59,15 +50,17 @@ async def serve_grpc(
         raise SettingsError(f"{host} can be reached from other machines; give keys that clients must send (auth=)")
     try:
         import grpc
-        from a2a.types import a2a_pb2_grpc as services
+
+        from dragoman.serve.grpc_messages import methods
     except ImportError as error:
         raise SettingsError("A2A over gRPC needs a2a-sdk: pip install 'dragoman[a2a]'") from error
-    bindings: Any = services
     made: Any = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST_BYTES)])
-    methods = {name: _unary(app, name, kind) for name, kind in _METHODS.items()}
-    methods |= {name: _stream(app, name) for name in _STREAMS}
-    servicer = type("Servicer", (bindings.A2AServiceServicer,), methods)()
-    bindings.add_A2AServiceServicer_to_server(servicer, made)
+    service_name, found = methods()
+    handlers: dict[str, Any] = {}
+    for name, method in found.items():
+        kind: Any = grpc.unary_stream_rpc_method_handler if method.streams else grpc.unary_unary_rpc_method_handler
+        handlers[name] = kind(_stream(app, method) if method.streams else _unary(app, method))
+    made.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
     try:
         bound: int = made.add_insecure_port(f"{host}:{port}")
     except RuntimeError as error:
@@ -81,52 +74,42 @@ async def serve_grpc(
         await made.stop(grace_seconds)
 
 
-def _unary(app: Any, name: str, kind: str) -> Any:
-    async def call(_: object, request: Any, context: Any) -> Any:
-        from a2a import types
-        from google.protobuf import empty_pb2, json_format
-
+def _unary(app: Any, method: Method) -> Any:
+    async def call(request: bytes, context: Any) -> bytes:
         pieces: list[bytes] = []
-        async with aclosing(_forwarded(app, name, request, context)) as body:
+        async with aclosing(_forwarded(app, method, request, context)) as body:
             async for piece in body:
                 pieces.append(piece)
         answer = if_object(json_bytes.decode(b"".join(pieces)))
         if "error" in answer:
             await _abort(context, if_object(answer["error"]))
-        if not kind:
-            return empty_pb2.Empty()
-        made: Any = getattr(types, kind)()
-        return json_format.ParseDict(if_object(answer.get("result")), made, ignore_unknown_fields=True)
+        return method.written(answer.get("result"))
 
     return call
 
 
-def _stream(app: Any, name: str) -> Any:
-    async def call(_: object, request: Any, context: Any) -> AsyncGenerator[Any]:
-        from a2a import types
-        from google.protobuf import json_format
-
+def _stream(app: Any, method: Method) -> Any:
+    async def call(request: bytes, context: Any) -> AsyncGenerator[bytes]:
         rest = b""
-        async with aclosing(_forwarded(app, name, request, context)) as body:
+        async with aclosing(_forwarded(app, method, request, context)) as body:
             async for piece in body:
                 *frames, rest = (rest + piece).split(b"\n\n")
                 for frame in frames:
                     if frame.startswith(b"data: "):
                         answer = if_object(json_bytes.decode(frame.removeprefix(b"data: ")))
-                        made: Any = types.StreamResponse()
-                        yield json_format.ParseDict(if_object(answer.get("result")), made, ignore_unknown_fields=True)
+                        yield method.written(answer.get("result"))
         if rest.strip().startswith(b"{"):
             await _abort(context, if_object(if_object(json_bytes.decode(rest)).get("error")))
 
     return call
 
 
-async def _forwarded(app: Any, name: str, request: Any, context: Any) -> AsyncGenerator[bytes]:
+async def _forwarded(app: Any, method: Method, request: bytes, context: Any) -> AsyncGenerator[bytes]:
     """The body of the answer, piece by piece. Where it is left, the client has left."""
-    from google.protobuf import json_format
-
-    params: Any = json_format.MessageToDict(request)
-    data = json_bytes.encode({"jsonrpc": "2.0", "id": 1, "method": name, "params": params})
+    params = method.read(request)
+    if params is None:
+        await _refuse(context, 400)
+    data = json_bytes.encode({"jsonrpc": "2.0", "id": 1, "method": method.name, "params": params})
     given = {key.lower(): value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
     headers += [(key.encode(), given[key].encode("latin-1", "replace")) for key in _PASSED if key in given]
@@ -136,7 +119,7 @@ async def _forwarded(app: Any, name: str, request: Any, context: Any) -> AsyncGe
         "client": None, "server": ("127.0.0.1", 0), "state": {},
     }  # fmt: skip
     pipe = _Pipe(data)
-    work = asyncio.create_task(app(scope, pipe.receive, pipe.send), name=f"dragoman-grpc-{name}")
+    work = asyncio.create_task(app(scope, pipe.receive, pipe.send), name=f"dragoman-grpc-{method.name}")
     work.add_done_callback(lambda _: pipe.end())
     try:
         while (piece := await pipe.pieces.get()) is not None:

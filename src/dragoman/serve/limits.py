@@ -69,7 +69,9 @@ def check_request(request: ModelRequest, limits: ServerLimits) -> None:
             f"the conversation has {len(request.messages)} messages, and this server takes {limits.messages}; leave out its beginning"
         )
     if limits.tools is not None and len(request.tools) > limits.tools:
-        raise InvalidRequestError(f"the request has {len(request.tools)} tools, and this server takes {limits.tools}")
+        raise InvalidRequestError(
+            f"the request has {len(request.tools)} tools, and this server takes {limits.tools}"
+        ).at(field="tools")
 
 
 def check_conversation(size: int, most: int | None) -> None:

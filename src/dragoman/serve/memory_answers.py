@@ -120,17 +120,6 @@ class MemoryAnswers:
         check_conversation(sum([len(one.data) for one in found.values()]), most_bytes)
         return [self._of(one) for one in reversed(found.values())]
 
-    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
-        """See `AnswerStore`."""
-        if (share := self._shares.get(owner)) is None:
-            return []
-        place = {answer: at for at, answer in enumerate(share.answers)}
-        last = {key: next(reversed(ids)) for key, ids in share.by_key.items() if ids and key.startswith(prefix)}
-        ordered = sorted(last, key=lambda key: (place[last[key]], key), reverse=True)
-        if after:
-            ordered = ordered[ordered.index(after) + 1 :] if after in last else []
-        return [(key, self._of(share.answers[last[key]])) for key in ordered[:most]]
-
     async def task(self, owner: str, task_id: str) -> list[Answered]:
         """See `AnswerStore`."""
         share = self._shares.get(owner, _Share())
@@ -148,7 +137,7 @@ class MemoryAnswers:
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
         """See `AnswerStore`."""
         self._push.setdefault((owner, task_id), {})[config["id"]] = dict(config)
-        while len(self._push) > self._most:
+        while len(self._push) > 2 * self._most:  # they go with their tasks, of which there are no more than that
             self._push.popitem(last=False)
 
     async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from dragoman.agent import Agent
-from dragoman.codec.json_values import if_text
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.history.changes import Changes
 from dragoman.history.lens import put
@@ -45,6 +44,8 @@ class Joined(msgspec.Struct, frozen=True):
     """What the thread gains by the request: `new`, or the whole of a conversation that is another one now."""
     changes: Changes | None = None
     """What the client changed of what is kept."""
+    task_id: str | None = None
+    """Id of the task that waits for what is answered, where it was asked over a protocol that has tasks."""
 
 
 async def joined(agent: Agent[Any], call: Call, request: RunRequest, messages: Sequence[Message]) -> Joined:
@@ -68,8 +69,9 @@ async def joined(agent: Agent[Any], call: Call, request: RunRequest, messages: S
         pending = chain[-1].pending if chain else ()
     if not stored:
         return _unknown(request, messages, thread)
-    parent = None if last is None else last.id
-    return await _goes_on(agent, call, request, messages, stored, pending, thread, parent)
+    goes_on = await _goes_on(agent, call, request, messages, stored, pending, thread, last and last.id)
+    task_id = last.task_id if last is not None and goes_on.resumes else None
+    return msgspec.structs.replace(goes_on, task_id=task_id)
 
 
 def _unknown(request: RunRequest, messages: Sequence[Message], thread: str) -> Joined:
@@ -92,7 +94,7 @@ async def _goes_on(
 ) -> Joined:
     system = [message for message in messages if message.role is Role.SYSTEM]
     copy = _from_first_known(messages, stored) if agent.memory is not None else list(messages)
-    changes = put(stored, call.wire.name, _received(call, copy))
+    changes = put(stored, call.wire.name, _received(call, request, copy))
     spoken = changes.messages
     _check_open(stored, changes.added)
     resumes = _resumes((*request.resume, *changes.resumes), pending)
@@ -143,11 +145,11 @@ async def change_memory(agent: Agent[Any], conversation: Joined) -> None:
         await agent.memory.update_messages(changes.edited, thread)
 
 
-def _received(call: Call, messages: list[Message]) -> Received:
-    """What the client sent, and whether an answer is to be made anew."""
-    body = call.body
-    again = body.get("trigger") == "regenerate-message"
-    return Received(messages, regenerates=again, until=if_text(body.get("messageId")) if again else "")
+def _received(call: Call, request: RunRequest, messages: list[Message]) -> Received:
+    """What the client sent, and whether an answer is to be made anew, which only some wires can say."""
+    find: Any = getattr(call.wire, "regenerated", None)
+    until = None if find is None else find(request)
+    return Received(messages, regenerates=until is not None, until=until or "")
 
 
 def _resumes(given: Sequence[Resume], pending: Sequence[Interrupt]) -> tuple[Resume, ...]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import msgspec
@@ -11,12 +12,12 @@ from dragoman.errors import InvalidRequestError, ModelNotFoundError
 from dragoman.event import RunError
 from dragoman.message import Message, Role
 from dragoman.run_request import RunRequest
+from dragoman.serve.agent_card import abilities_of, card_of
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_runs import begun, read_run, served_agent
 from dragoman.serve.records import Answered
 from dragoman.serve.shown_events import shown
 from dragoman.serve.threads import resource_of, thread_id
-from dragoman.tools import Tool
 from dragoman.wires.wire import ProtocolWire
 
 __all__ = ["attach", "cancel_run", "capabilities", "logged", "run", "stream_run"]
@@ -43,8 +44,11 @@ async def attach(call: Call) -> None:
             raise _unknown(call)
         await call.connection.respond(empty, {}, b"")
         return
-    skip = _offset(call)
-    await stream_run(call, found.run_id, await _request_of(call, found, goes_on=bool(skip)), skip=skip)
+    skip, again = _offset(call), getattr(call.wire, "envelope_again", None)
+    if skip or again is None:
+        await stream_run(call, found.run_id, await _request_of(call, found, goes_on=bool(skip)), skip=skip)
+    else:
+        await stream_run(call, found.run_id, await _request_of(call, found, goes_on=True), envelope=again)
 
 
 async def _request_of(call: Call, found: Answered, *, goes_on: bool) -> RunRequest:
@@ -75,18 +79,23 @@ async def capabilities(call: Call) -> None:
     """What an agent can do, as the wire words it."""
     served = served_agent(call, call.parameters.get("model", ""))
     wire: Any = call.wire
-    agent = served.agent
-    tools = [tool.spec for tool in agent.tools if isinstance(tool, Tool)]
-    body = wire.dump_capabilities(served.name, description=agent.display_name or "", tools=tools)
+    body = wire.dump_capabilities(card_of(call, served), abilities_of(call, served))
     await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
 
 
 async def stream_run(
-    call: Call, run_id: str, request: RunRequest, *, skip: int = 0, cancel_on_leave: bool = False
+    call: Call,
+    run_id: str,
+    request: RunRequest,
+    *,
+    skip: int = 0,
+    cancel_on_leave: bool = False,
+    envelope: Callable[..., dict[str, Any]] | None = None,
 ) -> None:
-    """Streams a run to its end. `skip`: so many of its events the client has, which is the id of the last frame that it got; `cancel_on_leave`: where the client leaves, the run ends."""
+    """Streams a run to its end. `skip`: so many of its events the client has, which is the id of the last frame that it got; `cancel_on_leave`: where the client leaves, the run ends; `envelope`: in
+    the place of the wire's."""
     wire, connection = _wire(call), call.connection
-    encoder = wire.encoder(**wire.envelope(request, id=run_id, now=call.now))
+    encoder = wire.encoder(**(envelope or wire.envelope)(request, id=run_id, now=call.now))
     more: dict[str, str] = getattr(wire, "stream_headers", {})
     headers = {"content-type": wire.stream_type, **more}
     connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())

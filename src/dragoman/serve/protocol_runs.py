@@ -60,9 +60,11 @@ def served_agent(call: Call, name: str = "") -> Served:
     raise ModelNotFoundError(f"there is no agent {name!r:.200} here" if name else "there is no agent here")
 
 
-async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str | None = None) -> str:
+async def begun(
+    call: Call, request: RunRequest, served: Served, *, task_id: str | None = None, shown: Sequence[Message] = ()
+) -> str:
     """Begins the run that answers a request → its id in the server's log. What becomes of it is kept whether its client stays or leaves.
-    `task_id`: of the task that it is a part of.
+    `task_id`: of the task that it is a part of. `shown`: the client's messages, where an answer took the place of one.
 
     Raises:
         OverloadedError: the server makes no runs now, or as many as it may.
@@ -82,7 +84,8 @@ async def begun(call: Call, request: RunRequest, served: Served, *, task_id: str
     conversation = await joined(agent, call, request, what.messages)
     conversation = _with_ids(call, conversation)
     check_request(model_request.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
-    record = _Record(call, request, conversation, model_request, task_id)
+    task_id = task_id or conversation.task_id
+    record = _Record(call, request, conversation, model_request, task_id, shown)
     run = request.replace(
         messages=(*conversation.before, *conversation.new),
         run_id=call.id,
@@ -143,8 +146,15 @@ class _Record:
     """What is kept of a run."""
 
     def __init__(
-        self, call: Call, request: RunRequest, conversation: Joined, model_request: ModelRequest, task_id: str | None
+        self,
+        call: Call,
+        request: RunRequest,
+        conversation: Joined,
+        model_request: ModelRequest,
+        task_id: str | None,
+        shown: Sequence[Message],
     ) -> None:
+        answer = tuple(shown[-1:]) if len(shown) > len(request.messages) else ()
         self._call = call
         self._timer: asyncio.TimerHandle | None = None
         self._expiring: asyncio.Task[None] | None = None
@@ -165,7 +175,7 @@ class _Record:
             thread_id=conversation.thread_id,
             task_id=task_id,
             run_id=call.id,
-            asked=RunRequest(thread_id=request.thread_id, run_id=request.run_id, native=request.native),
+            asked=RunRequest(answer, thread_id=request.thread_id, run_id=request.run_id, native=request.native),
             state="in_progress",
         )
 

@@ -66,11 +66,11 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
         if not chain or not chain[-1].shared or chain[-1].state == "in_progress":
             raise InvalidRequestError(
                 f"previous_response_id: Previous response with id {links.after!r:.80} not found; send the whole conversation instead"
-            )
+            ).at(field="previous_response_id")
         if chain[0].parent is not None:
             raise InvalidRequestError(
                 f"previous_response_id: the response {links.after!r:.80} goes on from one that is not kept any more; send the whole conversation instead"
-            )
+            ).at(field="previous_response_id")
         return _onto(request, system, chain, sent, thread or chain[-1].thread_id, named=thread is not None)
     if links.conversation is not None:
         last = await store.find(owner, [f"thread:{thread}"])

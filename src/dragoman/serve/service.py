@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from datetime import datetime, timedelta
 from typing import TYPE_CHECKING, Any
 
 import anyio
 
+from dragoman.codec.agent_card import AgentCard
 from dragoman.errors import ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
 from dragoman.model.chat_model import new_id, now
@@ -48,10 +49,14 @@ class Service:
         limits: ServerLimits,
         answers: AnswerStore,
         log: RunLog | None = None,
+        reopened: Callable[[], tuple[AnswerStore, RunLog]] | None = None,
         webhooks: AddressPolicy | None = None,
+        cards: Mapping[str, AgentCard] = {},
         new_id: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
     ) -> None:
+        """`reopened`: gives the store and the log anew, for a server that starts again after it has closed both."""
+        self._reopened, self._was_closed = reopened, False
         self.backends = tuple(backends)
         self.authenticate = authenticate
         self.has_keys = has_keys
@@ -65,6 +70,8 @@ class Service:
         self.clock = clock
         self.webhooks = Webhooks(webhooks, answers)
         self.waiting = Waiting()
+        self.cards = cards
+        """What is said of agents, by their names."""
         self.grpc_address = ""
         """Where agents are served over gRPC too; empty: nowhere."""
         self.started_at = clock()
@@ -72,7 +79,11 @@ class Service:
 
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
-        """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold."""
+        """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold. It may be
+        entered again where the store is a URL."""
+        if self._was_closed and self._reopened is not None:
+            self.answers, self.log = self._reopened()
+            self.runs, self.webhooks = Runs(self.log), Webhooks(self.webhooks.policy, self.answers)
         try:
             async with self.log, self.runs:
                 pruning = asyncio.create_task(self._prune(), name="dragoman-prune")
@@ -84,6 +95,7 @@ class Service:
                     await asyncio.wait([pruning])
                     await self.webhooks.close()
         finally:
+            self._was_closed = True
             with anyio.CancelScope(shield=True):
                 for each in (*self.backends, self.answers):
                     try:
@@ -141,7 +153,7 @@ class Service:
                 return backend
         raise ModelNotFoundError(
             f"there is no model {model!r:.200} here; the list of models names those that there are"
-        )
+        ).at(field="model")
 
 
 def _ends() -> OverloadedError:

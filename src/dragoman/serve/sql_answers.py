@@ -10,7 +10,7 @@ from itertools import takewhile
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, and_, delete, exists, func, insert, literal, or_, select, tuple_
+from sqlalchemy import Connection, Row, delete, exists, func, insert, literal, select, tuple_
 
 from dragoman.errors import StoreError
 from dragoman.serve.answers import TaskPage, TaskQuery
@@ -94,13 +94,6 @@ class SqlAnswers:
         """See `AnswerStore`."""
         return bool(await self._database.write(lambda connection: _deleted(connection, owner, _sendable(id))))
 
-    async def latest(self, owner: str, prefix: str, *, after: str = "", most: int = 50) -> list[tuple[str, Answered]]:
-        """See `AnswerStore`."""
-        found = await self._database.read(
-            lambda connection: _latest(connection, owner, _sendable(prefix), _key(after), most)
-        )
-        return [(key, self._decoded.of(number, body)) for key, number, body in found]
-
     async def prune(self, before: datetime) -> int:
         """See `AnswerStore`. So many at a time that others come between."""
         count, time = 0, microseconds(before)
@@ -183,23 +176,6 @@ def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any
         if (row := connection.execute(latest).first()) is not None:
             return row
     return None
-
-
-def _latest(connection: Connection, owner: str, prefix: str, after: str, most: int) -> list[tuple[str, int, bytes]]:
-    last = func.max(keys.c.number).label("number")
-    mine = select(keys.c.key, last).where(keys.c.owner == owner).group_by(keys.c.key)
-    if after:
-        before = select(func.max(keys.c.number)).where(keys.c.owner == owner, keys.c.key == after).scalar_subquery()
-        later = and_(last == before, keys.c.key < after)  # two keys may have one answer
-        mine = mine.having(or_(last < before, later))
-    each = mine.where(func.substr(keys.c.key, 1, len(prefix)) == prefix).subquery()  # LIKE takes a for A in SQLite
-    wanted = (
-        select(each.c.key, answers.c.number, answers.c.body)
-        .join(answers, answers.c.number == each.c.number)
-        .order_by(each.c.number.desc(), each.c.key.desc())
-        .limit(most)
-    )
-    return [(key, number, body) for key, number, body in connection.execute(wanted)]
 
 
 def _deleted(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is

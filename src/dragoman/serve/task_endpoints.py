@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping
-from email.utils import format_datetime
-from hashlib import blake2b
 from typing import Any
 
 import msgspec
@@ -15,15 +13,14 @@ from dragoman.errors import DragomanError, public
 from dragoman.logs import logger
 from dragoman.serve import task_methods
 from dragoman.serve.call import Call
-from dragoman.serve.protocol_runs import served_agent
+from dragoman.serve.task_cards import extended
 from dragoman.serve.task_frames import Frame, TaskError, respond
-from dragoman.tools import Tool
 
 __all__ = [
     "cancel_task",
-    "card",
     "create_push",
     "delete_push",
+    "extended_card",
     "get_push",
     "list_push",
     "rpc",
@@ -98,6 +95,14 @@ def _of_key(call: Call) -> Call:
     return msgspec.structs.replace(call, body={})
 
 
+def _check_type(call: Call) -> None:
+    wire: Any = call.wire
+    kind = call.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if call.body and kind and kind not in wire.MEDIA_TYPES:
+        words = f"a body of the type {kind!r:.100} is not read here; send {' or '.join(wire.MEDIA_TYPES)}"
+        raise TaskError(words, "CONTENT_TYPE_NOT_SUPPORTED")
+
+
 def _check_version(call: Call) -> None:
     version = call.headers.get("a2a-version") or call.query.get("A2A-Version", "")
     if version not in ("", "1.0", "0.3"):
@@ -116,6 +121,7 @@ async def _by_path(call: Call, work: Callable[[Call, dict[str, Any], Frame], Awa
     params = _camel({**call.query, **call.body, **ids})
     try:
         _check_version(call)
+        _check_type(call)
         old = "/v1/" in call.route.path
         given = wire.new_params(params) if old and call.body else params
         await work(_of_key(call), given, Frame(old=old))
@@ -154,6 +160,11 @@ async def subscribe_task(call: Call) -> None:
     await _by_path(call, task_methods.subscribe)
 
 
+async def extended_card(call: Call) -> None:
+    """What an agent can do, for who has a key."""
+    await _by_path(call, extended)
+
+
 async def create_push(call: Call) -> None:
     """Takes an address that notifications of a task go to."""
     await _by_path(call, task_methods.create_push)
@@ -172,35 +183,3 @@ async def list_push(call: Call) -> None:
 async def delete_push(call: Call) -> None:
     """Forgets one."""
     await _by_path(call, task_methods.delete_push)
-
-
-async def card(call: Call) -> None:
-    """What an agent can do, and where."""
-    wire: Any = call.wire
-    served = served_agent(call, call.parameters.get("model", ""))
-    root = f"{_origin(call)}/a2a" + (f"/agents/{call.parameters['model']}" if "model" in call.parameters else "")
-    tools = [tool.spec for tool in served.agent.tools if isinstance(tool, Tool)]
-    security = {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if call.service.has_keys else {}
-    made = wire.dump_card(
-        served.name,
-        {"jsonrpc": root, "rest": root, **({"grpc": call.service.grpc_address} if call.service.grpc_address else {})},
-        description=served.agent.display_name or "",
-        tools=tools,
-        push=call.service.webhooks.policy is not None,
-        security=security,
-    )
-    is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get("version", "").startswith("1")
-    is_current |= not served.policy.older
-    body = json_bytes.encode(made if is_current else {**wire.old_card(made), **made})
-    tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
-    since = format_datetime(call.service.started_at, usegmt=True)
-    headers = {"cache-control": "public, max-age=300", "etag": tag, "last-modified": since, "vary": "a2a-version"}
-    if call.headers.get("if-none-match") == tag:
-        await call.connection.respond(304, headers, b"")
-        return
-    await call.connection.respond(200, {"content-type": "application/json", **headers}, body)
-
-
-def _origin(call: Call) -> str:
-    scheme = "https" if call.headers.get("x-forwarded-proto") == "https" else "http"
-    return f"{scheme}://{call.headers.get('host', '127.0.0.1')}"

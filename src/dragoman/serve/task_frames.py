@@ -36,6 +36,11 @@ class Frame(msgspec.Struct, frozen=True):
         """A whole answer."""
         return wire.rpc_result(value, self.id) if self.rpc else value
 
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What an encoder takes to frame a stream for a client of today."""
+        return {"rpc_id": self.id} if self.rpc else {}
+
     def piece(self, wire: Any, each: Mapping[str, Any]) -> bytes:
         """An object of a stream."""
         return wire.framed(self.result(wire, self.shape(wire, each)))

@@ -2,24 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable, Mapping, Sequence
 from typing import Any
 
 import anyio
 import msgspec
 
 from dragoman.codec.json_values import if_object, if_text
-from dragoman.errors import DragomanError, ModelNotFoundError
-from dragoman.event import RunError
+from dragoman.errors import ModelNotFoundError
+from dragoman.event import Event, RunError
+from dragoman.interrupt import Interrupt
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.protocol_endpoints import logged
 from dragoman.serve.protocol_runs import Served, begun, read_run, served_agent
 from dragoman.serve.shown_events import shown
+from dragoman.serve.task_cards import extended
 from dragoman.serve.task_frames import Frame, TaskError, respond
 from dragoman.serve.task_lists import bounded, listed_tasks
 from dragoman.serve.task_webhooks import config_id, notify, notify_record, push_config, subscribed
-from dragoman.serve.tasks import TaskRecord, context_of, drained, events_of, task_record, unkept, whole_task
+from dragoman.serve.tasks import (
+    TaskRecord,
+    client_messages,
+    context_of,
+    drained,
+    events_of,
+    task_record,
+    unkept,
+    whole_task,
+)
 from dragoman.serve.threads import resource_of, thread_id
 from dragoman.serve.waiting import look_seconds
 
@@ -43,13 +54,13 @@ _LOOKS = 4
 
 async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A message → its task, once it is over or waits."""
-    request, task_id = await _requested(call, params)
+    request, shown_request, task_id = await _requested(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
-    run_id = await _begun(call, params, request, served, task_id)
+    run_id = await _begun(call, params, request, shown_request, served, task_id)
     how = if_object(params.get("configuration"))
     if not (how.get("returnImmediately") is True or how.get("blocking") is False):
         await drained(call, run_id)
-    record = await task_record(call, task_id) or unkept(call, request, task_id, run_id)
+    record = await task_record(call, task_id) or unkept(call, shown_request, task_id, run_id)
     made = bounded(await whole_task(call, record), how.get("historyLength"))
     wire: Any = call.wire
     reply = wire.reply_of(await events_of(call, record.last), context_of(call, record))
@@ -58,29 +69,31 @@ async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
 
 async def stream(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A message → its task, streamed."""
-    request, task_id = await _requested(call, params)
+    request, shown_request, task_id = await _requested(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
-    run_id = await _begun(call, params, request, served, task_id)
+    run_id = await _begun(call, params, request, shown_request, served, task_id)
     leaves = served.policy.on_disconnect == "cancel"
-    await _streamed(call, run_id, request, task_id, frame, cancel_on_leave=leaves)
+    await _streamed(call, run_id, shown_request, task_id, frame, cancel_on_leave=leaves)
 
 
-async def _begun(call: Call, params: dict[str, Any], request: RunRequest, served: Served, task_id: str) -> str:
+async def _begun(
+    call: Call, params: dict[str, Any], request: RunRequest, shown_request: RunRequest, served: Served, task_id: str
+) -> str:
     """Begins the run of a message, and sends what happens in it where its client wants → its id."""
     config = await subscribed(call, task_id, params)
     try:
-        run_id = await begun(call, request, served, task_id=task_id)
+        run_id = await begun(call, request, served, task_id=task_id, shown=shown_request.messages)
     except BaseException:
         if config is not None:
             with anyio.CancelScope(shield=True):
                 await call.service.webhooks.remove(call.caller.id, task_id, config)
         raise
-    await notify(call, run_id, task_id, request)
+    await notify(call, run_id, task_id, shown_request)
     return run_id
 
 
-async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, str]:
-    """What a message asks for, and the id of its task.
+async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, RunRequest, str]:
+    """What a message asks for; the same in the client's words, which may be an answer; and the id of its task.
 
     Raises:
         TaskError: its task is over, works, or is of another conversation.
@@ -96,15 +109,19 @@ async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, st
         if not record.waits:
             what = "is over" if record.is_over else "works"
             raise TaskError(f"the task {what}, and takes no message; send it without a taskId")
-        request = wire.answered(request.replace(thread_id=context), record.last.pending)
-        return request, task_id
+        request = request.replace(thread_id=context)
+        return wire.answered(request, record.last.pending), request, task_id
+    pending: Sequence[Interrupt] = ()
     if request.thread_id is None:
         request = request.replace(thread_id=call.id)
-    else:  # it may wait for what was asked over another protocol, which has no tasks
+    else:  # it may wait for what was asked over another protocol, or in a task that the client does not name
         thread = thread_id(resource_of(call), request.thread_id)
         last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
-        request = request if last is None else wire.answered(request, last.pending)
-    return wire.in_task(request, ""), call.id
+        pending = () if last is None else last.pending
+        answer = wire.answered(request, pending)
+        if last is not None and last.task_id and pending and answer.resume:
+            return wire.in_task(answer, last.task_id), wire.in_task(request, last.task_id), last.task_id
+    return wire.in_task(wire.answered(request, pending), ""), wire.in_task(request, ""), call.id
 
 
 async def _streamed(
@@ -112,21 +129,25 @@ async def _streamed(
 ) -> None:
     wire, connection = call.wire, call.connection
     any_wire: Any = wire
-    encoder: Any = any_wire.encoder(**any_wire.envelope(request, id=task_id, now=call.now))
+    envelope = any_wire.envelope(request, id=task_id, now=call.now)
+    encoder: Any = any_wire.encoder(**{**envelope, **frame.envelope, "now": call.service.clock})
     headers = {"content-type": wire.stream_type}
 
-    def failed(error: DragomanError) -> bytes:
-        objects = [*encoder.objects(RunError(error)), *encoder.closing()]
-        return b"".join([frame.piece(wire, each) for each in objects])
+    def piece(event: Event) -> bytes:
+        if not frame.old:
+            return encoder.feed(event)
+        return b"".join([frame.piece(wire, each) for each in encoder.objects(event)])
 
-    connection.stream(headers, wire.ping, failed)
+    def end() -> bytes:
+        return b"".join([frame.piece(wire, each) for each in encoder.closing()]) if frame.old else encoder.close()
+
+    connection.stream(headers, wire.ping, lambda error: piece(RunError(error)) + end())
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
         async for page in pages:
             call.observed.add(page)
-            objects = [each for event in shown(page, resource_of(call)) for each in encoder.objects(event)]
-            if data := b"".join([frame.piece(wire, each) for each in objects]):
+            if data := b"".join([piece(event) for event in shown(page, resource_of(call))]):
                 await connection.write(data)
-    await connection.end(b"".join([frame.piece(wire, each) for each in encoder.closing()]))
+    await connection.end(end())
 
 
 async def get(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -173,7 +194,7 @@ async def subscribe(call: Call, params: dict[str, Any], frame: Frame) -> None:
         await call.connection.end(frame.piece(call.wire, {"task": await whole_task(call, record)}))
         return
     wire: Any = call.wire
-    request = RunRequest(record.last.request.messages[-1:], thread_id=context_of(call, record))
+    request = RunRequest(client_messages(record.last)[-1:], thread_id=context_of(call, record))
     request = wire.in_task(request, record.id if len(record.runs) > 1 else "")
     await _streamed(call, run_id, request, record.id, frame)
 
@@ -236,10 +257,6 @@ async def delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     await respond(call, frame.result(call.wire, {}))
 
 
-async def _no_card(call: Call, params: dict[str, Any], frame: Frame) -> None:  # noqa: ARG001 a method's
-    raise TaskError("the agent has one card, and no other for those who sign in", "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
-
-
 METHODS: Mapping[str, Callable[[Call, dict[str, Any], Frame], Awaitable[None]]] = {
     "SendMessage": send,
     "SendStreamingMessage": stream,
@@ -251,7 +268,7 @@ METHODS: Mapping[str, Callable[[Call, dict[str, Any], Frame], Awaitable[None]]] 
     "GetTaskPushNotificationConfig": get_push,
     "ListTaskPushNotificationConfigs": list_push,
     "DeleteTaskPushNotificationConfig": delete_push,
-    "GetExtendedAgentCard": _no_card,
+    "GetExtendedAgentCard": extended,
 }
 
 

@@ -11,7 +11,7 @@ from dragoman.logs import logger
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
 from dragoman.serve.shown_events import shown
-from dragoman.serve.tasks import TaskRecord, context_of
+from dragoman.serve.tasks import TaskRecord, client_messages, context_of
 from dragoman.serve.threads import resource_of
 
 __all__ = ["push_config", "config_id", "notify", "notify_record", "subscribed"]
@@ -61,7 +61,7 @@ def notify_record(call: Call, record: TaskRecord, config: str) -> None:
     last = record.last
     if last.state == "in_progress" and last.run_id is not None:
         wire: Any = call.wire
-        request = RunRequest(last.request.messages[-1:], thread_id=context_of(call, record))
+        request = RunRequest(client_messages(last)[-1:], thread_id=context_of(call, record))
         request = wire.in_task(request, record.id if len(record.runs) > 1 else "")
         objects = _objects(call, last.run_id, record.id, request)
         call.service.webhooks.send(call.caller.id, record.id, config, last.run_id, objects)
@@ -71,7 +71,8 @@ async def _objects(
     call: Call, run_id: str, task_id: str, request: RunRequest
 ) -> AsyncGenerator[Mapping[str, Any], None]:
     wire: Any = call.wire
-    encoder = wire.encoder(**wire.envelope(request, id=task_id, now=call.now))
+    envelope = wire.envelope(request, id=task_id, now=call.now)
+    encoder = wire.encoder(**{**envelope, "now": call.service.clock})
     async with aclosing(call.service.runs.pages(run_id)) as pages:
         async for page in pages:
             for event in shown(page, resource_of(call)):

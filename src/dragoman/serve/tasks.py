@@ -12,6 +12,7 @@ from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import ContentRefusedError, ProviderError
 from dragoman.event import Event, RunError, RunFinished, RunStarted
 from dragoman.fold import unfold
+from dragoman.message import Message
 from dragoman.request import ModelRequest
 from dragoman.run_request import RunRequest
 from dragoman.serve.call import Call
@@ -24,6 +25,7 @@ __all__ = [
     "context_of",
     "drained",
     "events_of",
+    "client_messages",
     "task_record",
     "unkept",
     "whole_task",
@@ -80,6 +82,11 @@ def context_of(call: Call, record: TaskRecord) -> str:
     return name_of(resource_of(call), record.last.thread_id or record.id)
 
 
+def client_messages(run: Answered) -> tuple[Message, ...]:
+    """What its client said to a run, also where that was an answer to what waited."""
+    return (run.asked.messages if run.asked is not None else ()) or run.request.messages
+
+
 async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
     """A task as it is now, as its wire has it."""
     wire: Any = call.wire
@@ -99,7 +106,7 @@ async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
 
 def _request(call: Call, record: TaskRecord, run: Answered, number: int) -> RunRequest:
     wire: Any = call.wire
-    outer = RunRequest(run.request.messages, thread_id=context_of(call, record))
+    outer = RunRequest(client_messages(run), thread_id=context_of(call, record))
     return wire.in_task(outer, record.id) if number else outer
 
 

@@ -9,6 +9,7 @@ from difflib import get_close_matches
 from typing import TypeVar
 
 from dragoman import providers
+from dragoman.arguments import expect
 from dragoman.errors import SettingsError
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import new_id, now
@@ -40,7 +41,11 @@ class Upstreams:
         new_id: Callable[[], str] = new_id,
     ) -> None:
         self.transport = transport
-        self._keys, self._base_urls, self._environment = _by_name(keys), _by_name(base_urls), environment
+        self._keys, self._base_urls, self._environment = (
+            _by_name("keys", keys),
+            _by_name("base_urls", base_urls),
+            environment,
+        )
         self._middleware, self._new_id = tuple(middleware), new_id
         self._accesses: dict[str, Access] = {}
         self._lately: OrderedDict[str, Models] = OrderedDict()
@@ -106,8 +111,9 @@ class Upstreams:
                 raise SettingsError(f"there is a {kind} for {name}, and no model of the gateway is there; {hint}")
 
 
-def _by_name(given: Mapping[str, T]) -> dict[str, T]:
-    """By the providers' own names, where aliases or names in other letters were given."""
+def _by_name(what: str, given: Mapping[str, T]) -> dict[str, T]:
+    """By the providers' own names, where aliases or names in other letters were given. `what`: the argument's name."""
+    expect(what, given, Mapping, hint=f'give them by their providers: {what}={{"openai": …}}')
     named: dict[str, T] = {}
     for name, value in given.items():
         try:

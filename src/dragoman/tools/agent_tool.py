@@ -22,7 +22,7 @@ from dragoman.tools.outcome import as_json
 from dragoman.tools.signature import context_name
 from dragoman.tools.tool import Approval, Tool
 
-__all__ = ["AgentToolOptions", "agent_tool", "name_for_models"]
+__all__ = ["AgentTool", "AgentToolOptions", "agent_tool", "name_for_models"]
 
 _PROMPT: Mapping[str, Any] = {
     "type": "object",
@@ -32,6 +32,10 @@ _PROMPT: Mapping[str, Any] = {
     "required": ["prompt"],
 }
 _FILES = (DataPart, FilePart, LinkPart)
+
+
+class AgentTool(Tool, frozen=True, eq=False, dict=True):
+    """What `agent_tool` makes."""
 
 
 class AgentToolOptions(TypedDict, total=False):
@@ -96,7 +100,7 @@ def agent_tool(
     name = name or name_for_models(display_name)
     if not name:
         raise ToolError(f"the tool for the agent {display_name!r} needs a name that models can write; give it name=…")
-    return Tool(name, description, handler, schema, **fields)
+    return AgentTool(name, description, handler, schema, **fields)
 
 
 def name_for_models(display_name: str) -> str:

@@ -47,16 +47,12 @@ class StreamEncoder(Protocol):
         ...
 
 
-class Wire(Protocol):
-    """A message format, both ways. Sans-I/O: no sockets, no clock, no randomness. A wire is a package with these names.
-
-    `target` is where the result goes: provider, endpoint and model. Signed content is written only for a target that
-    reads its origin; without a target, as if for its own origin. `quirks` is the wire's own `Quirks` record.
-    """
+class _AnyWire(Protocol):
+    """What every wire has: its places in a server, its messages, its errors."""
 
     @property
     def name(self) -> str:
-        """By which providers' records name it; an attribute."""
+        """By which it is known, and named in records; an attribute."""
         ...
 
     @property
@@ -66,17 +62,12 @@ class Wire(Protocol):
 
     @property
     def stream_type(self) -> str:
-        """Media type of a streamed response; an attribute."""
+        """Media type of a streamed answer; an attribute."""
         ...
 
     @property
     def ping(self) -> bytes:
         """What keeps a stream open and says nothing; `b""`: the format has no such thing. An attribute."""
-        ...
-
-    def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
-        """What `encoder` and `dump_response` are told beside the events of an answer to `request`, by the API's conventions.
-        `id` tells the response from others; the wire gives it its prefix."""
         ...
 
     def votes(self, message: Any) -> int:
@@ -93,6 +84,27 @@ class Wire(Protocol):
         Raises:
             HistoryError: the payload is not of this format.
         """
+        ...
+
+    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
+        """An error's response → the exception that says it."""
+        ...
+
+    def dump_error(self, error: DragomanError) -> ErrorResponse:
+        """An exception → the response that says it: status, headers and body."""
+        ...
+
+
+class Wire(_AnyWire, Protocol):
+    """A message format, both ways. Sans-I/O: no sockets, no clock, no randomness. A wire is a package with these names.
+
+    `target` is where the result goes: provider, endpoint and model. Signed content is written only for a target that
+    reads its origin; without a target, as if for its own origin. `quirks` is the wire's own `Quirks` record.
+    """
+
+    def envelope(self, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
+        """What `encoder` and `dump_response` are told beside the events of an answer to `request`, by the API's conventions.
+        `id` tells the response from others; the wire gives it its prefix."""
         ...
 
     def dump_messages(
@@ -167,50 +179,12 @@ class Wire(Protocol):
         """An encoder of one streamed response. `envelope`: what events do not hold (id, model, created …), as `envelope` gives it."""
         ...
 
-    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-        """An error's response → the exception that says it."""
-        ...
 
-    def dump_error(self, error: DragomanError) -> ErrorResponse:
-        """An exception → the response that says it: status, headers and body."""
-        ...
-
-
-class ProtocolWire(Protocol):
+class ProtocolWire(_AnyWire, Protocol):
     """A format in which agents are asked, both ways, and which has no endpoint of a model. What is named as in `Wire` is as there."""
-
-    @property
-    def name(self) -> str:
-        """By which it is known; an attribute."""
-        ...
-
-    @property
-    def routes(self) -> Sequence[Route]:
-        """Where a server has what; an attribute."""
-        ...
-
-    @property
-    def stream_type(self) -> str:
-        """Media type of a streamed run; an attribute."""
-        ...
-
-    @property
-    def ping(self) -> bytes:
-        """What keeps a stream open and says nothing; `b""`: the format has no such thing. An attribute."""
-        ...
 
     def envelope(self, request: RunRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
         """What `encoder` is told beside the events of a run that answers `request`. `id`: of the run."""
-        ...
-
-    def votes(self, message: Any) -> int:
-        """As in `Wire`."""
-        ...
-
-    def load_messages(
-        self, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
-    ) -> list[Message]:
-        """As in `Wire`."""
         ...
 
     def dump_messages(
@@ -245,14 +219,6 @@ class ProtocolWire(Protocol):
 
     def encoder(self, **envelope: Any) -> StreamEncoder:
         """An encoder of one streamed run. `envelope`: as `envelope` gives it."""
-        ...
-
-    def load_error(self, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
-        """As in `Wire`."""
-        ...
-
-    def dump_error(self, error: DragomanError) -> ErrorResponse:
-        """As in `Wire`."""
         ...
 
 

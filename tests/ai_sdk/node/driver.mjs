@@ -75,6 +75,23 @@ const COMMANDS = {
     for await (const each of ai.readUIMessageStream({ stream, terminateOnError: true, ...given })) last = each;
     return { message: last, invalid };
   },
+  // What the library's chat asks a server, and what becomes of the bytes that it gets.
+  chat: async ({ version, data }) => {
+    const { ai } = await library(version);
+    const state = { status: "ready", messages: [], snapshot: structuredClone };
+    state.pushMessage = (message) => { state.messages = [...state.messages, message]; };
+    state.replaceMessage = (at, message) => { state.messages = state.messages.with(at, message); };
+    let asked;
+    const fetch = async (url, { headers, body }) => {
+      asked = { headers, fields: Object.keys(JSON.parse(body)).sort() };
+      return new Response(data);
+    };
+    class Chat extends ai.AbstractChat {}
+    const transport = new ai.DefaultChatTransport({ api: "http://127.0.0.1/ai-sdk", fetch });
+    const chat = new Chat({ id: "chat", transport, state });
+    await chat.sendMessage({ text: "Hi." });
+    return { asked, status: chat.status, message: chat.lastMessage };
+  },
   mastra: async (given) => (await import("./mastra.mjs")).run(given),
   mastra_bench: async (given) => (await import("./mastra.mjs")).bench(given),
 };

@@ -8,6 +8,7 @@ import pytest
 from ag_ui.core import AgentCapabilities
 
 from dragoman import errors
+from dragoman.codec.agent_card import Abilities, AgentCard
 from dragoman.errors import DragomanError
 from dragoman.request import ToolSpec
 from dragoman.wires import ag_ui
@@ -36,8 +37,12 @@ def test_an_error_that_says_nothing_is_one(event: dict[str, object]) -> None:
 
 
 def test_what_an_agent_can_do_is_of_the_protocol() -> None:
-    made = ag_ui.dump_capabilities("helper", description="Helps.", tools=[ToolSpec("f", "F.", {"type": "object"})])
+    spec = ToolSpec("f", "F.", {"type": "object"})
+    made = ag_ui.dump_capabilities(
+        AgentCard(name="helper", description="Helps.", organization="Us", documentation_url="https://example.org/"),
+        Abilities(tools=(spec,), agents=(spec,), images=True),
+    )
     read = AgentCapabilities.model_validate(made)
     assert not read.model_extra
-    for each in (read.identity, read.transport, read.tools, read.output, read.state, read.multi_agent, read.reasoning, read.human_in_the_loop):  # fmt: skip
+    for each in (read.identity, read.transport, read.tools, read.output, read.state, read.multi_agent, read.reasoning, read.multimodal, read.human_in_the_loop):  # fmt: skip
         assert each is not None and not each.model_extra

@@ -154,3 +154,31 @@ def test_an_approval_comes_back_with_its_signature() -> None:
     end = WIRE.load_response(data)[-1]
     assert isinstance(end, RunFinished)
     assert end.pending == (asks,)
+
+
+def test_metadata_of_the_message_is_read() -> None:
+    """Whatever chunk brings it; objects in it are merged, as the library does, and what is ours is not shown."""
+    events = read(
+        {
+            "type": "start",
+            "messageId": "m",
+            "messageMetadata": {"model": "x", "count": {"in": 1}, "dragoman": {"a": 1}},
+        },
+        *TEXT,
+        {"type": "message-metadata", "messageMetadata": {"count": {"out": 2}}},
+        {**STOP, "messageMetadata": {"model": "y"}},
+    )
+    [message] = fold(events)
+    assert message.metadata == {"model": "y", "count": {"in": 1, "out": 2}}
+
+
+def test_metadata_stands_with_the_message_that_it_came_in() -> None:
+    early, late = ({"type": "message-metadata", "messageMetadata": {name: 1}} for name in ("early", "late"))
+    first, _, last = fold(read(early, CALL, RESULT, STEP, *TEXT, late, STOP))
+    assert (dict(first.metadata), dict(last.metadata)) == ({"early": 1}, {"late": 1})
+
+
+@pytest.mark.parametrize("given", [None, 1, "x", [1]])
+def test_metadata_that_is_no_object_says_nothing(given: Any) -> None:
+    [message] = fold(read({"type": "start", "messageMetadata": given}, *TEXT, STOP))
+    assert message.metadata == {}

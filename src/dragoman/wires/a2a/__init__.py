@@ -9,6 +9,7 @@ Messages and runs come back as they were where a peer keeps our extension (`EXTE
 questions do. Messages and events of 0.2, 0.3 and of older agents are read too; what is written is 1.0.
 """
 
+from dragoman.wires.a2a.bodies import bodies
 from dragoman.wires.a2a.decode import decoder, load_response, member
 from dragoman.wires.a2a.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.a2a.errors import FAULTS, dump_error, dump_refusal, error_of, load_error, rest_error, rpc_error
@@ -38,7 +39,7 @@ from dragoman.wires.a2a.seed_tools import (
     extract_task_from_tuple,
     extract_user_text_and_tool_results,
 )
-from dragoman.wires.a2a.serving import CARD_PATH, dump_card
+from dragoman.wires.a2a.serving import CARD_PATH, MEDIA_TYPES, dump_card
 from dragoman.wires.a2a.tasks import NO_STATE, STAGES, aggregated, cancelled, dump_task, load_task, reply_of
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY, TOOL_RESULTS_KEY
 
@@ -52,7 +53,7 @@ __all__ += ["NO_STATE", "STAGES", "dump_task", "load_task", "aggregated", "cance
 __all__ += ["FAULTS", "load_error", "dump_error", "dump_refusal", "error_of", "rest_error", "rpc_error"]
 __all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "framed"]
 __all__ += ["new_params", "old_card", "old_object", "old_rest", "old_task", "in_task", "task_of"]
-__all__ += ["CARD_PATH", "dump_card"]
+__all__ += ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
 __all__ += ["TOOL_CALLS_KEY", "TOOL_RESULTS_KEY", "add_canonical_type_to_message", "compact_events"]
 __all__ += ["convert_a2a_message_to_agui_event", "convert_a2a_message_to_openai", "convert_agui_event_to_openai_chat"]
 __all__ += ["convert_agui_event_to_responses_api", "convert_mcp_tool_to_openai", "convert_openai_tool_call_to_mcp"]

@@ -87,6 +87,8 @@ class Encoder:
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it."""
+        if type(event) is PartDelta and (data := self._piece(event)) is not None:  # nearly all of a stream
+            return data
         return self._framed(self.objects(event))
 
     def close(self) -> bytes:
@@ -111,6 +113,21 @@ class Encoder:
             self._flush()
             self._end("TASK_STATE_COMPLETED", [])
         return self._taken()
+
+    def _piece(self, event: PartDelta) -> bytes | None:
+        """The bytes of the text that is held, where this is more of the same and nothing else is to be told; `None`: it is not so."""
+        if self._held is None or self._waiting or type(event.delta) is not str or not event.delta:
+            return None
+        key, known, text = self._held
+        if not known.is_begun or key[1] != event.index or key[0] != event.message_id:
+            return None
+        if known.frame is None:
+            self._artifact(known, key, [{"text": ""}], append=True, last=False)
+            before, field, behind = self._framed(self._taken()).rpartition(b'"text":""')
+            known.frame = before + field.removesuffix(b'""'), behind
+        known.deltas.append(event.delta)
+        self._held = key, known, event.delta
+        return known.frame[0] + json_bytes.encode(text) + known.frame[1]
 
     def _taken(self) -> list[Object]:
         out, self._out = self._out, []

@@ -38,7 +38,7 @@ _NAMES: dict[type, str] = {
 class OpenPart:
     """A part that is open."""
 
-    __slots__ = ("artifact_id", "deltas", "is_begun", "name", "part")
+    __slots__ = ("artifact_id", "deltas", "frame", "is_begun", "name", "part")
 
     def __init__(self, artifact_id: str, part: Content) -> None:
         self.artifact_id = artifact_id
@@ -47,6 +47,8 @@ class OpenPart:
         self.deltas: list[str | bytes] = []
         self.is_begun = False
         """Whether a piece of its artifact went out."""
+        self.frame: tuple[bytes, bytes] | None = None
+        """What stands before and behind the text of a further piece, as bytes."""
 
 
 class Parts:

@@ -11,6 +11,14 @@ __all__ = ["new_params", "old_card", "old_object", "old_params", "old_rest", "ol
 
 _FINAL = frozenset(["completed", "failed", "canceled", "rejected", "input-required", "auth-required"])
 """States with which a stream ends."""
+_SCHEMES: Mapping[str, str] = {
+    "httpAuthSecurityScheme": "http",
+    "apiKeySecurityScheme": "apiKey",
+    "oauth2SecurityScheme": "oauth2",
+    "openIdConnectSecurityScheme": "openIdConnect",
+    "mtlsSecurityScheme": "mutualTLS",
+}
+"""Field of 1.0 that holds a scheme → its type in 0.3."""
 
 
 def old_object(each: Mapping[str, Any]) -> dict[str, Any]:
@@ -38,18 +46,33 @@ def old_task(task: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def old_card(card: Mapping[str, Any]) -> dict[str, Any]:
-    """What a card says to clients of 0.3 beside what it says to those of 1.0."""
+    """What a card says to clients of 0.3 beside what it says to those of 1.0, who read schemes of security in either form."""
     found = [if_object(one) for one in if_list(card.get("supportedInterfaces"))]
     plain = [one for one in found if one.get("protocolBinding") in ("JSONRPC", "HTTP+JSON")]
     if not plain:
         return {}
     more = [{"url": one.get("url"), "transport": one.get("protocolBinding")} for one in plain]
+    security = {name: _scheme(if_object(one)) for name, one in if_object(card.get("securitySchemes")).items()}
+    locked: dict[str, Any] = (
+        {"securitySchemes": security, "security": [{name: [] for name in security}]} if security else {}
+    )
+    extended = if_object(card.get("capabilities")).get("extendedAgentCard") is True
     return {
+        **locked,
+        **({"supportsAuthenticatedExtendedCard": True} if extended else {}),
         "protocolVersion": "0.3.0",
         "url": plain[0].get("url"),
         "preferredTransport": plain[0].get("protocolBinding"),
         "additionalInterfaces": more,
     }
+
+
+def _scheme(scheme: Mapping[str, Any]) -> dict[str, Any]:
+    made = dict(scheme)
+    for name, kind in _SCHEMES.items():
+        if name in scheme:
+            made |= {"type": kind, **if_object(scheme[name])}
+    return {**made, "in": made["location"]} if "location" in made else made
 
 
 def _status(status: Mapping[str, Any]) -> dict[str, Any]:

@@ -25,12 +25,14 @@ __all__ = ["dump_run", "in_task", "load_run", "routes", "task_of"]
 
 _AGENTS = ("/a2a", "/a2a/agents/{model}")
 routes = (
-    Route("GET", "/.well-known/agent-card.json", "card"),
+    Route("GET", "/.well-known/agent-card.json", "card", public=True),
     *[
-        Route(method, root + path, purpose)
+        Route(method, root + path, purpose, public=purpose == "card")
         for root in _AGENTS
         for method, path, purpose in (
             ("GET", "/.well-known/agent-card.json", "card"),
+            ("GET", "/extendedAgentCard", "extended_card"),
+            ("GET", "/v1/card", "extended_card"),
             ("POST", "", "rpc"),
             ("POST", "/", "rpc"),
             ("POST", "/message:send", "send_message"),

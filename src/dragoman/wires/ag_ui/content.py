@@ -80,7 +80,7 @@ def _read(block: Mapping[str, Any]) -> Block | None:
     if kind == "binary":
         return _binary(block)
     if not isinstance(kind, str) or kind not in _MEDIA:
-        raise HistoryError(f"AG-UI has no part of type {kind!r}; it has text, image, audio, video and document")
+        raise HistoryError(f"AG-UI has no part of type {kind!r:.100}; it has text, image, audio, video and document")
     source = if_object(block.get("source"))
     mime, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
     metadata = others(block.get("metadata"))

@@ -102,7 +102,7 @@ def _entry(entry: Any, problems: list[Problem] | None) -> dict[str, Any]:
     fields = cast("dict[str, Any]", entry)
     role = fields.get("role")
     if not isinstance(role, str) or role not in ROLES:
-        raise HistoryError(f"AG-UI has no role {role!r}; it has {', '.join(ROLES)}")
+        raise HistoryError(f"AG-UI has no role {role!r:.100}; it has {', '.join(ROLES)}")
     return fields if problems is None else bounded(fields)
 
 

@@ -5,18 +5,27 @@ so that the message that a client has is the run's messages as they were.
 """
 
 from dragoman.wires.ai_sdk.decode import decoder, load_response
-from dragoman.wires.ai_sdk.encode import encoder, envelope, ping, stream_headers, stream_type
+from dragoman.wires.ai_sdk.encode import encoder, envelope, envelope_again, ping, stream_headers, stream_type
 from dragoman.wires.ai_sdk.errors import dump_error, load_error
 from dragoman.wires.ai_sdk.messages import dump_messages, layout, load_messages, same_as, votes
 from dragoman.wires.ai_sdk.quirks import NAME, Quirks
-from dragoman.wires.ai_sdk.runs import dump_run, load_run, routes
+from dragoman.wires.ai_sdk.runs import dump_run, load_run, regenerated, routes
 from dragoman.wires.ai_sdk.serving import bodies, dump_capabilities, nothing_runs
 
 name = NAME
 
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout", "same_as"]
-__all__ += ["load_run", "dump_run", "routes"]
-__all__ += ["decoder", "load_response", "encoder", "envelope", "stream_type", "stream_headers", "ping"]
+__all__ += ["load_run", "dump_run", "regenerated", "routes"]
+__all__ += [
+    "decoder",
+    "load_response",
+    "encoder",
+    "envelope",
+    "envelope_again",
+    "stream_type",
+    "stream_headers",
+    "ping",
+]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["bodies", "dump_capabilities", "nothing_runs"]

@@ -24,6 +24,7 @@ _REASONS = {
     "error": FinishReason.error,
 }
 _STEPS = ("start-step", "finish-step", "reset-step")
+_WITH_METADATA = ("start", "message-metadata", "finish")
 
 
 class Decoder(ResponseDecoder):
@@ -51,6 +52,8 @@ class Decoder(ResponseDecoder):
         if not self._begun:
             self._begun = True
             self._events.append(RunStarted(self._run_id))
+        if kind in _WITH_METADATA:
+            self._turn.describe(if_object(event.get("messageMetadata")))
         if kind == "start":
             self._turn.name(if_text(event.get("messageId")))
         elif kind in _STEPS:
@@ -65,8 +68,8 @@ class Decoder(ResponseDecoder):
             self._answered(if_text(event.get("approvalId")))
         elif kind.startswith("data-"):
             self._data(kind, event)
-        elif not self._turn.take(kind, event) and kind != "message-metadata":
-            return  # of a later version, which adds to what there is
+        else:
+            self._turn.take(kind, event)  # what is of a later version adds to what there is
 
     def fail(self, error: DragomanError) -> None:
         """See `ResponseDecoder.fail`."""

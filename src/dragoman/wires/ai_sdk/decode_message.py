@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
     Event,
@@ -18,6 +18,7 @@ from dragoman.event import (
 )
 from dragoman.fold import parse_call
 from dragoman.message import Content, FinishReason, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.wires.ai_sdk.quirks import OURS
 from dragoman.wires.ai_sdk_messages.reading import Reading, load_parts
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 
@@ -55,6 +56,8 @@ class Turn:
         self._inputs: dict[str, _Open] = {}
         self._calls: dict[str, tuple[ToolCallPart, dict[str, Any]]] = {}
         """Those without a result: the call, and its part."""
+        self._metadata: dict[str, Any] = {}
+        """Of the UI message; the message that is closed next has it."""
 
     @property
     def open_calls(self) -> list[ToolCallPart]:
@@ -64,6 +67,18 @@ class Turn:
     def name(self, turn: str) -> None:
         """The id of the UI message."""
         self._turn = turn or self._turn
+
+    def describe(self, metadata: Mapping[str, Any]) -> None:
+        """Metadata of the UI message, added to what is known of it; objects in it are merged."""
+        left = [(self._metadata, rest(metadata, OURS))]
+        while left:
+            into, given = left.pop()
+            for name, value in given.items():
+                known = into.get(name)
+                if isinstance(known, dict) and isinstance(value, dict):
+                    left.append((if_object(known), if_object(value)))
+                else:
+                    into[name] = value
 
     def take(self, kind: str, chunk: Mapping[str, Any]) -> bool:
         """A chunk of a part → whether it was one.
@@ -243,7 +258,8 @@ class Turn:
             and any(part.get("message") == self._message for _, part in self._calls.values())
         ):
             own = FinishReason.tool_calls
-        self._events.append(MessageFinished(self._message, own))
+        described, self._metadata = self._metadata, {}
+        self._events.append(MessageFinished(self._message, own, metadata=described))
         self._message = None
 
     def _cut(self, found: _Open) -> None:

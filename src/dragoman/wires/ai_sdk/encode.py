@@ -12,10 +12,11 @@ from dragoman.codec.framing import event_bytes
 from dragoman.codec.serving import SSE_PING
 from dragoman.event import Event, PartDelta
 from dragoman.run_request import RunRequest
+from dragoman.wires.ai_sdk.encode_again import chunks_before
 from dragoman.wires.ai_sdk.encode_run import RunChunks
 from dragoman.wires.ai_sdk.quirks import Quirks
 
-__all__ = ["Encoder", "encoder", "envelope", "ping", "stream_headers", "stream_type"]
+__all__ = ["Encoder", "encoder", "envelope", "envelope_again", "ping", "stream_headers", "stream_type"]
 
 stream_type = "text/event-stream"
 """Of a stream's bytes."""
@@ -30,8 +31,10 @@ class Encoder:
     """Events → Server-Sent Events."""
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
-        """`envelope`: the `request`, and the peer's `quirks`."""
-        self._run = RunChunks(envelope.get("request"), envelope.get("quirks") or Quirks())
+        """`envelope`: the `request`, the peer's `quirks`, and whether the message is told `again` from its beginning."""
+        request, quirks = envelope.get("request"), envelope.get("quirks") or Quirks()
+        before = chunks_before(request, quirks) if envelope.get("again") else ()
+        self._run = RunChunks(request, quirks, before)
         self._done = False
 
     def feed(self, event: Event) -> bytes:
@@ -64,3 +67,8 @@ def encoder(**envelope: Any) -> Encoder:
 def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
     """What `encoder` takes of a request."""
     return {} if request is None else {"request": request}
+
+
+def envelope_again(request: RunRequest, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 the protocol's
+    """The same, where a client reads a stream again from its beginning: it begins its message anew, of which the run may be the end alone."""
+    return {**envelope(request, id=id, now=now), "again": True}

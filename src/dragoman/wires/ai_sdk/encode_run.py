@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects
@@ -31,7 +31,7 @@ from dragoman.wires.ai_sdk.encode_parts import Parts
 from dragoman.wires.ai_sdk.quirks import OURS, Quirks
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui
 
-__all__ = ["RunChunks"]
+__all__ = ["RunChunks", "is_of_turn"]
 
 _REASONS: Mapping[FinishReason, str] = {
     FinishReason.stop: "stop",
@@ -49,8 +49,9 @@ _PRELIMINARY = "tool_preliminary"
 class RunChunks:
     """Feed it a run's events; it gives the chunks."""
 
-    def __init__(self, request: RunRequest | None, quirks: Quirks) -> None:
-        self._quirks = quirks
+    def __init__(self, request: RunRequest | None, quirks: Quirks, again: Sequence[dict[str, Any]] = ()) -> None:
+        """`again`: the chunks of the message that the run may go on with, for a client that has none of it."""
+        self._quirks, self._again = quirks, again
         self._before = request.messages if request is not None else ()
         self._inner = InnerRuns()
         self._parts = Parts(self._before)
@@ -112,7 +113,7 @@ class RunChunks:
         )
         if turn is None and self._goes_on:
             turn = answered[-1].turn or answered[-1].id
-        return [{"type": "start", **({"messageId": turn} if turn else {})}]
+        return [{"type": "start", **({"messageId": turn} if turn else {})}, *(self._again if self._goes_on else ())]
 
     def _message(self, event: MessageStarted) -> Objects:
         results = event.role is Role.USER and (self._role is Role.MODEL or self._parts.waits or self._started)
@@ -205,7 +206,7 @@ class RunChunks:
         """What the UI message has of its messages beside its parts, where it has all of them."""
         if self._goes_on or not self._kept:
             return {}
-        messages = [message for message in fold(self._kept) if _is_of_turn(message)]
+        messages = [message for message in fold(self._kept) if is_of_turn(message)]
         shown = dump_ui(messages, [], "v7")
         metadata = dict(if_object(shown[0].get("metadata"))) if len(shown) == 1 else {}
         if not self._quirks.extras:
@@ -213,7 +214,8 @@ class RunChunks:
         return metadata
 
 
-def _is_of_turn(message: Message) -> bool:
+def is_of_turn(message: Message) -> bool:
+    """Whether a message is part of an answer: one of the model's, or of results alone."""
     return message.role is Role.MODEL or all(
         isinstance(piece, ToolResultPart | ToolCallPart) for piece in message.content
     )

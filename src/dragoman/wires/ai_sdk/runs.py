@@ -18,7 +18,7 @@ from dragoman.wires.ai_sdk.quirks import OWN
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui
 
-__all__ = ["dump_run", "load_run", "routes"]
+__all__ = ["dump_run", "load_run", "regenerated", "routes"]
 
 routes = (
     Route("POST", "/ai-sdk", "run"),
@@ -70,6 +70,12 @@ def load_run(
         metadata={"body": left} if left else {},
         native=OWN.note({name: body[name] for name in ("trigger", "messageId") if name in body}),
     )
+
+
+def regenerated(request: RunRequest) -> str | None:
+    """The id of the message that is to be made anew, or of its question; empty: the last answer; `None`: none is."""
+    own = OWN.fields(request.native)
+    return if_text(own.get("messageId")) if own.get("trigger") == "regenerate-message" else None
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:

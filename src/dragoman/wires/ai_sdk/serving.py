@@ -2,22 +2,31 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.body_schema import TEXT, a_list, an_object
-from dragoman.request import ToolSpec
+from dragoman.codec.agent_card import Abilities, AgentCard
+from dragoman.codec.body_schema import TEXT, JsonSchema, a_list, an_object, either
 
 __all__ = ["bodies", "dump_capabilities", "nothing_runs"]
 
 nothing_runs = 204
 """Status with which a client that wants to go on reading is answered where nothing runs."""
-_MESSAGE = an_object({"id": TEXT, "role": TEXT, "parts": a_list(an_object({"type": TEXT}))})
-_INPUT = an_object({"id": TEXT, "messages": a_list(_MESSAGE), "trigger": TEXT})
+_STATE: JsonSchema = {"enum": ["input-available", "output-available", "output-error"]}
+_PART = either(
+    an_object({"type": {"const": "text"}, "text": TEXT}),
+    an_object({"type": {"const": "file"}, "mediaType": TEXT, "url": TEXT}),
+    an_object({"type": {"const": "step-start"}}),
+    an_object({"type": {"const": "tool-look"}, "toolCallId": TEXT, "state": _STATE}, input={}, output={}),
+)
+_MESSAGE = an_object({"id": TEXT, "role": {"enum": ["user", "assistant", "system"]}, "parts": a_list(_PART)})
+_TRIGGER: JsonSchema = {"enum": ["submit-message", "regenerate-message"]}
+_INPUT = an_object({"id": TEXT, "messages": a_list(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT)
 bodies: Mapping[str, Any] = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
 """Path → JSON Schema of what clients send there."""
 
 
-def dump_capabilities(name: str, *, tools: Sequence[ToolSpec] = (), **more: Any) -> dict[str, Any]:
+def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
     """What an agent can do. The protocol has no such thing; this is ours."""
-    return {"name": name, "tools": [{"name": tool.name, "description": tool.description} for tool in tools], **more}
+    tools = [{"name": tool.name, "description": tool.description} for tool in abilities.tools]
+    return {"name": card.name, "description": card.description, "tools": tools}

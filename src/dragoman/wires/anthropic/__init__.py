@@ -15,6 +15,7 @@ from dragoman.wires.anthropic.serving import (
     dump_token_count,
     keys,
     load_seal,
+    request_fields,
 )
 
 __all__ = ["Quirks", "name"]
@@ -26,6 +27,6 @@ __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
 __all__ += ["dump_seal", "load_seal"]
-__all__ += ["bodies"]
+__all__ += ["bodies", "request_fields"]
 
 name = NAME

@@ -70,14 +70,16 @@ def load_content(
         blocks = cast("list[Any]", content)
         for place, block in enumerate(blocks):
             if not isinstance(block, dict):
-                raise HistoryError(f'"{where}.content[{place}]" must be an object, a content block')
+                raise HistoryError(f'"{where}.content[{place}]" must be an object, a content block').at(
+                    field=f"{where}.content[{place}]"
+                )
         if not blocks or is_plain(blocks):
             form["content"] = "list" if blocks else []
         return tuple([_load_piece(block, role, names) for block in blocks])
     if role is Role.SYSTEM and "content" not in entry:  # it only changes settings, in fields of its own
         form["content"] = "absent"
         return ()
-    raise HistoryError(f'"{where}.content" must be a string or a list of content blocks')
+    raise HistoryError(f'"{where}.content" must be a string or a list of content blocks').at(field=f"{where}.content")
 
 
 def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:

@@ -71,7 +71,7 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
     payload = cast("Mapping[str, Any]", payload)
     entries = payload.get("messages", [])
     if not isinstance(entries, list):
-        raise HistoryError('"messages" must be a list')
+        raise HistoryError('"messages" must be a list').at(field="messages")
     names: dict[str, str] = {}
     out: list[Message] = []
     if system := payload.get("system"):
@@ -193,7 +193,8 @@ def _load(entry: Any, position: int, names: dict[str, str], before: Role | None,
     before it."""
     role = _role_of(entry)
     if role is None:
-        raise HistoryError(f'"messages[{position}]" must be an object whose role is user, assistant or system')
+        fault = f'"messages[{position}]" must be an object whose role is user, assistant or system'
+        raise HistoryError(fault).at(field=f"messages[{position}].role" if isinstance(entry, dict) else None)
     form: dict[str, Any] = {"place": "messages"} if role is Role.SYSTEM else {}
     content = load_content(entry, role, names, form, f"messages[{position}]")
     if role is Role.USER and _would_move(content, before):

@@ -37,7 +37,7 @@ def _load(given: Received) -> ModelRequest:
     """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too."""
     body = given.body
     if not isinstance(if_object(body).get("messages"), list):
-        raise HistoryError('the body must have a list "messages"')
+        raise HistoryError('the body must have a list "messages"').at(field="messages")
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]
     left = {key: value for key, value in body.items() if key not in nulls}
     form: dict[str, Any] = {"null": nulls} if nulls else {}

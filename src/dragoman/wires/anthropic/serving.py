@@ -7,13 +7,38 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either
+from dragoman.codec.field_types import typed
 from dragoman.codec.json_values import if_text
-from dragoman.codec.serving import BEARER, KeyPlace
+from dragoman.codec.serving import BEARER, KeyPlace, RequestFields
 from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
 from dragoman.wires.anthropic.quirks import NAME, OWN
 
-__all__ = ["bodies", "dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
+__all__ = [
+    "bodies",
+    "dump_model",
+    "dump_models",
+    "dump_seal",
+    "dump_token_count",
+    "keys",
+    "load_seal",
+    "request_fields",
+]
+
+request_fields = RequestFields(
+    idle={"service_tier": ("auto", "standard_only")},
+    minor=frozenset(["metadata", "service_tier", "cache_control", "inference_geo"]),
+    references=frozenset(["container", "mcp_servers"]),
+    types=typed(
+        number=("temperature", "top_p"),
+        whole=("max_tokens", "top_k"),
+        flag=("stream",),
+        list=("tools", "stop_sequences"),
+        object=("tool_choice", "thinking", "metadata", "output_config"),
+        text_or_list=("system",),
+    ),
+)
+"""What is known of further fields of a request."""
 
 _MESSAGES: dict[str, JsonSchema] = {
     "model": TEXT,

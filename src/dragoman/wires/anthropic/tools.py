@@ -200,7 +200,7 @@ def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> dict[str
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     """One with a type other than `custom` is the provider's own."""
     if not isinstance(tool, dict):
-        raise HistoryError(f"a tool must be an object, not {tool!r}")
+        raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
     tool = cast("dict[str, Any]", tool)
     kind, name = tool.get("type"), tool.get("name")
     if kind not in (None, "custom"):
@@ -210,7 +210,7 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
             return ServerTool(name, options, native)
         return ServerTool(str(kind), options, OWN.with_form(native, name="absent"))
     if not isinstance(name, str):
-        raise HistoryError("a tool must have a name")
+        raise HistoryError("a tool must have a name").at(field="tools")
     description, schema = if_text(tool.get("description")), if_object(tool.get("input_schema"))
     read = ("name", *(("description",) if description else ()), *(("input_schema",) if schema else ()))
     form = {} if NAMES.fits(name) else {"id_or_name": "as is"}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, cast
 
 from dragoman import errors, json_bytes
 from dragoman.codec.error_rules import error_from, load
@@ -56,7 +56,17 @@ def dump_error(chat: Chat, error: DragomanError) -> ErrorResponse:
     _, status, kind, code = next(line for line in chat.errors if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status
-    return error_response(error, status, chat.error_body(error.message, kind, code, status))
+    return error_response(error, status, _with_field(chat.error_body(error.message, kind, code, status), error.field))
+
+
+def _with_field(body: dict[str, Any], field: str | None) -> dict[str, Any]:
+    """The body with the field at fault, where it has a place for it."""
+    if field is None:
+        return body
+    inner = body.get("error")
+    if isinstance(inner, dict):
+        return {**body, "error": _with_field(cast("dict[str, Any]", inner), field)}
+    return {**body, "param": field} if "param" in body else body
 
 
 def error_body(message: str, kind: str, code: str | None, status: int) -> dict[str, Any]:  # noqa: ARG001 for those that hold it

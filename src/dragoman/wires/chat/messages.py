@@ -114,7 +114,9 @@ def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
     """A system message, or a user's."""
     role = entry.get("role")
     if not isinstance(role, str) or role not in chat.roles:
-        raise HistoryError(f"{chat.title} has no role {role!r}; it has {', '.join(chat.roles)}, assistant and tool")
+        raise HistoryError(
+            f"{chat.title} has no role {role!r:.100}; it has {', '.join(chat.roles)}, assistant and tool"
+        )
     form: dict[str, Any] = {} if role in ("system", "user") else {"role": role}
     content = load_content(chat, entry, "", form)
     return Message(chat.roles[role], tuple(content), native=chat.own.note(rest(entry, "role", "content"), form))

@@ -50,7 +50,7 @@ def load_request(
     """
     del path, headers
     if not isinstance(if_object(body).get("messages"), list):
-        raise HistoryError(f"a {chat.title} request needs the field messages, a list")
+        raise HistoryError(f"a {chat.title} request needs the field messages, a list").at(field="messages")
     bounded(body if problems is None else rest(body, "messages"))
     left = dict(body)
     form: dict[str, Any] = {}

@@ -8,7 +8,18 @@ from typing import Any
 
 from dragoman.result import ModelInfo
 
-__all__ = ["dump_model", "dump_models"]
+__all__ = ["OPENAI_MINOR", "dump_model", "dump_models"]
+
+OPENAI_MINOR = (
+    "user",
+    "metadata",
+    "service_tier",
+    "safety_identifier",
+    "prompt_cache_key",
+    "prompt_cache_retention",
+    "prompt_cache_options",
+)
+"""Fields of all of OpenAI's APIs on which no answer depends."""
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:

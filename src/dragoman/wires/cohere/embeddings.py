@@ -39,7 +39,7 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         del given["input_type"]
     request = load_texts({"texts": [], **given} if media else given, OWN, texts="texts", dimensions="output_dimension")
     if OWN.form(request.native):
-        raise InvalidRequestError("the field texts must be a list of texts")
+        raise InvalidRequestError("the field texts must be a list of texts").at(field="texts")
     return request.replace(purpose=purpose)
 
 

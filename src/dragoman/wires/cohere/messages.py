@@ -165,7 +165,9 @@ def _load(entry: Mapping[str, Any], names: dict[str, str], origin: Origin | None
         return load_result(entry, names)
     role = SPEAKERS.get(if_text(entry.get("role")))
     if role is None:
-        raise HistoryError(f"a Cohere chat has no role {entry.get('role')!r}; it has system, user, assistant and tool")
+        raise HistoryError(
+            f"a Cohere chat has no role {entry.get('role')!r:.100}; it has system, user, assistant and tool"
+        )
     content: list[Content] = []
     read = ["role", "content"]
     if role is Role.MODEL and (plan := if_text(entry.get(PLAN))):

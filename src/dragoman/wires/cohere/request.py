@@ -32,7 +32,7 @@ _OWN = (*FIELDS, "tool_choice", "model", "tools", "stream")
 def _load(given: Received) -> ModelRequest:
     """A body of `/v2/chat` → the neutral request. Bodies of the API's version 1 are none."""
     if not isinstance(if_object(given.body).get("messages"), list):
-        raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list")
+        raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list").at(field="messages")
     left = dict(given.body)
     form: dict[str, Any] = {}
     messages = load_conversation(left.pop("messages"), given.origin, given.problems)

@@ -7,9 +7,25 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.body_schema import CHAT_BODY, TEXT, a_list, an_object
+from dragoman.codec.field_types import typed
+from dragoman.codec.serving import RequestFields
 from dragoman.result import ModelInfo
 
-__all__ = ["bodies", "dump_model", "dump_models"]
+__all__ = ["bodies", "dump_model", "dump_models", "request_fields"]
+
+request_fields = RequestFields(
+    idle={"documents": ([],), "logprobs": (False,), "strict_tools": (False,), "tools": ([],)},
+    minor=frozenset(["citation_options", "priority"]),
+    types=typed(
+        number=("temperature", "p", "presence_penalty", "frequency_penalty"),
+        whole=("max_tokens", "k", "seed"),
+        flag=("stream", "strict_tools"),
+        list=("tools", "stop_sequences", "documents"),
+        object=("response_format", "thinking", "citation_options"),
+        text=("tool_choice", "safety_mode"),
+    ),
+)
+"""What is known of further fields of a request."""
 
 bodies = {
     "/v2/chat": CHAT_BODY,

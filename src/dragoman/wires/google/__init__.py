@@ -12,7 +12,16 @@ from dragoman.wires.google.errors import dump_error, load_error
 from dragoman.wires.google.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.google.quirks import NAME, Quirks
 from dragoman.wires.google.request import dump_http, dump_request, load_request, routes
-from dragoman.wires.google.serving import bodies, dump_model, dump_models, dump_seal, dump_token_count, keys, load_seal
+from dragoman.wires.google.serving import (
+    bodies,
+    dump_model,
+    dump_models,
+    dump_seal,
+    dump_token_count,
+    keys,
+    load_seal,
+    request_fields,
+)
 
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout"]
@@ -22,6 +31,6 @@ __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
 __all__ += ["dump_seal", "load_seal"]
-__all__ += ["bodies"]
+__all__ += ["bodies", "request_fields"]
 
 name = NAME

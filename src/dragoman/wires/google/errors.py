@@ -48,6 +48,9 @@ def dump_error(error: DragomanError) -> ErrorResponse:
         details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after:g}s"})
     if error.request_id is not None:
         details.append({"@type": f"{_TYPE}RequestInfo", "requestId": error.request_id})
+    if error.field is not None:
+        violation = {"field": error.field, "description": error.message}
+        details.append({"@type": f"{_TYPE}BadRequest", "fieldViolations": [violation]})
     body: dict[str, Any] = {"code": status, "message": message, "status": _SENT.get(status, "UNKNOWN")}
     return error_response(error, status, {"error": {**body, "details": details} if details else body})
 

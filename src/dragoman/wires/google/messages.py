@@ -40,7 +40,7 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
     payload = camelled(cast("Mapping[str, Any]", payload), set())
     contents: Any = payload.get("contents") or []
     if not isinstance(contents, list | dict):
-        raise HistoryError('"contents" must be a list')
+        raise HistoryError('"contents" must be a list').at(field="contents")
     pairing = Pairing()
     out: list[Message] = []
     if payload.get("systemInstruction") is not None:
@@ -50,7 +50,7 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
         try:
             before = _load_entry(content, position, before, pairing, origin, problems)
         except HistoryError as error:
-            noted(error, problems, position, _field(content))
+            noted(error, problems, position, _field(content), "contents")
         else:
             out.append(before)
     return out
@@ -161,7 +161,7 @@ def _load_entry(
     content = _object(content if problems is None else bounded(content), f"contents[{position}]")
     role = _role(content)
     if role is None:
-        raise HistoryError(f'"contents[{position}]" has the role {content["role"]!r}; there are user and model')
+        raise HistoryError(f'"contents[{position}]" has the role {content["role"]!r:.100}; there are user and model')
     if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
         pairing.round()
     message = _load(role, content, pairing, role.value)
@@ -268,5 +268,5 @@ def _as_it_is(_: ToolCallPart | ToolResultPart) -> bool:
 
 def _object(value: Any, what: str) -> dict[str, Any]:
     if not isinstance(value, dict):
-        raise HistoryError(f'"{what}" must be an object')
+        raise HistoryError(f'"{what}" must be an object').at(field=what)
     return cast("dict[str, Any]", value)

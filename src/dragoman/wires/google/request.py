@@ -58,7 +58,7 @@ def _load(given: Received) -> ModelRequest:
         form["within"] = True
         fields = camelled(inner, snake)
     if not isinstance(fields.get("contents"), list | dict):
-        raise HistoryError('the body must be an object with a list "contents"')
+        raise HistoryError('the body must be an object with a list "contents"').at(field="contents")
     if nulls := [key for key in _OBJECTS if key in fields and fields[key] is None]:
         form["null"] = nulls
     left = rest(fields, *nulls, *_CONVERSATION)

@@ -7,14 +7,52 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.body_schema import TEXT, a_list, an_object
+from dragoman.codec.field_types import typed
 from dragoman.codec.json_values import if_text
-from dragoman.codec.serving import BEARER, KeyPlace
+from dragoman.codec.serving import BEARER, KeyPlace, RequestFields
 from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
 from dragoman.wires.google.quirks import OWN
 from dragoman.wires.google.tools import SIGNATURE
 
-__all__ = ["bodies", "dump_model", "dump_models", "dump_seal", "dump_token_count", "keys", "load_seal"]
+__all__ = [
+    "bodies",
+    "dump_model",
+    "dump_models",
+    "dump_seal",
+    "dump_token_count",
+    "keys",
+    "load_seal",
+    "request_fields",
+]
+
+request_fields = RequestFields(
+    idle={
+        "store": (False,),
+        "safetySettings": ([],),
+        "toolConfig": ({},),
+        "generationConfig.candidateCount": (1,),
+        "generationConfig.responseModalities": (["TEXT"],),
+        "generationConfig.responseLogprobs": (False,),
+    },
+    minor=frozenset(["labels", "generationConfig.thinkingConfig.includeThoughts", "generationConfig.responseMimeType"]),
+    candidates="generationConfig.candidateCount",
+    references=frozenset(["cachedContent"]),
+    types=typed(
+        object=("generationConfig", "toolConfig"),
+        list_or_object=("tools", "safetySettings"),
+        list=("generationConfig.stopSequences", "generationConfig.responseModalities"),
+        number=tuple(
+            [
+                f"generationConfig.{name}"
+                for name in ("temperature", "topP", "topK", "presencePenalty", "frequencyPenalty")
+            ]
+        ),
+        whole=tuple([f"generationConfig.{name}" for name in ("maxOutputTokens", "seed", "candidateCount")]),
+        text_or_object=("systemInstruction",),
+    ),
+)
+"""What is known of further fields of a request."""
 
 _CONTENT = an_object({"parts": a_list(an_object({"text": TEXT}), least=1)}, role={"enum": ["user", "model"]})
 _CONTENTS = an_object({"contents": a_list(_CONTENT, least=1)}, generationConfig={"type": "object"})

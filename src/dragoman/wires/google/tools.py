@@ -219,7 +219,7 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
     tools: list[_Tool] = []
     for entry in entries:
         if not isinstance(entry, dict):
-            raise HistoryError(f"an entry of tools must be an object, not {entry!r}")
+            raise HistoryError(f"an entry of tools must be an object, not {entry!r:.200}").at(field="tools")
         snake: set[str] = set()
         block = camelled(if_object(entry), snake)
         functions = if_list(block.get(_FUNCTIONS))
@@ -311,12 +311,12 @@ def _mode(mode: Any) -> str | None:
 
 def _load_function(block: Any) -> ToolSpec:
     if not isinstance(block, dict):
-        raise HistoryError(f"a function must be an object, not {block!r}")
+        raise HistoryError(f"a function must be an object, not {block!r:.200}").at(field="tools")
     snake: set[str] = set()
     block = camelled(if_object(block), snake)
     name, description = block.get("name"), if_text(block.get("description"))
     if not isinstance(name, str):
-        raise HistoryError("a function must have a name")
+        raise HistoryError("a function must have a name").at(field="tools")
     read = {"name", *(["description"] if description else [])}
     form: dict[str, Any] = {**({} if NAMES.fits(name) else {"name": "as is"}), **snake_form(snake)}
     if schema := if_object(block.get("parametersJsonSchema")):

@@ -7,10 +7,36 @@ from datetime import datetime
 from typing import Any
 
 from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
+from dragoman.codec.field_types import typed
+from dragoman.codec.serving import RequestFields
 from dragoman.result import ModelInfo
 from dragoman.wires.chat import serving
 
-__all__ = ["bodies", "dump_model", "dump_models"]
+__all__ = ["bodies", "dump_model", "dump_models", "request_fields"]
+
+request_fields = RequestFields(
+    idle={
+        "n": (1,),
+        "stream": (False,),
+        "logprobs": (False,),
+        "top_logprobs": (0,),
+        "safe_prompt": (False,),
+        "response_format": ({"type": "text"},),
+    },
+    minor=frozenset(["metadata", "prompt_cache_key", "response_format.json_schema", "response_format.type"]),
+    candidates="n",
+    references=frozenset(["agent_id"]),
+    types=typed(
+        number=("temperature", "top_p", "presence_penalty", "frequency_penalty"),
+        whole=("max_tokens", "random_seed", "n"),
+        flag=("stream", "parallel_tool_calls", "safe_prompt"),
+        text_or_list=("stop",),
+        text_or_object=("tool_choice",),
+        list=("tools",),
+        object=("response_format", "prediction"),
+    ),
+)
+"""What is known of further fields of a request."""
 
 bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
 """Path → JSON Schema of what clients send there."""

@@ -60,7 +60,7 @@ def load_text(entry: Mapping[str, Any], form: dict[str, Any]) -> str | None:
     if text is None:
         form["content"] = None if "content" in entry else "absent"
     elif not isinstance(text, str):
-        raise HistoryError(f"the content of an Ollama message is a text, not {text!r}")
+        raise HistoryError(f"the content of an Ollama message is a text, not {text!r:.100}")
     return text
 
 

@@ -132,7 +132,9 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[], str]) -> Message:
     role = SPEAKERS.get(if_text(entry.get("role")))
     if role is None:
-        raise HistoryError(f"an Ollama chat has no role {entry.get('role')!r}; it has system, user, assistant and tool")
+        raise HistoryError(
+            f"an Ollama chat has no role {entry.get('role')!r:.100}; it has system, user, assistant and tool"
+        )
     form: dict[str, Any] = {}
     content, read = load_content(entry, form, thinks=role is Role.MODEL)
     calls = if_list(entry.get("tool_calls"))

@@ -40,7 +40,7 @@ def _load(given: Received) -> ModelRequest:
     body = given.body
     prompt = isinstance(body, dict) and is_prompt(body, given.path)
     if not prompt and not isinstance(if_object(body).get("messages"), list):
-        raise HistoryError("an Ollama chat request needs the field messages, a list")
+        raise HistoryError("an Ollama chat request needs the field messages, a list").at(field="messages")
     left = dict(body)
     form: dict[str, Any] = {}
     own: dict[str, Any] = {}

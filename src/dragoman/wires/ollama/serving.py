@@ -8,9 +8,28 @@ from hashlib import sha256
 from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, TEXT, a_list, an_object, either
+from dragoman.codec.field_types import typed
+from dragoman.codec.serving import RequestFields
 from dragoman.result import ModelInfo
 
-__all__ = ["bodies", "dump_model", "dump_models", "dump_version"]
+__all__ = ["bodies", "dump_model", "dump_models", "dump_version", "request_fields"]
+
+request_fields = RequestFields(
+    idle={"format": ("",), "tools": ([],), "raw": (False,), "logprobs": (False,), "think": (False,)},
+    minor=frozenset(["keep_alive", "options.num_thread", "options.num_gpu", "options.num_batch", "options.use_mmap"]),
+    types=typed(
+        object=("options",),
+        list=("tools",),
+        flag=("stream",),
+        number=tuple([f"options.{name}" for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty")]),
+        whole=tuple([f"options.{name}" for name in ("num_predict", "top_k", "seed", "num_ctx")]),
+        text_or_list=("options.stop",),
+        text_or_object=("format",),
+        text_or_flag=("think",),
+        text_or_number=("keep_alive",),
+    ),
+)
+"""What is known of further fields of a request."""
 
 _MESSAGE = an_object({"role": {"enum": ["system", "user", "assistant", "tool"]}, "content": TEXT})
 bodies = {

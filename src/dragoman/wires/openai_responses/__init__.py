@@ -28,6 +28,7 @@ from dragoman.wires.openai_responses.serving import (
     dump_token_count,
     links,
     load_seal,
+    request_fields,
     with_state,
 )
 
@@ -43,5 +44,5 @@ __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
 __all__ += ["dump_seal", "load_seal"]
 __all__ += ["call_id", "dump_deleted", "links", "with_state"]
-__all__ += ["bodies"]
+__all__ += ["bodies", "request_fields"]
 __all__ += ["dump_interrupt", "load_interrupt", "load_resume"]

@@ -42,5 +42,5 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     _, status, type_, code = next(line for line in _DUMPED if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status
-    body = {"error": {"message": error.message, "type": type_, "param": None, "code": code}}
+    body = {"error": {"message": error.message, "type": type_, "param": error.field, "code": code}}
     return error_response(error, status, body)

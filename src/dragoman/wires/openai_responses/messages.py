@@ -54,7 +54,7 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
         message = Message.user(*([given] if given else []))
         return [*out, message.replace(native=OWN.note(form={"input": "string"}))]
     if not isinstance(given, list):
-        raise HistoryError('"input" must be a string or a list of items')
+        raise HistoryError('"input" must be a string or a list of items').at(field="input")
     reader = _Reader(out, origin)
     for position, item in enumerate(cast("list[Any]", given)):
         fault = _fault(item, position)
@@ -63,7 +63,7 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
         if fault is None:
             reader.read(item)
         elif problems is None:
-            raise HistoryError(fault[1])
+            raise HistoryError(fault[1]).at(field=".".join(filter(None, (f"input[{position}]", fault[0]))))
         else:
             problems.append(Problem(position, *fault))
     return reader.end()

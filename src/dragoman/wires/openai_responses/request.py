@@ -44,7 +44,7 @@ def _load(given: Received) -> ModelRequest:
     """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too."""
     body = given.body
     if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
-        raise HistoryError('a Responses request needs "input", a string or a list of items')
+        raise HistoryError('a Responses request needs "input", a string or a list of items').at(field="input")
     left = dict(body)
     form: dict[str, Any] = {}
     payload = {key: left.pop(key) for key in ("instructions", "input") if body.get(key)}

@@ -6,12 +6,13 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, EMBEDDINGS_BODY, TEXT, a_list, an_object, either
+from dragoman.codec.field_types import typed
 from dragoman.codec.json_values import if_object, if_text
-from dragoman.codec.serving import Links
+from dragoman.codec.serving import Links, RequestFields
 from dragoman.errors import InvalidRequestError
 from dragoman.message import Content, Message, Role, ThinkingPart
 from dragoman.request import ModelRequest
-from dragoman.wires.chat.serving import dump_model, dump_models
+from dragoman.wires.chat.serving import OPENAI_MINOR, dump_model, dump_models
 from dragoman.wires.openai_responses.messages import dump_messages
 from dragoman.wires.openai_responses.quirks import OWN
 
@@ -26,8 +27,37 @@ __all__ = [
     "dump_token_count",
     "links",
     "load_seal",
+    "request_fields",
     "with_state",
 ]
+
+_MINOR = ["include", "reasoning.summary", "text.format", "truncation", "stream_options", "max_tool_calls"]
+request_fields = RequestFields(
+    idle={
+        "store": (False, True),
+        "background": (False,),
+        "truncation": ("disabled",),
+        "stream": (False,),
+        "tools": ([],),
+        "input": ([],),
+        "instructions": ("",),
+        "top_logprobs": (0,),
+        "text": ({"format": {"type": "text"}},),
+        "text.verbosity": ("medium",),
+    },
+    minor=frozenset([*OPENAI_MINOR, *_MINOR]),
+    references=frozenset(["previous_response_id", "conversation", "prompt"]),
+    types=typed(
+        number=("temperature", "top_p"),
+        whole=("max_output_tokens", "max_tool_calls"),
+        flag=("stream", "parallel_tool_calls", "store", "background"),
+        text_or_object=("tool_choice", "conversation"),
+        list=("tools", "include"),
+        object=("reasoning", "text", "metadata", "stream_options"),
+        text=("previous_response_id", "truncation"),
+    ),
+)
+"""What is known of further fields of a request."""
 
 _INPUT = an_object({"model": TEXT, "input": either(TEXT, a_list({"type": "object"}, least=1))}, stream=BOOLEAN)
 bodies = {
@@ -52,9 +82,10 @@ def links(request: ModelRequest) -> Links:
     conversation = if_object(conversation).get("id", conversation)
     for name, value in (("previous_response_id", after), ("conversation", conversation)):
         if value is not None and not isinstance(value, str):
-            raise InvalidRequestError(f"{name} must be an id")
+            raise InvalidRequestError(f"{name} must be an id").at(field=name)
     if after is not None and conversation is not None:
-        raise InvalidRequestError("previous_response_id and conversation exclude each other; leave one out")
+        both = "previous_response_id and conversation exclude each other; leave one out"
+        raise InvalidRequestError(both).at(field="previous_response_id")
     left = {name: value for name, value in options.items() if name not in _LINKS or (name, value) == ("store", False)}
     without = request.replace(options=left, wire=request.wire if left else None)
     stored, background = options.get("store") is not False, options.get("background") is True

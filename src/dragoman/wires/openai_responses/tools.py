@@ -210,7 +210,7 @@ def hold_result(item: dict[str, Any], result: ToolResultPart | DataPart) -> None
 
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     if not isinstance(tool, dict):
-        raise HistoryError(f"a tool must be an object, not {tool!r}")
+        raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
     tool = cast("dict[str, Any]", tool)
     name, description, parameters = tool.get("name"), tool.get("description"), tool.get("parameters")
     if tool.get("type") != "function" or not isinstance(name, str):

@@ -11,10 +11,10 @@ from dragoman.errors import InvalidRequestError, ModelNotFoundError
 from dragoman.event import RunError
 from dragoman.fold import unfold
 from dragoman.message import Message
+from dragoman.serve.answer_progress import end_answer, settled, status_of
 from dragoman.serve.call import Call
 from dragoman.serve.logged import public_events
 from dragoman.serve.records import Answered
-from dragoman.serve.settling import end_answer, settled, status_of
 
 __all__ = ["cancel_response", "delete_response", "input_items", "response"]
 
