@@ -27,13 +27,13 @@ from dragoman.serve.listings import Listings
 from dragoman.serve.offers import Offered, offers, providers_of
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.recording import Recording
-from dragoman.serve.sealing import open_messages
+from dragoman.serve.unsealing import open_messages
 from dragoman.serve.upstreams import Upstreams
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
-from dragoman.wires import Wire
 
 if TYPE_CHECKING:
     from dragoman.serve.sealer import Sealer  # cryptography, which few need
+    from dragoman.serve.sealing import Sealing
 
 __all__ = ["Gateway"]
 
@@ -62,6 +62,7 @@ class Gateway:
         references: bool = False,
         record: Path | str | None = None,
         seal_key: str | bytes | Sequence[str | bytes] | None = None,
+        longest_call_id: int = 0,
     ) -> None:
         """Args:
             models: the name that a client asks for → a model string, a provider's record, or several of them as a fallback; or a list
@@ -82,6 +83,8 @@ class Gateway:
             record: a folder in which each exchange with a provider is written for `dragoman.testing`'s player, without keys.
             seal_key: seals what a provider signed, so that clients of other formats keep it and bring it back with their history; 16
                 random bytes or more, or several of them, the newest first: all open what was sealed. Left out, nothing is sealed.
+            longest_call_id: characters of a call's id in which what is sealed may stand too, for clients that bring back nothing but ids; as
+                long as theirs may be. 0: an id is never longer than its provider made it.
 
         Raises:
             SettingsError: a name, a model or a setting cannot be used.
@@ -94,6 +97,11 @@ class Gateway:
             raise SettingsError(f"Gateway(max_tokens={max_tokens}) must be 1 or more")
         if retries is not None and retries < 0:
             raise SettingsError(f"Gateway(retries={retries}) must be 0 or more")
+        expect("longest_call_id", longest_call_id, int)
+        if longest_call_id < 0 or (longest_call_id and seal_key is None):
+            raise SettingsError(
+                f"Gateway(longest_call_id={longest_call_id}) must be 0 or more, and seal_key=… must be there for an id to hold anything"
+            )
         layers = expect_sequence("middleware", middleware, "functions")
         names, self._patterns = offers(models)
         self._upstreams = Upstreams(
@@ -110,6 +118,7 @@ class Gateway:
         self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
         self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
         self._references, self._sealer = references, _sealer_of(seal_key)
+        self._longest_id = longest_call_id
 
     @classmethod
     def from_toml(
@@ -159,7 +168,11 @@ class Gateway:
             events = with_losses(events, losses, self._on_loss)
         # where one model is asked once, nothing is taken back
         events = events if self._is_plain and not model.fallbacks else _seen(events)
-        return events if sealer is None else _sealed(events, call.wire, sealer, owner)
+        if sealer is None:
+            return events
+        from dragoman.serve.sealing import Sealing
+
+        return _sealed(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
         """See `Backend`. Options go to a provider of the client's wire as they are, and to no other.
@@ -248,13 +261,8 @@ async def _seen(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[li
         yield rest
 
 
-async def _sealed(
-    batches: AsyncGenerator[list[Event], None], wire: Wire, sealer: Sealer, owner: str
-) -> AsyncGenerator[list[Event], None]:
+async def _sealed(batches: AsyncGenerator[list[Event], None], sealing: Sealing) -> AsyncGenerator[list[Event], None]:
     """An answer with the tokens that its client keeps."""
-    from dragoman.serve.sealing import Sealing
-
-    sealing = Sealing(wire, sealer, owner)
     async with aclosing(batches):
         async for events in batches:
             yield [sealed for event in events for sealed in sealing.feed(event)]

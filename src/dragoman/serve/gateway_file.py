@@ -90,7 +90,14 @@ def load_gateway(
     return file.made(("models",), make)
 
 
-_PLAIN: Mapping[str, type] = {"on_loss": str, "max_tokens": int, "retries": int, "references": bool, "record": str}
+_PLAIN: Mapping[str, type] = {
+    "on_loss": str,
+    "max_tokens": int,
+    "retries": int,
+    "references": bool,
+    "record": str,
+    "longest_call_id": int,
+}
 _TOP = (*_PLAIN, "fetch", "models", "providers", "seal_keys", "settings")
 
 

@@ -1,7 +1,8 @@
 """What a token holds of a model's message: where it came from, what the provider signed, and where in the message that stands.
 
 What the client has in its own format anyway is not repeated: text and calls are found again by their order. A digest of them binds a
-token to its message, so that beside other words, or another call, it opens nothing.
+token to its message, so that beside other words, or another call, it opens nothing. A token of a call holds what stands between the
+one before it and its call, whose arguments nobody knows yet where it is made: it is bound to the text and to the calls so far.
 """
 
 from __future__ import annotations
@@ -27,7 +28,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["is_needed", "pack", "restored", "unpack"]
+__all__ = ["is_needed", "pack", "pack_call", "restored", "restored_calls", "unpack"]
 
 
 class _Text(msgspec.Struct, frozen=True, omit_defaults=True, tag="length"):
@@ -55,6 +56,8 @@ class _Sealed(msgspec.Struct, frozen=True, omit_defaults=True):
     digest: bytes
     pieces: tuple[_Text | _Shown | _Hidden, ...]
     native: Native = None
+    after: tuple[int, int] | None = None
+    """Of a call's token: the characters of text and the shown pieces before its own."""
 
 
 _encode = msgspec.msgpack.Encoder().encode
@@ -72,16 +75,19 @@ def is_needed(message: Message) -> bool:
 def pack(message: Message) -> bytes | None:
     """The content of a message's token; `None`: it holds what cannot be written."""
     assert message.origin is not None
-    pieces = tuple(_piece(piece) for piece in message.content if not isinstance(piece, MarkPart))
-    sealed = _Sealed(message.origin, _digest(message.content), pieces, _sent(message.native))
-    try:
-        return _encode(sealed)
-    except (TypeError, ValueError, RecursionError, OverflowError):
-        return None
+    return _written(_Sealed(message.origin, _digest(message.content), _pieces(message.content), _sent(message.native)))
+
+
+def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes | None:
+    """The content of a call's token. `content`: the message as far as the call, its last piece; `since`: how many of these pieces the
+    tokens of earlier calls hold."""
+    text, shown = _visible(content[:since])
+    pieces = _pieces(content[since:])
+    return _written(_Sealed(origin, _call_digest(*_visible(content)), pieces, after=(len(text), len(shown))))
 
 
 def unpack(content: bytes) -> _Sealed | None:
-    """What `pack` wrote; `None`: it is of another release."""
+    """What `pack` or `pack_call` wrote; `None`: it is of another release."""
     try:
         return _decode(content)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -90,27 +96,68 @@ def unpack(content: bytes) -> _Sealed | None:
 
 def restored(message: Message, sealed: _Sealed) -> Message | None:
     """The message as its provider made it; `None`: the token is not this message's, or somebody changed the message."""
-    if _digest(message.content) != sealed.digest:
+    if sealed.after is not None or _digest(message.content) != sealed.digest:
         return None
-    text = "".join([piece.text for piece in message.content if isinstance(piece, TextPart) and not _is_hidden(piece)])
-    shown = iter(
-        [piece for piece in message.content if not isinstance(piece, TextPart | MarkPart) and not _is_hidden(piece)]
-    )
+    content = tuple(_filled(sealed.pieces, *_visible(message.content)))
+    return message.replace(content=content, origin=sealed.origin, native=sealed.native)
+
+
+def restored_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
+    """The same from the tokens of its calls, in their order. What follows the last of them is as the client has it."""
+    text, shown = _visible(message.content)
     content: list[Content] = []
-    start = 0
-    for each in sealed.pieces:
+    letters = calls = 0
+    for each in sealed:
+        if each.after is None or each.after[0] < letters or each.after[1] < calls:
+            return None
+        content += _plain(text[letters : each.after[0]], shown[calls : each.after[1]])
+        letters = each.after[0] + sum(piece.length for piece in each.pieces if isinstance(piece, _Text))
+        calls = each.after[1] + sum(isinstance(piece, _Shown) for piece in each.pieces)
+        if _call_digest(text[:letters], shown[:calls]) != each.digest:
+            return None
+        content += _filled(each.pieces, text[each.after[0] :], shown[each.after[1] :])
+    content += _plain(text[letters:], shown[calls:])
+    return message.replace(content=tuple(content), origin=sealed[0].origin)
+
+
+def _visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
+    """What every format shows of a message: its text, and the pieces beside it."""
+    text = "".join([piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)])
+    return text, [piece for piece in content if not isinstance(piece, TextPart | MarkPart) and not _is_hidden(piece)]
+
+
+def _plain(text: str, shown: Sequence[Content]) -> list[Content]:
+    return [*([TextPart(text)] if text else []), *shown]
+
+
+def _filled(pieces: Sequence[_Text | _Shown | _Hidden], text: str, shown: Sequence[Content]) -> list[Content]:
+    """The pieces of a token, with what the client has of them."""
+    content: list[Content] = []
+    left, start = iter(shown), 0
+    for each in pieces:
         if isinstance(each, _Hidden):
             content.append(each.piece)
         elif isinstance(each, _Text):
             content.append(TextPart(text[start : start + each.length], each.native))
             start += each.length
-        elif isinstance(piece := next(shown), ToolCallPart):
+        elif isinstance(piece := next(left), ToolCallPart):
             content.append(msgspec.structs.replace(piece, native=each.native, raw=each.raw))
         else:
             content.append(
                 msgspec.structs.replace(piece, native={**(piece.native or {}), **(each.native or {})} or None)
             )
-    return message.replace(content=tuple(content), origin=sealed.origin, native=sealed.native)
+    return content
+
+
+def _written(sealed: _Sealed) -> bytes | None:
+    try:
+        return _encode(sealed)
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        return None
+
+
+def _pieces(content: Sequence[Content]) -> tuple[_Text | _Shown | _Hidden, ...]:
+    return tuple([_piece(piece) for piece in content if not isinstance(piece, MarkPart)])
 
 
 def _piece(piece: Content) -> _Text | _Shown | _Hidden:
@@ -145,10 +192,18 @@ def _sent(native: Native) -> Native:
 
 def _digest(content: Sequence[Content]) -> bytes:
     """Of all that every format shows: the text, and the calls in their order."""
-    text = "".join([piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)])
-    shown = [_facts(piece) for piece in content if not isinstance(piece, TextPart | MarkPart) and not _is_hidden(piece)]
-    facts = msgspec.json.encode([text.encode("utf-8", "surrogatepass"), shown], order="sorted")
-    return blake2b(facts, digest_size=16).digest()
+    text, shown = _visible(content)
+    return _hashed(text, [_facts(piece) for piece in shown])
+
+
+def _call_digest(text: str, shown: Sequence[Content]) -> bytes:
+    """Of what is known when the last of these calls begins."""
+    return _hashed(text, [[getattr(piece, "id", None), getattr(piece, "name", None)] for piece in shown])
+
+
+def _hashed(text: str, facts: Sequence[Iterable[Any]]) -> bytes:
+    written = msgspec.json.encode([text.encode("utf-8", "surrogatepass"), facts], order="sorted")
+    return blake2b(written, digest_size=16).digest()
 
 
 def _facts(piece: Content) -> Iterable[Any]:

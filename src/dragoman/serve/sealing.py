@@ -1,8 +1,9 @@
 """Signed thinking across a gateway that keeps nothing: what a provider must have back goes to the client sealed, in a field of the
-client's own format, and comes back with its history.
+client's own format, and comes back with its history (`unsealing`).
 
 Where a token stands is said by the client's wire: `dump_seal` makes the piece of content that holds one, `load_seal` finds it. A wire
-without them has no room.
+without them has no room. A wire whose clients keep fields of a call has `dump_call_seal` and `load_call_seal` too: a call goes out before
+its message is whole, so its token holds what stands before it. Where the gateway says so, the id of a call holds that token.
 """
 
 from __future__ import annotations
@@ -23,17 +24,13 @@ from dragoman.event import (
     PartStarted,
     RunError,
 )
-from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, Role
-from dragoman.serve.seal_marks import is_sealed
-from dragoman.serve.sealed_message import is_needed, pack, restored, unpack
+from dragoman.message import Content, Message, Origin, Role, ToolCallPart
+from dragoman.serve.sealed_message import is_needed, pack, pack_call
 
 if TYPE_CHECKING:
     from dragoman.serve.sealer import Sealer
 
-__all__ = ["Sealing", "open_messages", "seal_events"]
-
-_WHY = "what was sealed for it does not open, or the message was changed"
+__all__ = ["Sealing", "seal_events"]
 
 
 class _Open:
@@ -42,29 +39,35 @@ class _Open:
     def __init__(self, start: MessageStarted) -> None:
         self.start = start
         self.parts: dict[int, Content] = {}
+        """Those that are over, and the calls that began."""
         self.last = -1
+        self.held = -1
+        """The index of the last part that a call's token holds."""
+        self.ids: dict[int, str] = {}
+        """Index of a call → its id with its token."""
 
 
 class Sealing:
-    """Adds a token to each message of an answer of another wire's provider, as its events pass."""
+    """Adds a token to each message of an answer of another wire's provider, and to its calls, as its events pass."""
 
-    def __init__(self, wire: Any, sealer: Sealer, owner: str = "") -> None:
-        """`wire`: the client's; `owner`: id of the caller, who alone can bring the token back."""
+    def __init__(self, wire: Any, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
+        """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
+        hold one."""
         self._dump: Any = getattr(wire, "dump_seal", None)
+        self._dump_call: Any = getattr(wire, "dump_call_seal", None)
         self._wire: str = wire.name
-        self._sealer, self._owner = sealer, owner
+        self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
+        self._is_idle = self._dump is None and self._dump_call is None and not longest_id
         self._messages: dict[str, _Open] = {}
 
     def feed(self, event: Event) -> list[Event]:
-        """One event → itself, and before the end of a message the piece that holds its token."""
-        if type(event) is PartDelta or self._dump is None:
+        """One event → itself, a call with its token, and before the end of a message the piece that holds its token."""
+        if type(event) is PartDelta or self._is_idle:
             return [event]
         if isinstance(event, MessageStarted) and event.role is Role.MODEL:
             self._messages[event.message_id] = _Open(event)
         elif isinstance(event, PartStarted | PartFinished) and (known := self._messages.get(event.message_id)):
-            known.last = max(known.last, event.index)
-            if isinstance(event, PartFinished):
-                known.parts[event.index] = event.part
+            return [self._part(known, event)]
         elif isinstance(event, MessageDropped):
             self._messages.pop(event.message_id, None)
         elif isinstance(event, RunError):
@@ -73,7 +76,49 @@ class Sealing:
             return [*self._sealed(known, event), event]
         return [event]
 
+    def _part(self, known: _Open, event: PartStarted | PartFinished) -> Event:
+        known.last = max(known.last, event.index)
+        if isinstance(event, PartFinished):
+            known.parts[event.index] = event.part
+            sealed_id = known.ids.get(event.index)
+            if sealed_id is None or not isinstance(event.part, ToolCallPart):
+                return event
+            return msgspec.structs.replace(event, part=msgspec.structs.replace(event.part, id=sealed_id))
+        if not isinstance(event.part, ToolCallPart) or event.part.run_by == "provider":
+            return event
+        known.parts[event.index] = event.part
+        token = self._call_token(known, event.index)
+        return event if token is None else msgspec.structs.replace(event, part=self._with(token, known, event))
+
+    def _call_token(self, known: _Open, index: int) -> str | None:
+        """What a call holds of the message so far: all that no earlier call does."""
+        origin = known.start.origin
+        if origin is None or wire_of(origin.prefix or "") == self._wire:
+            return None
+        if self._dump_call is None and not self._longest_id:
+            return None
+        before = [at for at in sorted(known.parts) if at <= index]
+        content = [known.parts[at] for at in before]
+        since = sum(at <= known.held for at in before)
+        if not is_needed(Message(Role.MODEL, tuple(content[since:]), origin=origin)):
+            return None
+        packed = pack_call(origin, content, since)
+        return None if packed is None else self._sealer.seal(packed, self._owner)
+
+    def _with(self, token: str, known: _Open, event: PartStarted) -> Content:
+        call = event.part
+        assert isinstance(call, ToolCallPart)
+        if len(call.id) + len(token) <= self._longest_id:
+            known.ids[event.index], known.held = call.id + token, event.index
+            return msgspec.structs.replace(call, id=call.id + token)
+        if self._dump_call is None:
+            return call
+        known.held = event.index
+        return self._dump_call(token, call)
+
     def _sealed(self, known: _Open, finish: MessageFinished) -> list[Event]:
+        if self._dump is None:
+            return []
         content = tuple([part for _, part in sorted(known.parts.items())])
         native = {**(known.start.native or {}), **(finish.native or {})} or None
         origin = _joined(known.start.origin, finish.origin)
@@ -88,47 +133,12 @@ class Sealing:
         return [PartStarted(finish.message_id, index, piece), PartFinished(finish.message_id, index, piece)]
 
 
-def seal_events(events: Sequence[Event], wire: Any, sealer: Sealer, owner: str = "") -> list[Event]:
-    """A whole answer, with the tokens of its messages (see `Sealing`)."""
-    sealing = Sealing(wire, sealer, owner)
+def seal_events(
+    events: Sequence[Event], wire: Any, sealer: Sealer, owner: str = "", *, longest_id: int = 0
+) -> list[Event]:
+    """A whole answer, with its tokens (see `Sealing`)."""
+    sealing = Sealing(wire, sealer, owner, longest_id=longest_id)
     return [sealed for event in events for sealed in sealing.feed(event)]
-
-
-def open_messages(
-    messages: Sequence[Message], wire: Any, sealer: Sealer | None, owner: str = ""
-) -> tuple[tuple[Message, ...], list[Loss]]:
-    """A client's conversation with what was sealed in it, as the providers made it, and what does not open. No token is left in it, nor what
-    is left of one, so that none goes to a provider. Without a `sealer` none opens."""
-    load: Any = getattr(wire, "load_seal", None)
-    if load is None:
-        return tuple(messages), []
-    out: list[Message] = []
-    losses: list[Loss] = []
-    for position, message in enumerate(messages):
-        found = [(place, token) for place, piece in enumerate(message.content) if (token := _token(load, piece))]
-        if not found:
-            out.append(message)
-            continue
-        places = {place for place, _ in found}
-        plain = message.replace(content=tuple([each for at, each in enumerate(message.content) if at not in places]))
-        opened = [_opened(plain, token, sealer, owner) for _, token in found] if message.role is Role.MODEL else []
-        whole = next((each for each in opened if each is not None), None)
-        if whole is None:
-            losses.append(Loss(position, found[0][0], Lost.signature, _WHY))
-        if whole is not None or plain.content:
-            out.append(whole or plain)
-    return tuple(out), losses
-
-
-def _opened(message: Message, token: str, sealer: Sealer | None, owner: str) -> Message | None:
-    content = None if sealer is None else sealer.open(token, owner)
-    sealed = None if content is None else unpack(content)
-    return None if sealed is None else restored(message, sealed)
-
-
-def _token(load: Any, piece: Content) -> str | None:
-    token = load(piece)
-    return token if isinstance(token, str) and is_sealed(token) else None
 
 
 def _joined(start: Origin | None, end: Origin | None) -> Origin | None:

@@ -53,6 +53,14 @@ def test_a_providers_package_finds_nothing_wrong(url: str, behind: str, kind: st
     assert found["abort"] == {"aborted": True}
 
 
+def test_what_a_provider_signed_comes_back_through_a_client_that_keeps_the_fields_of_calls(sealing_url: str) -> None:
+    """`@ai-sdk/openai-compatible` keeps `extra_content.google.thought_signature`, and nothing else of what was signed."""
+    if not (HERE / ".done").exists():
+        pytest.skip("the AI SDK's packages are not installed: make service")
+    found = node("--preserve-symlinks", "--preserve-symlinks-main", "driver/signed.mjs", sealing_url)
+    assert found == [{"text": "2 thoughts, signed: Hm 0. Hm 1.", "steps": 3}] * 2
+
+
 @pytest.mark.parametrize("mode", ["compat", "responses", "anthropic"])
 def test_the_checks_beside_the_project_find_nothing_wrong(open_url: str, mode: str, tmp_path: Path) -> None:
     script = CHECKS / "aisdk_check.mjs"
