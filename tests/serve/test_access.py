@@ -15,7 +15,7 @@ from dragoman import serve, wires
 from dragoman.codec.serving import BEARER
 from dragoman.errors import AuthenticationError
 from dragoman.message import Message
-from dragoman.serve.callers import Key
+from dragoman.serve.http.callers import Key
 from dragoman.testing import ScriptedModel
 from support.access import UNKNOWN, Cell, cells, reached
 from support.asgi import Exchange, exchange

@@ -14,7 +14,7 @@ from dragoman.fold import fold
 from dragoman.message import FinishReason, ThinkingPart
 from dragoman.model import ChatModel
 from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
-from dragoman.serve.upstreams import Upstreams
+from dragoman.serve.gateway.upstreams import Upstreams
 from dragoman.testing import ScriptedModel, call
 from dragoman.transport import Player
 from support.gateway import MODEL, AsgiTransport, answered, client_of, gated

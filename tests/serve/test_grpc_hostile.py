@@ -16,10 +16,10 @@ from google.protobuf import json_format
 
 from dragoman import serve
 from dragoman.codec.json_values import if_list, if_object
-from dragoman.serve import webhooks
-from dragoman.serve.answers import TaskQuery
-from dragoman.serve.grpc_messages import methods
-from dragoman.serve.limits import ServerLimits
+from dragoman.serve.calls import webhooks
+from dragoman.serve.http.limits import ServerLimits
+from dragoman.serve.store.answers import TaskQuery
+from dragoman.serve.tasks.grpc_messages import methods
 from dragoman.testing.mutation import mutated_bytes
 from dragoman.transport import AddressPolicy
 from dragoman.transport.fetching import Posted

@@ -11,7 +11,7 @@ from typing import Any
 import pytest
 
 from dragoman import Agent, Message, ToolCallPart, serve, tool, wires
-from dragoman.serve.limits import ServerLimits
+from dragoman.serve.http.limits import ServerLimits
 from dragoman.testing import ScriptedModel
 from dragoman.testing.mutation import mutated_bytes
 from support.asgi import Exchange, exchange

@@ -20,8 +20,8 @@ from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStart
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
 from dragoman.result import Usage
-from dragoman.serve.callers import Key
-from dragoman.serve.observed import offered_name
+from dragoman.serve.http.callers import Key
+from dragoman.serve.http.observed import offered_name
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 from support.serving import ASKS, asking, served
@@ -269,8 +269,8 @@ def test_a_server_below_a_path_says_so() -> None:
 
 
 def test_a_wire_without_schemas_is_described_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dragoman.serve.openapi import description
-    from dragoman.serve.places import places
+    from dragoman.serve.http.openapi import description
+    from dragoman.serve.http.places import places
 
     class Wire:
         def __getattr__(self, name: str) -> Any:

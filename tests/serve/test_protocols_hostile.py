@@ -12,9 +12,9 @@ import pytest
 
 from dragoman import Message, ToolCallPart, wires
 from dragoman.codec.json_values import if_list, if_object
-from dragoman.serve import webhooks
-from dragoman.serve.answers import TaskQuery
-from dragoman.serve.limits import ServerLimits
+from dragoman.serve.calls import webhooks
+from dragoman.serve.http.limits import ServerLimits
+from dragoman.serve.store.answers import TaskQuery
 from dragoman.testing.mutation import mutated_bytes
 from dragoman.transport import AddressPolicy
 from dragoman.transport.fetching import Posted

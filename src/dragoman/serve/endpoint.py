@@ -13,14 +13,14 @@ from dragoman import json_bytes
 from dragoman.codec.serving import BEARER, Route
 from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestError, public
 from dragoman.logs import logger
-from dragoman.serve.body import BodyTimeoutError, json_object, read_body
-from dragoman.serve.call import Call
-from dragoman.serve.callers import STRANGER, Caller, presented_keys
-from dragoman.serve.connection import Connection
-from dragoman.serve.endpoints import HANDLERS
-from dragoman.serve.observed import Observed
-from dragoman.serve.places import Place
-from dragoman.serve.service import Service
+from dragoman.serve.calls.call import Call
+from dragoman.serve.calls.service import Service
+from dragoman.serve.handlers import HANDLERS
+from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
+from dragoman.serve.http.callers import STRANGER, Caller, presented_keys
+from dragoman.serve.http.connection import Connection
+from dragoman.serve.http.observed import Observed
+from dragoman.serve.http.places import Place
 from dragoman.wires.wire import Wire
 
 __all__ = ["Endpoint"]

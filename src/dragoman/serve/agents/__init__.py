@@ -1,0 +1,1 @@
+"""Agents behind models' endpoints: clients' tools, approvals, and what of a run is shown."""

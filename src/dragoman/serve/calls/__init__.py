@@ -1,0 +1,1 @@
+"""A call of a server, and what all calls share."""

@@ -1,0 +1,1 @@
+"""What a call goes on with, and what is kept of it: the server's own side of a conversation."""

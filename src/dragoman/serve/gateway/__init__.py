@@ -1,0 +1,1 @@
+"""Models of any provider behind the endpoints of any wire."""

@@ -1,0 +1,135 @@
+"""What a server does at each place of a wire's API, by the place's purpose."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+from dragoman import json_bytes, wires
+from dragoman.errors import InvalidRequestError, SettingsError
+from dragoman.logs import logger
+from dragoman.model.tokens import request_tokens
+from dragoman.result import ModelInfo
+from dragoman.serve.calls.call import Backend, Call
+from dragoman.serve.calls.fields import check_types
+from dragoman.serve.conversations import answer_endpoints
+from dragoman.serve.conversations.answering import answer
+from dragoman.serve.http.limits import check_request
+from dragoman.serve.http.observed import offered_name
+from dragoman.serve.protocols import endpoints as protocol_endpoints
+from dragoman.serve.tasks import cards as task_cards
+from dragoman.serve.tasks import endpoints as task_endpoints
+
+__all__ = ["HANDLERS", "Handler", "respond"]
+
+_LOG = logger("serve")
+
+Handler = Callable[[Call], Awaitable[None]]
+
+
+async def chat(call: Call) -> None:
+    """Messages → the model's answer, whole or streamed."""
+    check_types(call.body, call.wire.name)
+    request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
+    check_request(request, call.service.limits)
+    await answer(call, request, _backend(call, request.model))
+
+
+async def embeddings(call: Call) -> None:
+    """Texts → vectors."""
+    wire = wires.embeddings(call.wire.name)
+    if wire is None:
+        raise InvalidRequestError(f"the API {call.wire.name} has no embeddings")
+    request = wire.load_request(call.body, path=call.path)
+    backend = _backend(call, request.model)
+    try:
+        result = await backend.embed(call, request)
+    except SettingsError as error:
+        _LOG.warning("embeddings of %.100r: %s", request.model, error)
+        raise InvalidRequestError(f"the model {request.model!r:.100} makes no embeddings here") from error
+    await respond(call, wire.dump_response(result, request=request))
+
+
+async def count_tokens(call: Call) -> None:
+    """Messages → how many tokens they are, about."""
+    request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
+    check_request(request, call.service.limits)
+    _backend(call, request.model)
+    await respond(call, _own(call).dump_token_count(request_tokens(request)))
+
+
+async def models(call: Call) -> None:
+    """All models that the client may name."""
+    await respond(call, _own(call).dump_models(await call.service.models(call.caller), now=call.now))
+
+
+async def model(call: Call) -> None:
+    """One of them."""
+    name = call.parameters.get("model") or str(call.body.get("model") or call.body.get("name") or "")
+    _backend(call, name)
+    known = {each.name: each for each in await call.service.models(call.caller)}
+    await respond(call, _own(call).dump_model(known.get(name) or ModelInfo(name, "dragoman"), now=call.now))
+
+
+async def version(call: Call) -> None:
+    """The server's version."""
+    await respond(call, _own(call).dump_version())
+
+
+async def alive(call: Call) -> None:
+    """That the server is there."""
+    await call.connection.respond(200, {"content-type": "text/plain"}, b"dragoman is running")
+
+
+async def respond(call: Call, value: Mapping[str, Any], headers: Mapping[str, str] = {}) -> None:
+    """Answers with JSON."""
+    await call.connection.respond(200, {"content-type": "application/json", **headers}, json_bytes.encode(value))
+
+
+def _backend(call: Call, model: str) -> Backend:
+    """Who answers to that name.
+
+    Raises:
+        ModelNotFoundError: nobody does.
+    """
+    backend = call.service.backend(model, call.caller)
+    call.observed.model = offered_name(model, getattr(backend, "names", ()))
+    return backend
+
+
+def _own(call: Call) -> Any:
+    """The wire with what only those have that are served so."""
+    return call.wire
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "chat": chat,
+    "embeddings": embeddings,
+    "count_tokens": count_tokens,
+    "models": models,
+    "model": model,
+    "response": answer_endpoints.response,
+    "input_items": answer_endpoints.input_items,
+    "delete_response": answer_endpoints.delete_response,
+    "cancel_response": answer_endpoints.cancel_response,
+    "run": protocol_endpoints.run,
+    "attach": protocol_endpoints.attach,
+    "cancel_run": protocol_endpoints.cancel_run,
+    "capabilities": protocol_endpoints.capabilities,
+    "rpc": task_endpoints.rpc,
+    "send_message": task_endpoints.send_message,
+    "stream_message": task_endpoints.stream_message,
+    "task": task_endpoints.task,
+    "tasks": task_endpoints.tasks,
+    "cancel_task": task_endpoints.cancel_task,
+    "subscribe_task": task_endpoints.subscribe_task,
+    "create_push": task_endpoints.create_push,
+    "get_push": task_endpoints.get_push,
+    "list_push": task_endpoints.list_push,
+    "delete_push": task_endpoints.delete_push,
+    "card": task_cards.card,
+    "extended_card": task_endpoints.extended_card,
+    "version": version,
+    "alive": alive,
+}
+"""Purpose of a route → what is done there. A route whose purpose has no handler is not offered."""

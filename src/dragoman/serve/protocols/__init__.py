@@ -1,0 +1,1 @@
+"""Agents behind the endpoints of agent protocols: cards, conversations, runs."""

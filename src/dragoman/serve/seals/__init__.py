@@ -1,0 +1,1 @@
+"""Signed thinking that a gateway's clients keep for it, sealed."""

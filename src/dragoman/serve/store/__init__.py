@@ -1,0 +1,1 @@
+"""Where answers and tasks are kept: the store, in memory and in a database."""
