@@ -10,7 +10,7 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from dragoman import json_bytes
-from dragoman.codec.serving import BEARER, Route
+from dragoman.codec.serving import Route
 from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestError, public
 from dragoman.logs import logger
 from dragoman.serve.calls.call import Call
@@ -21,6 +21,7 @@ from dragoman.serve.http.callers import STRANGER, Caller, presented_keys
 from dragoman.serve.http.connection import Connection
 from dragoman.serve.http.observed import Observed
 from dragoman.serve.http.places import Place
+from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
 __all__ = ["Endpoint"]
@@ -105,7 +106,7 @@ class Endpoint:
         """Answers with an error, as the wire's API does → its status. `kind`: the media type of what was sent."""
         if not isinstance(error, DragomanError):
             _LOG.error("a request failed", exc_info=error)
-        refuse: Any = getattr(wire, "dump_refusal", None)
+        refuse = serving(wire).dump_refusal
         shown = wire.dump_error(public(error)) if refuse is None else refuse(public(error), route.purpose, kind)
         headers = {"content-type": "application/json", **shown.headers}
         if isinstance(error, BodyTimeoutError):
@@ -114,7 +115,7 @@ class Endpoint:
         return shown.status
 
     async def _caller(self, wire: Wire, route: Route, scope: Scope) -> Caller:
-        presented = presented_keys(scope["headers"], scope["query_string"], getattr(wire, "keys", BEARER))
+        presented = presented_keys(scope["headers"], scope["query_string"], serving(wire).keys)
         caller = await self._service.authenticate(presented)
         if caller is None and route.public and not presented:
             return STRANGER

@@ -55,12 +55,12 @@ async def count_tokens(call: Call) -> None:
     request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
     check_request(request, call.service.limits)
     _backend(call, request.model)
-    await respond(call, _own(call).dump_token_count(request_tokens(request)))
+    await respond(call, call.served.dump_token_count(request_tokens(request)))
 
 
 async def models(call: Call) -> None:
     """All models that the client may name."""
-    await respond(call, _own(call).dump_models(await call.service.models(call.caller), now=call.now))
+    await respond(call, call.served.dump_models(await call.service.models(call.caller), now=call.now))
 
 
 async def model(call: Call) -> None:
@@ -68,12 +68,12 @@ async def model(call: Call) -> None:
     name = call.parameters.get("model") or str(call.body.get("model") or call.body.get("name") or "")
     _backend(call, name)
     known = {each.name: each for each in await call.service.models(call.caller)}
-    await respond(call, _own(call).dump_model(known.get(name) or ModelInfo(name, "dragoman"), now=call.now))
+    await respond(call, call.served.dump_model(known.get(name) or ModelInfo(name, "dragoman"), now=call.now))
 
 
 async def version(call: Call) -> None:
     """The server's version."""
-    await respond(call, _own(call).dump_version())
+    await respond(call, call.served.dump_version())
 
 
 async def alive(call: Call) -> None:
@@ -95,11 +95,6 @@ def _backend(call: Call, model: str) -> Backend:
     backend = call.service.backend(model, call.caller)
     call.observed.model = offered_name(model, getattr(backend, "names", ()))
     return backend
-
-
-def _own(call: Call) -> Any:
-    """The wire with what only those have that are served so."""
-    return call.wire
 
 
 HANDLERS: Mapping[str, Handler] = {

@@ -7,7 +7,7 @@ reserved tool, which the model does not know, and the answer is that tool's resu
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -17,6 +17,7 @@ from dragoman.errors import InvalidRequestError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.message import Content, Message, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
 from dragoman.tools.check import faults
+from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
 __all__ = ["RESERVED", "dump_interrupt", "interrupts_in", "resumes_in", "waiting_in", "without_interrupts"]
@@ -32,8 +33,8 @@ _REASONS: Mapping[str, Reason] = {name: reason for reason, name in RESERVED.item
 
 def dump_interrupt(interrupt: Interrupt, wire: Wire) -> Content:
     """What the client is given of something that a run waits for."""
-    dump: Any = getattr(wire, "dump_interrupt", None)
-    own: Content | None = None if dump is None else dump(interrupt)
+    dump = serving(wire).dump_interrupt
+    own = None if dump is None else dump(interrupt)
     if own is not None:
         return own
     call = interrupt.call
@@ -119,7 +120,7 @@ def _answers(piece: Content, ids: set[str], wire: Wire) -> bool:
 
 def _interrupt_of(piece: Content, wire: Wire) -> Interrupt | None:
     if isinstance(piece, ProviderPart):
-        load: Callable[[Content], Interrupt | None] | None = getattr(wire, "load_interrupt", None)
+        load = serving(wire).load_interrupt
         return None if load is None else load(piece)
     if not isinstance(piece, ToolCallPart) or (reason := _REASONS.get(piece.name)) is None:
         return None
@@ -157,7 +158,7 @@ def _resume(piece: Content, waiting: Mapping[str, Interrupt], wire: Wire) -> Res
 
 
 def _own_resume(piece: Content, wire: Wire) -> Resume | None:
-    load: Callable[[Content], Resume | None] | None = getattr(wire, "load_resume", None)
+    load = serving(wire).load_resume
     return None if load is None or not isinstance(piece, ProviderPart) else load(piece)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol, cast
 
 import msgspec
 
@@ -16,6 +16,7 @@ from dragoman.serve.calls.service import Service
 from dragoman.serve.http.callers import Caller
 from dragoman.serve.http.connection import Connection
 from dragoman.serve.http.observed import Observed
+from dragoman.wires.serving import ServedWire
 from dragoman.wires.wire import Wire
 
 if TYPE_CHECKING:
@@ -54,6 +55,11 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     """When it came."""
     observed: Observed
     """What metrics and logs say of it."""
+
+    @property
+    def served(self) -> ServedWire:
+        """The wire with what its routes need."""
+        return cast("ServedWire", self.wire)
 
     def with_id(self, id: str) -> Call:  # noqa: A002 the field's name
         """The same call under another id."""

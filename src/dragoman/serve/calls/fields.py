@@ -14,6 +14,7 @@ from dragoman.errors import InvalidRequestError
 from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
 from dragoman.request import EmbeddingsRequest, ModelRequest
+from dragoman.wires.serving import serving
 
 __all__ = ["check_references", "check_types", "embedding_losses", "foreign_losses", "one_candidate"]
 
@@ -87,7 +88,7 @@ def without_own(request: ModelRequest, wire: str) -> ModelRequest:
 
 
 def _fields_of(wire: str) -> RequestFields:
-    return getattr(wires.get(wire), "request_fields", _NOTHING)
+    return serving(wires.get(wire)).request_fields
 
 
 def _leaves(fields: Mapping[str, Any], known: RequestFields, before: str = "") -> Iterator[str]:

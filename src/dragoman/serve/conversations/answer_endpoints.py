@@ -42,8 +42,7 @@ async def input_items(call: Call) -> None:
     most = call.service.limits.conversation_bytes
     chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
     messages: list[Message] = [message for one in chain[:-1] for message in one.messages]
-    wire: Any = call.wire
-    items: list[dict[str, Any]] = wire.dump_input_items([*messages, *answered.request.messages])
+    items = call.served.dump_input_items([*messages, *answered.request.messages])
     if query.get("order", "desc") != "asc":
         items.reverse()
     limit = query.get("limit", str(_ITEMS))
@@ -62,8 +61,7 @@ async def delete_response(call: Call) -> None:
     answered = await _found(call)
     await end_answer(call, answered)
     await call.service.answers.delete(call.caller.id, answered.id)
-    wire: Any = call.wire
-    await _respond(call, wire.dump_deleted(answered.id))
+    await _respond(call, call.served.dump_deleted(answered.id))
 
 
 async def cancel_response(call: Call) -> None:
@@ -105,8 +103,7 @@ def dumped(call: Call, answered: Answered) -> dict[str, Any]:
     """A kept answer, as the wire has a whole response."""
     envelope = call.wire.envelope(answered.request, id=answered.id, now=answered.created_at)
     body = call.wire.dump_response(unfold(answered.visible or answered.output), **envelope)
-    wire: Any = call.wire
-    return body if answered.state == "completed" else wire.with_state(body, answered.state, answered.error)
+    return body if answered.state == "completed" else call.served.with_state(body, answered.state, answered.error)
 
 
 def _number(call: Call, name: str, default: int) -> int:
@@ -124,8 +121,7 @@ async def _found(call: Call) -> Answered:
     Raises:
         ModelNotFoundError: there is none that the caller may see.
     """
-    wire: Any = call.wire
-    found = await call.service.answers.get(call.caller.id, wire.call_id(call.parameters["id"]))
+    found = await call.service.answers.get(call.caller.id, call.served.call_id(call.parameters["id"]))
     if found is None or not found.shared or found.wire != call.wire.name:
         raise ModelNotFoundError(f"there is no response {call.parameters['id']!r:.100} here")
     return found

@@ -49,7 +49,7 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
 
 async def _respond_in_progress(call: Call, envelope: dict[str, Any]) -> None:
     """Answers at once, with an answer that is still being made."""
-    wire: Any = call.wire
+    wire = call.served
     body = wire.with_state(wire.dump_response([], **envelope), "in_progress", None)
     await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import takewhile
-from typing import Any
 
 import msgspec
 
@@ -18,6 +17,7 @@ from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of, scope_of, thread_id, thread_name
 from dragoman.serve.store.keeping import known_answers
 from dragoman.serve.store.records import Answered, conversation_key, latest_keys
+from dragoman.wires.serving import serving
 
 __all__ = ["Recalled", "links_of", "recalled", "renamed"]
 
@@ -45,7 +45,7 @@ class Recalled(msgspec.Struct, frozen=True):
 
 def links_of(call: Call, request: ModelRequest) -> Links:
     """What a request says of answers that are kept; most wires' say nothing."""
-    find: Any = getattr(call.wire, "links", None)
+    find = serving(call.wire).links
     return Links(request) if find is None else find(request)
 
 

@@ -6,9 +6,10 @@ import re
 from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from dragoman.codec.serving import BEARER, PURPOSES, KeyPlace, Route
+from dragoman.codec.serving import PURPOSES, KeyPlace, Route
 from dragoman.errors import InvalidRequestError
 from dragoman.serve.http.places import Place
+from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
 __all__ = ["description"]
@@ -102,12 +103,11 @@ def _own(path: str, words: str, content: Any, statuses: set[str]) -> dict[str, A
 
 def _body(wire: Wire, route: Route) -> Mapping[str, Any] | None:
     """The JSON Schema of a body, as the wire has it; `None`: it has none."""
-    bodies = cast("Mapping[str, Mapping[str, Any]]", getattr(wire, "bodies", {}))
-    return bodies.get(route.path)
+    return serving(wire).bodies.get(route.path)
 
 
 def _keys(wire: Wire) -> Sequence[KeyPlace]:
-    return getattr(wire, "keys", BEARER)
+    return serving(wire).keys
 
 
 def _scheme(key: KeyPlace) -> str:

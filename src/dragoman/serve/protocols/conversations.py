@@ -21,6 +21,7 @@ from dragoman.run_request import RunRequest
 from dragoman.serve.agents.requests import check_results
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of, thread_id, thread_name
+from dragoman.wires.serving import serving
 
 __all__ = ["Joined", "change_memory", "joined"]
 
@@ -147,7 +148,7 @@ async def change_memory(agent: Agent[Any], conversation: Joined) -> None:
 
 def _received(call: Call, request: RunRequest, messages: list[Message]) -> Received:
     """What the client sent, and whether an answer is to be made anew, which only some wires can say."""
-    find: Any = getattr(call.wire, "regenerated", None)
+    find = serving(call.wire).regenerated
     until = None if find is None else find(request)
     return Received(messages, regenerates=until is not None, until=until or "")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -18,6 +18,7 @@ from dragoman.serve.conversations.threads import resource_of, thread_id
 from dragoman.serve.protocols.agent_card import abilities_of, card_of
 from dragoman.serve.protocols.runs import begun, read_run, served_agent
 from dragoman.serve.store.records import Answered
+from dragoman.wires.serving import serving
 from dragoman.wires.wire import ProtocolWire
 
 __all__ = ["attach", "cancel_run", "capabilities", "logged", "run", "stream_run"]
@@ -39,12 +40,12 @@ async def attach(call: Call) -> None:
     """Streams a run that was begun before, from where its client lost it."""
     found = await _found(call)
     if found is None or found.run_id is None:
-        empty: int | None = getattr(call.wire, "nothing_runs", None)
+        empty = serving(call.wire).nothing_runs
         if empty is None:
             raise _unknown(call)
         await call.connection.respond(empty, {}, b"")
         return
-    skip, again = _offset(call), getattr(call.wire, "envelope_again", None)
+    skip, again = _offset(call), serving(call.wire).envelope_again
     if skip or again is None:
         await stream_run(call, found.run_id, await _request_of(call, found, goes_on=bool(skip)), skip=skip)
     else:
@@ -78,8 +79,7 @@ async def cancel_run(call: Call) -> None:
 async def capabilities(call: Call) -> None:
     """What an agent can do, as the wire words it."""
     served = served_agent(call, call.parameters.get("model", ""))
-    wire: Any = call.wire
-    body = wire.dump_capabilities(card_of(call, served), abilities_of(call, served))
+    body = call.served.dump_capabilities(card_of(call, served), abilities_of(call, served))
     await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
 
 
@@ -96,8 +96,7 @@ async def stream_run(
     the place of the wire's."""
     wire, connection = _wire(call), call.connection
     encoder = wire.encoder(**(envelope or wire.envelope)(request, id=run_id, now=call.now))
-    more: dict[str, str] = getattr(wire, "stream_headers", {})
-    headers = {"content-type": wire.stream_type, **more}
+    headers = {"content-type": wire.stream_type, **serving(wire).stream_headers}
     connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
     count, is_sse = 0, wire.stream_type.startswith(_SSE)
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
@@ -145,5 +144,4 @@ def _unknown(call: Call) -> ModelNotFoundError:
 
 
 def _wire(call: Call) -> ProtocolWire:
-    wire: Any = call.wire
-    return wire
+    return cast("ProtocolWire", call.wire)

@@ -9,7 +9,7 @@ its message is whole, so its token holds what stands before it. Where the gatewa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import msgspec
 
@@ -26,6 +26,8 @@ from dragoman.event import (
 )
 from dragoman.message import Content, Message, Origin, Role, ToolCallPart
 from dragoman.serve.seals.sealed_message import is_needed, pack, pack_call
+from dragoman.wires.serving import serving
+from dragoman.wires.wire import Wire
 
 if TYPE_CHECKING:
     from dragoman.serve.seals.sealer import Sealer
@@ -50,11 +52,10 @@ class _Open:
 class Sealing:
     """Adds a token to each message of an answer of another wire's provider, and to its calls, as its events pass."""
 
-    def __init__(self, wire: Any, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
+    def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
         """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
         hold one."""
-        self._dump: Any = getattr(wire, "dump_seal", None)
-        self._dump_call: Any = getattr(wire, "dump_call_seal", None)
+        self._dump, self._dump_call = serving(wire).dump_seal, serving(wire).dump_call_seal
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
         self._is_idle = self._dump is None and self._dump_call is None and not longest_id
@@ -134,7 +135,7 @@ class Sealing:
 
 
 def seal_events(
-    events: Sequence[Event], wire: Any, sealer: Sealer, owner: str = "", *, longest_id: int = 0
+    events: Sequence[Event], wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0
 ) -> list[Event]:
     """A whole answer, with its tokens (see `Sealing`)."""
     sealing = Sealing(wire, sealer, owner, longest_id=longest_id)

@@ -11,6 +11,8 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import Content, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.serve.seals.marks import is_sealed, split_id
 from dragoman.serve.seals.sealed_message import restored, restored_calls, unpack
+from dragoman.wires.serving import serving
+from dragoman.wires.wire import Wire
 
 if TYPE_CHECKING:
     from dragoman.serve.seals.sealer import Sealer
@@ -21,7 +23,7 @@ _WHY = "what was sealed for it does not open, or the message was changed"
 
 
 def open_messages(
-    messages: Sequence[Message], wire: Any, sealer: Sealer | None, owner: str = ""
+    messages: Sequence[Message], wire: Wire, sealer: Sealer | None, owner: str = ""
 ) -> tuple[tuple[Message, ...], list[Loss]]:
     """A client's conversation with what was sealed in it, as the providers made it, and what does not open. No token is left in it, nor what
     is left of one, so that none goes to a provider. Without a `sealer` none opens. Where a message has a token and its calls have too, the
@@ -56,10 +58,9 @@ class _Taken(msgspec.Struct, frozen=True):
     """Those of its calls."""
 
 
-def _taken(wire: Any, message: Message) -> _Taken | None:
+def _taken(wire: Wire, message: Message) -> _Taken | None:
     """`None`: there is no token in it."""
-    load: Any = getattr(wire, "load_seal", None)
-    load_call: Any = getattr(wire, "load_call_seal", None)
+    load, load_call = serving(wire).load_seal, serving(wire).load_call_seal
     content: list[Content] = []
     places: list[int] = []
     tokens: list[str] = []

@@ -14,7 +14,7 @@ from dragoman.serve.calls.call import Call
 from dragoman.serve.http.callers import STRANGER
 from dragoman.serve.protocols.agent_card import abilities_of, card_of, without_tools
 from dragoman.serve.protocols.runs import Served, served_agent
-from dragoman.serve.tasks.frames import Frame, TaskError, respond
+from dragoman.serve.tasks.frames import Frame, TaskError, respond, task_wire
 
 __all__ = ["card", "extended"]
 
@@ -37,7 +37,7 @@ async def card(call: Call) -> None:
         if is_stranger:
             raise AuthenticationError("a key is needed, and none came with the request") from error
         raise
-    wire: Any = call.wire
+    wire = task_wire(call)
     made = _made(call, served, is_whole=not is_stranger)
     is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get("version", "").startswith("1")
     is_current |= not served.policy.older
@@ -62,13 +62,13 @@ async def extended(call: Call, params: dict[str, Any], frame: Frame) -> None:  #
     if not call.service.has_keys:
         words = "the agent has one card, and no other for those who sign in"
         raise TaskError(words, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
-    wire: Any = call.wire
+    wire = task_wire(call)
     made = _made(call, served_agent(call, call.parameters.get("model", "")), is_whole=True)
     await respond(call, frame.result(wire, {**made, **wire.old_card(made)} if frame.old else made))
 
 
 def _made(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
-    wire: Any = call.wire
+    wire = task_wire(call)
     service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
     root = f"{_origin(call)}/a2a" + (f"/agents/{call.parameters['model']}" if "model" in call.parameters else "")
     places = {"jsonrpc": root, "rest": root, **({"grpc": service.grpc_address} if service.grpc_address else {})}

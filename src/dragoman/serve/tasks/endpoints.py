@@ -14,7 +14,7 @@ from dragoman.logs import logger
 from dragoman.serve.calls.call import Call
 from dragoman.serve.tasks import methods
 from dragoman.serve.tasks.cards import extended
-from dragoman.serve.tasks.frames import Frame, TaskError, respond
+from dragoman.serve.tasks.frames import Frame, TaskError, respond, task_wire
 
 __all__ = [
     "cancel_task",
@@ -38,7 +38,7 @@ _LOG = logger("serve")
 
 async def rpc(call: Call) -> None:
     """Does what a method asks for; whatever is wrong is an answer of JSON-RPC."""
-    wire: Any = call.wire
+    wire = task_wire(call)
     body, id_ = call.body, call.body.get("id")
     frame = Frame(rpc=True, id=id_ if isinstance(id_, str | int | float) or id_ is None else None)
     try:
@@ -96,7 +96,7 @@ def _of_key(call: Call) -> Call:
 
 
 def _check_type(call: Call) -> None:
-    wire: Any = call.wire
+    wire = task_wire(call)
     kind = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     if call.body and kind and kind not in wire.MEDIA_TYPES:
         words = f"a body of the type {kind!r:.100} is not read here; send {' or '.join(wire.MEDIA_TYPES)}"
@@ -113,7 +113,7 @@ def _check_version(call: Call) -> None:
 
 
 async def _by_path(call: Call, work: Callable[[Call, dict[str, Any], Frame], Awaitable[None]]) -> None:
-    wire: Any = call.wire
+    wire = task_wire(call)
     named = call.parameters
     ids = {"id": named["id"]} if "id" in named else {}
     if call.route.purpose.endswith("_push"):

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import InvalidRequestError
 from dragoman.serve.calls.call import Call
+from dragoman.wires.serving import TaskWire
 
-__all__ = ["Frame", "TaskError", "respond"]
+__all__ = ["Frame", "TaskError", "respond", "task_wire"]
 
 
 class TaskError(InvalidRequestError):
@@ -32,7 +33,7 @@ class Frame(msgspec.Struct, frozen=True):
     id: Any = None
     """Of its request."""
 
-    def result(self, wire: Any, value: Any) -> Any:
+    def result(self, wire: TaskWire, value: Any) -> Any:
         """A whole answer."""
         return wire.rpc_result(value, self.id) if self.rpc else value
 
@@ -41,21 +42,26 @@ class Frame(msgspec.Struct, frozen=True):
         """What an encoder takes to frame a stream for a client of today."""
         return {"rpc_id": self.id} if self.rpc else {}
 
-    def piece(self, wire: Any, each: Mapping[str, Any]) -> bytes:
+    def piece(self, wire: TaskWire, each: Mapping[str, Any]) -> bytes:
         """An object of a stream."""
         return wire.framed(self.result(wire, self.shape(wire, each)))
 
-    def shape(self, wire: Any, each: Mapping[str, Any]) -> Mapping[str, Any]:
+    def shape(self, wire: TaskWire, each: Mapping[str, Any]) -> Mapping[str, Any]:
         """An object of a stream, as the client's version has it."""
         if not self.old:
             return each
         return wire.old_object(each) if self.rpc else wire.old_rest(each)
 
-    def task(self, wire: Any, value: Mapping[str, Any]) -> Any:
+    def task(self, wire: TaskWire, value: Mapping[str, Any]) -> Any:
         """A task."""
         if not self.old:
             return value
         return wire.old_task(value) if self.rpc else wire.old_rest({"task": value})["task"]
+
+
+def task_wire(call: Call) -> TaskWire:
+    """A call's wire, which has tasks."""
+    return cast("TaskWire", call.wire)
 
 
 async def respond(call: Call, value: Any) -> None:

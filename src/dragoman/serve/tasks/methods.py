@@ -20,7 +20,7 @@ from dragoman.serve.conversations.threads import resource_of, thread_id
 from dragoman.serve.protocols.endpoints import logged
 from dragoman.serve.protocols.runs import Served, begun, read_run, served_agent
 from dragoman.serve.tasks.cards import extended
-from dragoman.serve.tasks.frames import Frame, TaskError, respond
+from dragoman.serve.tasks.frames import Frame, TaskError, respond, task_wire
 from dragoman.serve.tasks.lists import bounded, listed_tasks
 from dragoman.serve.tasks.tasks import (
     TaskRecord,
@@ -62,7 +62,7 @@ async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
         await drained(call, run_id)
     record = await task_record(call, task_id) or unkept(call, shown_request, task_id, run_id)
     made = bounded(await whole_task(call, record), how.get("historyLength"))
-    wire: Any = call.wire
+    wire = task_wire(call)
     reply = wire.reply_of(await events_of(call, record.last), context_of(call, record))
     await respond(call, frame.result(wire, frame.shape(wire, {"task": made} if reply is None else {"message": reply})))
 
@@ -98,7 +98,7 @@ async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, Ru
     Raises:
         TaskError: its task is over, works, or is of another conversation.
     """
-    wire: Any = call.wire
+    wire = task_wire(call)
     request: RunRequest = wire.load_run(params, path=call.path, headers=call.headers)
     task_id = wire.task_of(request)
     if task_id:
@@ -127,10 +127,9 @@ async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, Ru
 async def _streamed(
     call: Call, run_id: str, request: RunRequest, task_id: str, frame: Frame, *, cancel_on_leave: bool = False
 ) -> None:
-    wire, connection = call.wire, call.connection
-    any_wire: Any = wire
-    envelope = any_wire.envelope(request, id=task_id, now=call.now)
-    encoder: Any = any_wire.encoder(**{**envelope, **frame.envelope, "now": call.service.clock})
+    wire, connection = task_wire(call), call.connection
+    envelope = wire.envelope(request, id=task_id, now=call.now)
+    encoder = wire.encoder(**{**envelope, **frame.envelope, "now": call.service.clock})
     headers = {"content-type": wire.stream_type}
 
     def piece(event: Event) -> bytes:
@@ -154,12 +153,12 @@ async def get(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A task."""
     record = await _record(call, if_text(params.get("id")))
     made = bounded(await whole_task(call, record), params.get("historyLength"))
-    await respond(call, frame.result(call.wire, frame.task(call.wire, made)))
+    await respond(call, frame.result(task_wire(call), frame.task(task_wire(call), made)))
 
 
 async def listed(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Tasks, a page at a time."""
-    await respond(call, frame.result(call.wire, await listed_tasks(call, params)))
+    await respond(call, frame.result(task_wire(call), await listed_tasks(call, params)))
 
 
 async def cancel(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -179,7 +178,7 @@ async def cancel(call: Call, params: dict[str, Any], frame: Frame) -> None:
         await call.service.runs.cancel(last.run_id)
         await drained(call, last.run_id)
     made = await whole_task(call, await _record(call, record.id))
-    await respond(call, frame.result(call.wire, frame.task(call.wire, made)))
+    await respond(call, frame.result(task_wire(call), frame.task(task_wire(call), made)))
 
 
 async def subscribe(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -191,9 +190,9 @@ async def subscribe(call: Call, params: dict[str, Any], frame: Frame) -> None:
         record = await _next_run(call, record, frame)
     run_id = record.last.run_id
     if record.is_over or run_id is None or not await logged(call, run_id):
-        await call.connection.end(frame.piece(call.wire, {"task": await whole_task(call, record)}))
+        await call.connection.end(frame.piece(task_wire(call), {"task": await whole_task(call, record)}))
         return
-    wire: Any = call.wire
+    wire = task_wire(call)
     request = RunRequest(client_messages(record.last)[-1:], thread_id=context_of(call, record))
     request = wire.in_task(request, record.id if len(record.runs) > 1 else "")
     await _streamed(call, run_id, request, record.id, frame)
@@ -203,7 +202,7 @@ async def _next_run(call: Call, record: TaskRecord, frame: Frame) -> TaskRecord:
     """Shows a task that waits, and stays until somebody goes on with it or ends it."""
     headers = {"content-type": call.wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
     call.connection.stream(headers, call.wire.ping, lambda error: b"")  # noqa: ARG005 the task is as it was
-    await call.connection.write(frame.piece(call.wire, {"task": await whole_task(call, record)}))
+    await call.connection.write(frame.piece(task_wire(call), {"task": await whole_task(call, record)}))
     beginning = 0
     for seconds in look_seconds():
         with call.service.waiting.change((call.caller.id, record.id)) as changed:
@@ -231,7 +230,7 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     config = {name: value for name, value in push_config(params).items() if name != "taskId"}
     kept = await hooks.add(call.caller.id, record.id, config, call.service.new_id())
     notify_record(call, record, kept["id"])
-    await respond(call, frame.result(call.wire, kept))
+    await respond(call, frame.result(task_wire(call), kept))
 
 
 async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -240,21 +239,21 @@ async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     found = (await call.service.webhooks.of(call.caller.id, record.id)).get(config_id(params))
     if found is None:
         raise ModelNotFoundError("there is no such configuration of push notifications here")
-    await respond(call, frame.result(call.wire, found))
+    await respond(call, frame.result(task_wire(call), found))
 
 
 async def list_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """All of a task."""
     record = await _push_task(call, params)
     configs = list((await call.service.webhooks.of(call.caller.id, record.id)).values())
-    await respond(call, frame.result(call.wire, {"configs": configs, "nextPageToken": ""}))
+    await respond(call, frame.result(task_wire(call), {"configs": configs, "nextPageToken": ""}))
 
 
 async def delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Forgets one."""
     record = await _push_task(call, params)
     await call.service.webhooks.remove(call.caller.id, record.id, config_id(params))
-    await respond(call, frame.result(call.wire, {}))
+    await respond(call, frame.result(task_wire(call), {}))
 
 
 METHODS: Mapping[str, Callable[[Call, dict[str, Any], Frame], Awaitable[None]]] = {

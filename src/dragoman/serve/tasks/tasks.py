@@ -19,6 +19,7 @@ from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import name_of, resource_of, thread_id
 from dragoman.serve.store.records import Answered
+from dragoman.serve.tasks.frames import task_wire
 
 __all__ = [
     "TaskRecord",
@@ -89,7 +90,7 @@ def client_messages(run: Answered) -> tuple[Message, ...]:
 
 async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
     """A task as it is now, as its wire has it."""
-    wire: Any = call.wire
+    wire = task_wire(call)
     task: dict[str, Any] = {}
     for number, run in enumerate(record.runs):
         events = await events_of(call, run)
@@ -105,7 +106,7 @@ async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
 
 
 def _request(call: Call, record: TaskRecord, run: Answered, number: int) -> RunRequest:
-    wire: Any = call.wire
+    wire = task_wire(call)
     outer = RunRequest(client_messages(run), thread_id=context_of(call, record))
     return wire.in_task(outer, record.id) if number else outer
 

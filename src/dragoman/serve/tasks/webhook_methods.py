@@ -12,6 +12,7 @@ from dragoman.run_request import RunRequest
 from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of
+from dragoman.serve.tasks.frames import task_wire
 from dragoman.serve.tasks.tasks import TaskRecord, client_messages, context_of
 
 __all__ = ["push_config", "config_id", "notify", "notify_record", "subscribed"]
@@ -60,7 +61,7 @@ def notify_record(call: Call, record: TaskRecord, config: str) -> None:
     """Sends what happens in the run that goes on in a task, if one does, to one address."""
     last = record.last
     if last.state == "in_progress" and last.run_id is not None:
-        wire: Any = call.wire
+        wire = task_wire(call)
         request = RunRequest(client_messages(last)[-1:], thread_id=context_of(call, record))
         request = wire.in_task(request, record.id if len(record.runs) > 1 else "")
         objects = _objects(call, last.run_id, record.id, request)
@@ -70,7 +71,7 @@ def notify_record(call: Call, record: TaskRecord, config: str) -> None:
 async def _objects(
     call: Call, run_id: str, task_id: str, request: RunRequest
 ) -> AsyncGenerator[Mapping[str, Any], None]:
-    wire: Any = call.wire
+    wire = task_wire(call)
     envelope = wire.envelope(request, id=task_id, now=call.now)
     encoder = wire.encoder(**{**envelope, "now": call.service.clock})
     async with aclosing(call.service.runs.pages(run_id)) as pages:
