@@ -19,6 +19,7 @@ from dragoman.serve.call import Call
 from dragoman.serve.keeping import begin_answer, keep_answer
 from dragoman.serve.recalling import Recalled
 from dragoman.serve.records import Answered, AnsweredState, keys_of
+from dragoman.serve.references import item_keys
 from dragoman.serve.threads import resource_of, scope_of
 
 __all__ = ["Recording"]
@@ -111,6 +112,7 @@ class Recording:
             key=next(iter(keys := self._keys(visible)), ""),
         )
         keys += [f"thread:{self.thread_id}"] if self.thread_id else []
+        keys += item_keys(self._call.wire, answered)
         await keep_answer(self._store, answered, keys, seconds=self._call.service.limits.keep_seconds)
 
     def _request(self) -> ModelRequest:
