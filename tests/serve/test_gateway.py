@@ -96,12 +96,13 @@ async def test_a_policy_refuses_what_cannot_be_passed_on_and_names_the_field() -
         ("openai_chat", {"n": 2}),
         ("mistral", {"n": 2}),
         ("google", {"generationConfig": {"candidateCount": 2}}),
+        ("google", {"generation_config": {"candidate_count": 2}}),
     ],
 )
 async def test_of_several_answers_one_is_asked_for(wire: str, options: dict[str, Any]) -> None:
     there = gated(wire, wire, "Hello.")
     await answered(there.client, with_options(wire, **options))
-    assert not {"n", "generationConfig"} & there.upstream.bodies[0].keys()
+    assert not {"n", "generationConfig", "generation_config"} & there.upstream.bodies[0].keys()
     assert there.transport.headers[0]["dragoman-loss"].startswith("candidate;which=")
     there = gated(wire, wire, "Hello.", on_loss="refuse")
     await answered(there.client, with_options(wire, **options))
@@ -113,6 +114,7 @@ async def test_of_several_answers_one_is_asked_for(wire: str, options: dict[str,
     [
         ("openai_responses", {"prompt": {"id": "pmpt_of_another"}}),
         ("google", {"cachedContent": "cachedContents/of-another"}),
+        ("google", {"cached_content": "cachedContents/of-another"}),
         ("anthropic", {"container": "container_of_another"}),
         ("openai_chat", {"models": ["vendor/dear"]}),
         ("mistral", {"agent_id": "ag_of_another"}),
@@ -122,12 +124,18 @@ async def test_what_the_providers_account_holds_is_not_to_be_named(wire: str, op
     there = gated(wire, wire, "Hello.")
     events = await answered(there.client, with_options(wire, **options))
     assert isinstance(events[-1], RunError)
-    assert next(iter(options)) in events[-1].error.message
+    assert next(iter(options)).replace("d_c", "dC") in events[-1].error.message
     assert there.transport.statuses == [400]
     assert there.upstream.sent == []
     there = gated(wire, ScriptedModel("Hello.", wire=wire), "", references=True)
     await answered(there.client, with_options(wire, **options))
     assert next(iter(options)) in there.upstream.bodies[0]
+
+
+async def test_a_field_that_names_nothing_is_none() -> None:
+    there = gated("anthropic", "anthropic", "Hello.")
+    await answered(there.client, with_options("anthropic", mcp_servers=[], container=None))
+    assert there.transport.statuses == [200]
 
 
 async def test_settings_stand_in_and_answers_have_a_limit() -> None:

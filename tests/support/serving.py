@@ -34,7 +34,7 @@ class Scripted:
     """A backend: steps are events, or seconds to wait, or an exception to raise."""
 
     edits = True
-    detaches = False
+    detaches = references = False
 
     def __init__(self, *steps: Event | float | Exception | Message) -> None:
         self._steps = steps

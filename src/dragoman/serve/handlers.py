@@ -9,11 +9,13 @@ from dragoman import json_bytes, wires
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
 from dragoman.model.tokens import request_tokens
+from dragoman.request import ModelRequest
 from dragoman.result import ModelInfo
 from dragoman.serve.calls.call import Backend, Call
 from dragoman.serve.calls.fields import check_types
 from dragoman.serve.conversations import answer_endpoints
 from dragoman.serve.conversations.answering import answer
+from dragoman.serve.conversations.references import with_references
 from dragoman.serve.http.limits import check_request
 from dragoman.serve.http.observed import offered_name
 from dragoman.serve.protocols import endpoints as protocol_endpoints
@@ -30,9 +32,8 @@ Handler = Callable[[Call], Awaitable[None]]
 async def chat(call: Call) -> None:
     """Messages → the model's answer, whole or streamed."""
     check_types(call.body, call.wire.name)
-    request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
-    check_request(request, call.service.limits)
-    await answer(call, request, _backend(call, request.model))
+    call, request, backend = await _asked(call)
+    await answer(call, request, backend)
 
 
 async def embeddings(call: Call) -> None:
@@ -52,9 +53,7 @@ async def embeddings(call: Call) -> None:
 
 async def count_tokens(call: Call) -> None:
     """Messages → how many tokens they are, about."""
-    request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
-    check_request(request, call.service.limits)
-    _backend(call, request.model)
+    call, request, _ = await _asked(call)
     await respond(call, call.served.dump_token_count(request_tokens(request)))
 
 
@@ -79,6 +78,22 @@ async def version(call: Call) -> None:
 async def alive(call: Call) -> None:
     """That the server is there."""
     await call.connection.respond(200, {"content-type": "text/plain"}, b"dragoman is running")
+
+
+async def _asked(call: Call) -> tuple[Call, ModelRequest, Backend]:
+    """The call with all that its body names, what it asks, and who answers.
+
+    Raises:
+        ModelNotFoundError: nobody does.
+        InvalidRequestError: it asks for what there is not, or for more than may be.
+    """
+    request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
+    check_request(request, call.service.limits)
+    backend = _backend(call, request.model)
+    whole = await with_references(call, passed_on=backend.references)
+    if whole is not call:
+        request = whole.wire.load_request(whole.body, path=whole.path, headers=whole.headers)
+    return whole, request, backend
 
 
 async def respond(call: Call, value: Mapping[str, Any], headers: Mapping[str, str] = {}) -> None:

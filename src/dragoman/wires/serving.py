@@ -44,6 +44,12 @@ class Serving(NamedTuple):
     `dump_error`."""
     links: Callable[[ModelRequest], Links] | None = None
     """What a request says of answers that are kept."""
+    item_references: Callable[[Mapping[str, Any]], list[tuple[int, str]]] | None = None
+    """A body → place and id of each item that it names in place of sending it."""
+    items_by_id: Callable[[Mapping[str, Any]], dict[str, Json]] | None = None
+    """A whole answer → its items by their ids."""
+    with_items: Callable[[Mapping[str, Any], Mapping[int, Mapping[str, Any]]], Json] | None = None
+    """A body and items → the body with each in its place."""
     dump_seal: Callable[[str], Content] | None = None
     """A server's token → the piece in which a client keeps it."""
     load_seal: Callable[[Content], str | None] | None = None

@@ -38,6 +38,9 @@ class AgentBackend:
     edits = False
     """What the model said in a conversation that is kept is not the client's to change."""
 
+    references = False
+    """What its provider keeps is the agent's."""
+
     def __init__(self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None) -> None:
         """Raises:
         SettingsError: there is no agent, or a name is none.

@@ -87,6 +87,11 @@ class Backend(Protocol):
         """Whether an answer is made to its end although its client left."""
         ...
 
+    @property
+    def references(self) -> bool:
+        """Whether names of what a provider keeps are passed on to it."""
+        ...
+
     def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
         """A chat → the events that its client gets, one list for each read. A failure is a `RunError`, last; what is raised ends the call.
         What the client does not get of the answer it gives to `recording`."""

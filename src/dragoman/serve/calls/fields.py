@@ -55,7 +55,7 @@ def check_references(request: ModelRequest, wire: str) -> None:
         InvalidRequestError: there is one.
     """
     for path in _fields_of(wire).references:
-        if _at(request.options, path) is not None:
+        if _at(request.options, path):
             raise InvalidRequestError(
                 f"{path}: this server does not pass it on, since what it names is kept in an account that others share; leave it out"
             ).at(field=path)

@@ -16,6 +16,7 @@ from dragoman.message import Message, Role
 from dragoman.request import ModelRequest
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.recalling import Recalled
+from dragoman.serve.conversations.references import item_keys
 from dragoman.serve.conversations.threads import resource_of, scope_of
 from dragoman.serve.store.answers import AnswerStore, NoAnswers
 from dragoman.serve.store.keeping import begin_answer, keep_answer
@@ -111,6 +112,7 @@ class Recording:
             key=next(iter(keys := self._keys(visible)), ""),
         )
         keys += [f"thread:{self.thread_id}"] if self.thread_id else []
+        keys += item_keys(self._call.wire, answered)
         await keep_answer(self._store, answered, keys, seconds=self._call.service.limits.keep_seconds)
 
     def _request(self) -> ModelRequest:

@@ -117,7 +117,9 @@ class Gateway:
         self._is_plain = not layers
         self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
         self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
-        self._references, self._sealer = references, _sealer_of(seal_key)
+        self.references = references
+        """Whether names of what a provider keeps are passed on to it."""
+        self._sealer = _sealer_of(seal_key)
         self._longest_id = longest_call_id
 
     @classmethod
@@ -205,7 +207,7 @@ class Gateway:
             InvalidRequestError: it asks for what is not passed on.
         """
         wire = call.wire.name
-        if not self._references:
+        if not self.references:
             check_references(request, wire)
         request, losses = one_candidate(request, wire)
         settings = request.settings.over(self._settings)

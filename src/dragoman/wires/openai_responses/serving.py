@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, EMBEDDINGS_BODY, TEXT, a_list, an_object, either
 from dragoman.codec.field_types import typed
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.serving import Links, RequestFields
 from dragoman.errors import InvalidRequestError
 from dragoman.message import Content, Message, Role, ThinkingPart
@@ -25,9 +25,12 @@ __all__ = [
     "dump_models",
     "dump_seal",
     "dump_token_count",
+    "item_references",
+    "items_by_id",
     "links",
     "load_seal",
     "request_fields",
+    "with_items",
     "with_state",
 ]
 
@@ -104,6 +107,29 @@ def with_state(body: Mapping[str, Any], state: str, error: Mapping[str, Any] | N
     failure = {"code": "server_error", "message": message} if state == "failed" else None
     usage = body.get("usage") if body.get("output") else None
     return {**body, "status": state, "error": failure, "incomplete_details": None, "usage": usage}
+
+
+def item_references(body: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """The items of a request that are named in place of being there: the place of each in its `input`, and its id."""
+    listed = if_list(body.get("input"))
+    return [(place, name) for place, item in enumerate(listed) if (name := _reference(if_object(item)))]
+
+
+def _reference(item: Mapping[str, Any]) -> str:
+    """The id that an item is a mere reference to. The type may be left out."""
+    is_one = item.get("type") == "item_reference" or (item.keys() <= {"type", "id"} and item.get("type") is None)
+    return if_text(item.get("id")) if is_one else ""
+
+
+def items_by_id(response: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The items of a whole response, by the ids that requests may name them by."""
+    items = [if_object(item) for item in if_list(response.get("output"))]
+    return {name: item for item in items if (name := if_text(item.get("id")))}
+
+
+def with_items(body: Mapping[str, Any], items: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """A request with these items at these places of its `input`."""
+    return {**body, "input": [items.get(place, item) for place, item in enumerate(if_list(body.get("input")))]}
 
 
 def dump_deleted(call_id: str) -> dict[str, Any]:
