@@ -44,6 +44,8 @@ class Serving(NamedTuple):
     `dump_error`."""
     links: Callable[[ModelRequest], Links] | None = None
     """What a request says of answers that are kept."""
+    is_lasting: Callable[[Message], bool] | None = None
+    """Whether a system text of a request belongs to its conversation, for who goes on by an id; else it is for one answer."""
     item_references: Callable[[Mapping[str, Any]], list[tuple[int, str]]] | None = None
     """A body → place and id of each item that it names in place of sending it."""
     items_by_id: Callable[[Mapping[str, Any]], dict[str, Json]] | None = None

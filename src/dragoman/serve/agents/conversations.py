@@ -65,8 +65,11 @@ def _without_memory(call: Call, known: Recalled, allowed: Allowed, thread: str |
         system = [message for message in messages if message.role is Role.SYSTEM]
         return Conversed(system, [message for message in messages if message.role is not Role.SYSTEM], thread, resumes)
     kept = set(map(id, messages))
-    new = [message for message in known.new if id(message) in kept]
-    before = messages[: len(messages) - len(new)]
+    new = [message for message in known.new if id(message) in kept and message.role is not Role.SYSTEM]
+    added = set(map(id, new))
+    before = [
+        message for message in messages if id(message) not in added
+    ]  # system texts behind the question among them
     new, resumes = resumes_in(new, waiting_in(known.pending), call.wire)
     new = without_interrupts(new, call.wire)
     check_results(before, new, resumes, trusted=True)

@@ -41,7 +41,7 @@ async def input_items(call: Call) -> None:
     answered, query = await _found(call), call.query
     most = call.service.limits.conversation_bytes
     chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
-    messages: list[Message] = [message for one in chain[:-1] for message in one.messages]
+    messages: list[Message] = [message for one in chain[:-1] for message in (*one.lasting, *one.messages)]
     items = call.served.dump_input_items([*messages, *answered.request.messages])
     if query.get("order", "desc") != "asc":
         items.reverse()

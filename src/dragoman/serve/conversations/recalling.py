@@ -19,7 +19,7 @@ from dragoman.serve.store.keeping import known_answers
 from dragoman.serve.store.records import Answered, conversation_key, latest_keys
 from dragoman.wires.serving import serving
 
-__all__ = ["Recalled", "links_of", "recalled", "renamed"]
+__all__ = ["Recalled", "lasting", "links_of", "recalled", "renamed"]
 
 
 class Recalled(msgspec.Struct, frozen=True):
@@ -71,11 +71,12 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
             raise InvalidRequestError(
                 f"previous_response_id: the response {links.after!r:.80} goes on from one that is not kept any more; send the whole conversation instead"
             ).at(field="previous_response_id")
-        return _onto(request, system, chain, sent, thread or chain[-1].thread_id, named=thread is not None)
+        heads = _heads(call, system, chain)
+        return _onto(request, heads, chain, sent, thread or chain[-1].thread_id, named=thread is not None)
     if links.conversation is not None:
         last = await store.find(owner, [f"thread:{thread}"])
         chain = [] if last is None else await store.chain(owner, last.id, most_bytes=limits.conversation_bytes)
-        return _onto(request, system, chain, sent, thread, named=True)
+        return _onto(request, _heads(call, system, chain), chain, sent, thread, named=True)
     scope = scope_of(resource, thread)
     keys = latest_keys(sent, scope)
     chain = await known_answers(store, owner, keys, limits) if keys else []
@@ -87,6 +88,23 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
     else:
         known = _merged(call, request, system, chain, edits=edits)
     return known if thread is None else msgspec.structs.replace(known, thread_id=thread, named=True)
+
+
+def lasting(call: Call, messages: Sequence[Message]) -> tuple[Message, ...]:
+    """The system texts that belong to a conversation."""
+    is_lasting = serving(call.wire).is_lasting
+    return (
+        ()
+        if is_lasting is None
+        else tuple([each for each in messages if each.role is Role.SYSTEM and is_lasting(each)])
+    )
+
+
+def _heads(call: Call, system: Sequence[Message], chain: Sequence[Answered]) -> list[Message]:
+    """The system texts of a request that goes on by an id: its own, and between them those of its conversation, each once."""
+    own = lasting(call, system)
+    alone = [each for each in system if not any(each is one for one in own)]
+    return [*alone, *{each.text: each for each in [*(each for one in chain for each in one.lasting), *own]}.values()]
 
 
 def _before(chain: Sequence[Answered], sent: Sequence[Message], scope: str) -> Sequence[Message] | None:

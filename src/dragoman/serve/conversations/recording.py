@@ -15,7 +15,7 @@ from dragoman.interrupt import Interrupt
 from dragoman.message import Message, Role
 from dragoman.request import ModelRequest
 from dragoman.serve.calls.call import Call
-from dragoman.serve.conversations.recalling import Recalled
+from dragoman.serve.conversations.recalling import Recalled, lasting
 from dragoman.serve.conversations.references import item_keys
 from dragoman.serve.conversations.threads import resource_of, scope_of
 from dragoman.serve.store.answers import AnswerStore, NoAnswers
@@ -48,6 +48,7 @@ class Recording:
             parent=known.parent,
             state="in_progress",
             shared=links.stored,
+            lasting=lasting(call, request.messages),
         )
         self.new: Sequence[Message] = known.new
         """What the conversation gains by the request."""

@@ -35,6 +35,8 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """When the call came."""
     request: ModelRequest
     """What was asked, its messages without those of the answers that it goes on from."""
+    lasting: tuple[Message, ...] = ()
+    """System texts of the request that belong to the conversation; the others are for this answer alone."""
     output: tuple[Message, ...] = ()
     """The answer as the server has it: with an agent's own rounds of calls, and what providers signed."""
     visible: tuple[Message, ...] = ()

@@ -24,6 +24,7 @@ __all__ = [
     "dump_model",
     "dump_models",
     "dump_seal",
+    "is_lasting",
     "dump_token_count",
     "item_references",
     "items_by_id",
@@ -142,9 +143,14 @@ def dump_token_count(count: int) -> dict[str, Any]:
     return {"object": "response.input_tokens", "input_tokens": count}
 
 
+def is_lasting(message: Message) -> bool:
+    """Whether a system text belongs to its conversation: an item of the input does, instructions are for one answer."""
+    return OWN.form(message.native).get("place") == "input"
+
+
 def dump_input_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The input of a request as the items that are listed of it, oldest first; each has an id."""
-    spoken = [message for message in messages if message.role is not Role.SYSTEM]
+    spoken = [message for message in messages if message.role is not Role.SYSTEM or is_lasting(message)]
     items = dump_messages(spoken).get("input", [])
     if isinstance(items, str):
         items = [{"role": "user", "content": items}]
