@@ -21,7 +21,7 @@ from dragoman.result import ModelInfo
 from dragoman.run_request import RunRequest
 from dragoman.wires.wire import ProtocolWire, StreamEncoder, Wire
 
-__all__ = ["NEEDED", "ServedWire", "Serving", "TaskEncoder", "TaskWire", "serving"]
+__all__ = ["NEEDED", "ServedWire", "Serving", "TaskEncoder", "TaskWire", "serving", "stream_form"]
 
 Json = dict[str, Any]
 
@@ -90,6 +90,11 @@ NEEDED: Mapping[str, Sequence[str]] = {
     "card": ("dump_card",),
 }
 """Purpose of a route → the functions of its wire that a server calls there, beside those that every wire has."""
+
+
+def stream_form(wire: Wire, encoder: StreamEncoder) -> tuple[str, bytes]:
+    """The media type of a streamed answer, and what keeps it open: the wire's, where its encoder has none of its own."""
+    return getattr(encoder, "stream_type", wire.stream_type), getattr(encoder, "ping", wire.ping)
 
 
 class ServedWire(Wire, Protocol):

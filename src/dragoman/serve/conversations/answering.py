@@ -18,6 +18,7 @@ from dragoman.serve.conversations.logged import begin_logged
 from dragoman.serve.conversations.recalling import links_of, recalled
 from dragoman.serve.conversations.recording import Recording
 from dragoman.serve.http.limits import check_request
+from dragoman.wires.serving import stream_form
 
 __all__ = ["answer"]
 
@@ -75,8 +76,8 @@ async def _stream(
 ) -> None:
     wire, connection = call.wire, call.connection
     encoder = wire.encoder(**envelope)
-    headers = {"content-type": wire.stream_type}
-    connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
+    kind, ping = stream_form(wire, encoder)
+    connection.stream({"content-type": kind}, ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
     ends = b""
     async for batch in events:
         if not connection.started:
