@@ -29,6 +29,7 @@ request_fields = RequestFields(
     idle={"service_tier": ("auto", "standard_only")},
     minor=frozenset(["metadata", "service_tier", "cache_control", "inference_geo"]),
     references=frozenset(["container", "mcp_servers"]),
+    server_tools={name: name for name in ("web_search", "web_fetch", "code_execution")},
     types=typed(
         number=("temperature", "top_p"),
         whole=("max_tokens", "top_k"),

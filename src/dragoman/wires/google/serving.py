@@ -49,6 +49,12 @@ request_fields = RequestFields(
     minor=frozenset(["labels", "generationConfig.thinkingConfig.includeThoughts", "generationConfig.responseMimeType"]),
     candidates="generationConfig.candidateCount",
     references=frozenset(["cachedContent"]),
+    server_tools={
+        "googleSearch": "web_search",
+        "googleSearchRetrieval": "web_search",
+        "urlContext": "web_fetch",
+        "codeExecution": "code_execution",
+    },
     types={path: types for field, types in _TYPES.items() for path in snake_paths(field)},
 )
 """What is known of further fields of a request."""
