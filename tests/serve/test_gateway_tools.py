@@ -50,6 +50,15 @@ async def test_a_provider_is_asked_for_no_tool_of_anothers(client: str, upstream
     assert (there.transport.statuses, there.upstream.sent) == ([400], [])
 
 
+@pytest.mark.parametrize("choice", ["auto", "none"])
+async def test_where_there_are_no_tools_no_choice_among_them_is_sent(choice: str) -> None:
+    """Anthropic refuses one, and many clients of OpenAI send it always."""
+    there = gated("openai_chat", "anthropic", "Hello.")
+    await answered(there.client, ASK.replace(settings=Settings(tool_choice=choice)))
+    assert "tool_choice" not in there.upstream.bodies[0]
+    assert "dragoman-loss" not in there.transport.headers[0]
+
+
 async def test_a_choice_of_a_tool_that_is_left_out_is_none() -> None:
     there = gated("anthropic", "openai_chat", "Hello.")
     settings = Settings(max_tokens=9, tool_choice="web_search")

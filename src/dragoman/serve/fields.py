@@ -24,6 +24,7 @@ __all__ = [
     "foreign_losses",
     "one_candidate",
     "shared_tools",
+    "without_lengths",
     "without_own",
 ]
 
@@ -55,6 +56,16 @@ def check_types(body: Mapping[str, Any], wire: str) -> None:
     for path, types in _fields_of(wire).types.items():
         if wanted := fault_of_type(_at(body, path), types):
             raise InvalidRequestError(f"{path} must be {wanted}").at(field=path)
+
+
+def without_lengths(request: ModelRequest, wire: str) -> ModelRequest:
+    """The request without what fields of its wire's own say of the length of the answer."""
+    native = request.native or {}
+    options, own = request.options, if_object(native.get(wire))
+    for path in _fields_of(wire).lengths:
+        options = options if _at(options, path) is None else _without(options, path)
+        own = own if _at(own, path) is None else _without(own, path)
+    return request.replace(options=options, native={**native, wire: own} if wire in native else request.native)
 
 
 def check_references(request: ModelRequest, wire: str) -> None:

@@ -51,6 +51,8 @@ def fitted(request: ModelRequest, destination: Destination) -> tuple[ModelReques
     """
     wire = request.wire or destination.wire
     if wire != destination.wire:
+        if not request.tools and request.settings.tool_choice in ("auto", "none"):  # some take no choice among none
+            request = request.replace(settings=msgspec.structs.replace(request.settings, tool_choice=None))
         shared, lost = shared_tools(request, wire, destination.wire)
         return without_own(shared, wire), [*foreign_losses(request, wire), *lost]
     origin = Origin(destination.provider, destination.endpoint or None, destination.model)

@@ -48,7 +48,8 @@ request_fields = RequestFields(
     },
     minor=frozenset(["labels", "generationConfig.thinkingConfig.includeThoughts", "generationConfig.responseMimeType"]),
     candidates="generationConfig.candidateCount",
-    references=frozenset(["cachedContent"]),
+    references=frozenset(snake_paths("cachedContent")),
+    lengths=frozenset(snake_paths("generationConfig.maxOutputTokens")),
     server_tools={
         "googleSearch": "web_search",
         "googleSearchRetrieval": "web_search",
