@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import json
+import re
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -17,7 +20,9 @@ from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
 from dragoman.serve.gateway.upstreams import Upstreams
 from dragoman.testing import ScriptedModel, call
 from dragoman.transport import Player
+from support.asgi import exchange
 from support.gateway import MODEL, AsgiTransport, answered, client_of, gated
+from support.switching import PROVIDERS
 
 pytestmark = pytest.mark.anyio
 
@@ -115,6 +120,7 @@ async def test_of_several_answers_one_is_asked_for(wire: str, options: dict[str,
         ("openai_responses", {"prompt": {"id": "pmpt_of_another"}}),
         ("google", {"cachedContent": "cachedContents/of-another"}),
         ("google", {"cached_content": "cachedContents/of-another"}),
+        ("google", {"cachedContent": "", "cached_content": "cachedContents/of-another"}),
         ("anthropic", {"container": "container_of_another"}),
         ("openai_chat", {"models": ["vendor/dear"]}),
         ("mistral", {"agent_id": "ag_of_another"}),
@@ -124,7 +130,7 @@ async def test_what_the_providers_account_holds_is_not_to_be_named(wire: str, op
     there = gated(wire, wire, "Hello.")
     events = await answered(there.client, with_options(wire, **options))
     assert isinstance(events[-1], RunError)
-    assert next(iter(options)).replace("d_c", "dC") in events[-1].error.message
+    assert next(iter(options)).replace("_", "").lower() in events[-1].error.message.replace("_", "").lower()
     assert there.transport.statuses == [400]
     assert there.upstream.sent == []
     there = gated(wire, ScriptedModel("Hello.", wire=wire), "", references=True)
@@ -157,6 +163,55 @@ def failing(error: Exception, name: str = "first") -> ScriptedModel:
 async def text_through(*models: ScriptedModel, stream: bool = True, client: str = "openai_chat") -> list[Any]:
     chat, _ = client_of(client, serve.app(gateway=serve.Gateway({MODEL: list(models)})))
     return await answered(chat, ASK.replace(stream=stream))
+
+
+HI = {"role": "user", "content": "Hi."}
+UNBOUNDED: Mapping[str, tuple[str, str, dict[str, Any]]] = {
+    "a negative number": ("openai_chat", "/v1/chat/completions", {"messages": [HI], "max_tokens": -1}),
+    "nothing": ("openai_chat", "/v1/chat/completions", {"messages": [HI], "max_completion_tokens": 0}),
+    "half a number": ("openai_chat", "/v1/chat/completions", {"messages": [HI], "max_tokens": 99.0}),
+    "two numbers": (
+        "openai_chat",
+        "/v1/chat/completions",
+        {"messages": [HI], "max_tokens": 99.0, "max_completion_tokens": 99},
+    ),
+    "no limit": ("ollama", "/api/chat", {"messages": [HI], "stream": False, "options": {"num_predict": -1}}),
+    "two spellings": (
+        "google",
+        f"/v1beta/models/{MODEL}:generateContent",
+        {
+            "contents": [{"parts": [{"text": "Hi."}]}],
+            "generationConfig": {"maxOutputTokens": 99, "max_output_tokens": 98},
+        },
+    ),
+    "twice": (
+        "google",
+        f"/v1beta/models/{MODEL}:generateContent",
+        {
+            "contents": [{"parts": [{"text": "Hi."}]}],
+            "generationConfig": {"maxOutputTokens": 10},
+            "generation_config": {"max_output_tokens": 98},
+        },
+    ),
+}
+
+
+@pytest.mark.parametrize("case", UNBOUNDED)
+async def test_no_form_of_the_field_leads_past_the_limit(case: str) -> None:
+    """Ollama and llama.cpp take -1 for no limit."""
+    wire, path, body = UNBOUNDED[case]
+    model = ScriptedModel.like(PROVIDERS[wire], "Hello.", key_required=False)
+    app = serve.app(gateway=serve.Gateway({MODEL: model}, max_tokens=10), store=None)
+    assert (await exchange(app, "POST", path, {"model": MODEL, **body})).status == 200
+    numbers = re.findall(r'_?(?:[tT]okens|predict)": ?(-?[0-9.]+)', json.dumps(model.bodies[0]))
+    assert numbers == ["10"]
+
+
+async def test_no_limit_is_none_for_a_provider_of_another_wire() -> None:
+    there = gated("ollama", "openai_chat", "Hello.")
+    await answered(there.client, with_options("ollama", options={"num_predict": -1}))
+    assert not {"max_tokens", "max_completion_tokens"} & there.upstream.bodies[0].keys()
+    assert "dragoman-loss" not in there.transport.headers[0]
 
 
 @pytest.mark.parametrize("stream", [False, True])

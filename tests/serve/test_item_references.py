@@ -98,6 +98,32 @@ async def test_an_agents_own_rounds_stand_behind_what_is_named() -> None:
     assert len(script.requests[2].messages[1].tool_calls) == 1
 
 
+@tool(requires_approval=True)
+def pay(amount: int) -> str:
+    """Pays."""
+    return f"paid {amount}"
+
+
+async def test_an_approval_is_given_to_what_is_named() -> None:
+    """Ids of requests for approval come from calls, which many providers number: two conversations have one of the same id."""
+
+    def paid(request: Any) -> Message:
+        if request.messages[-1].tool_results:
+            return Message.model("Done.")
+        return Message.model("Let me.", ToolCallPart("p1", "pay", {"amount": int(request.messages[0].text)}))
+
+    script = ScriptedModel(paid)
+    app = serve.app({"m": Agent(script, tools=[pay])})
+    asked_for = {amount: output(await asked(app, amount, tools=[])) for amount in ("3", "4")}
+    ids = [items[1]["id"] for items in asked_for.values()]
+    assert ids[0] == ids[1] and asked_for["3"][1]["type"] == "mcp_approval_request"
+    for amount, items in asked_for.items():
+        answer = {"type": "mcp_approval_response", "approval_request_id": ids[0], "approve": True}
+        talk = [{"role": "user", "content": amount}, *map(reference, items), answer]
+        assert output(await asked(app, talk, tools=[]))[-1]["content"][0]["text"] == "Done."
+        assert script.requests[-1].messages[-1].tool_results[0].result == f"paid {amount}"
+
+
 async def test_the_type_of_a_reference_may_be_left_out() -> None:
     model, app = gateway("anthropic")
     first = output(await asked(app, "Where?"))
@@ -126,7 +152,7 @@ async def test_nobody_names_what_is_anothers() -> None:
     model, app = gateway("anthropic", auth=KEYS)
     first = output(await asked(app, "Where?", who="anna"))
     error = await refused(app, talk(resent(first)), "bert")
-    assert error["param"] == "input[2]" and "there is no item" in error["message"]
+    assert error["param"] == "input[1]" and "there is no item" in error["message"]
     assert output(await asked(app, talk(resent(first)), who="anna"))
     assert len(model.requests) == 2
 

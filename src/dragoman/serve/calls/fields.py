@@ -6,6 +6,8 @@ from collections.abc import Iterator, Mapping
 from itertools import chain, islice
 from typing import Any
 
+import msgspec
+
 from dragoman import wires
 from dragoman.codec.field_types import fault_of_type
 from dragoman.codec.json_values import if_object
@@ -13,10 +15,19 @@ from dragoman.codec.serving import RequestFields
 from dragoman.errors import InvalidRequestError
 from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
-from dragoman.request import EmbeddingsRequest, ModelRequest
+from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.serving import serving
 
-__all__ = ["check_references", "check_types", "embedding_losses", "foreign_losses", "one_candidate"]
+__all__ = [
+    "check_references",
+    "check_types",
+    "embedding_losses",
+    "foreign_losses",
+    "one_candidate",
+    "shared_tools",
+    "without_lengths",
+    "without_own",
+]
 
 
 _NOTHING = RequestFields()
@@ -46,6 +57,16 @@ def check_types(body: Mapping[str, Any], wire: str) -> None:
     for path, types in _fields_of(wire).types.items():
         if wanted := fault_of_type(_at(body, path), types):
             raise InvalidRequestError(f"{path} must be {wanted}").at(field=path)
+
+
+def without_lengths(request: ModelRequest, wire: str) -> ModelRequest:
+    """The request without what fields of its wire's own say of the length of the answer."""
+    native = request.native or {}
+    options, own = request.options, if_object(native.get(wire))
+    for path in _fields_of(wire).lengths:
+        options = options if _at(options, path) is None else _without(options, path)
+        own = own if _at(own, path) is None else _without(own, path)
+    return request.replace(options=options, native={**native, wire: own} if wire in native else request.native)
 
 
 def check_references(request: ModelRequest, wire: str) -> None:
@@ -79,6 +100,34 @@ def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:
         for name, value in request.options.items()
         if value is not None and name not in _PACKING
     ]
+
+
+def shared_tools(request: ModelRequest, wire: str, there: str) -> tuple[ModelRequest, list[Loss]]:
+    """The request with those alone of its provider's tools that providers of the wire `there` have too, and what that leaves out."""
+    if not any(isinstance(tool, ServerTool) for tool in request.tools):
+        return request, []
+    tools: list[ToolSpec | ServerTool] = []
+    losses: list[Loss] = []
+    fields, known = _fields_of(wire), frozenset(_fields_of(there).server_tools.values())
+    for tool in request.tools:
+        if isinstance(tool, ToolSpec):
+            tools.append(tool)
+        elif (name := fields.server_tools.get(tool.name, "")) in known:
+            tools.append(ServerTool(name))
+            losses += [
+                Loss(None, None, Lost.option, f"it is a field of {wire}", f"tools.{tool.name}.{option}"[:_LONGEST])
+                for option, value in tool.options.items()
+                if value is not None and value not in fields.idle.get(f"tools.{option}", ())
+            ]
+        else:
+            losses.append(Loss(None, None, Lost.tool, f"it is a tool of {wire}", tool.name[:_LONGEST]))
+    settings = request.settings
+    left_out = {tool.name for tool in request.tools if isinstance(tool, ServerTool)}
+    if settings.tool_choice in left_out or (not tools and settings.tool_choice is not None):
+        if settings.tool_choice not in ("auto", "none"):
+            losses.append(Loss(None, None, Lost.setting, "there is no such tool", "tool_choice"))
+        settings = msgspec.structs.replace(settings, tool_choice=None)
+    return request.replace(tools=tuple(tools), settings=settings), losses[:_MOST]
 
 
 def without_own(request: ModelRequest, wire: str) -> ModelRequest:

@@ -34,11 +34,11 @@ async def with_references(call: Call, *, passed_on: bool) -> Call:
         return call
     known: dict[str, Mapping[str, Any]] = {}
     items: dict[int, Mapping[str, Any]] = {}
-    for place, name in reversed(named):  # of the latest answers most are named
+    for place, name in named:
         if name not in known:
             answered = await call.service.answers.find(call.caller.id, [_key(name)])
             if answered is not None and answered.shared and answered.wire == call.wire.name:
-                known = {**_items(call.wire, answered), **known}
+                known |= _items(call.wire, answered)  # a later answer's, where ids come again
         if (item := known.get(name)) is None:
             if passed_on:
                 continue

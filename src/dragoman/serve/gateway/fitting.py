@@ -12,7 +12,7 @@ from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, Role
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
-from dragoman.serve.calls.fields import foreign_losses, without_own
+from dragoman.serve.calls.fields import foreign_losses, shared_tools, without_own
 
 __all__ = ["Fitting", "fitted", "with_losses"]
 
@@ -51,7 +51,10 @@ def fitted(request: ModelRequest, destination: Destination) -> tuple[ModelReques
     """
     wire = request.wire or destination.wire
     if wire != destination.wire:
-        return without_own(request, wire), foreign_losses(request, wire)
+        if not request.tools and request.settings.tool_choice in ("auto", "none"):  # some take no choice among none
+            request = request.replace(settings=msgspec.structs.replace(request.settings, tool_choice=None))
+        shared, lost = shared_tools(request, wire, destination.wire)
+        return without_own(shared, wire), [*foreign_losses(request, wire), *lost]
     origin = Origin(destination.provider, destination.endpoint or None, destination.model)
     return request.replace(messages=_from(origin, request.messages)), []
 

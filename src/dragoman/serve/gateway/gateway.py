@@ -21,7 +21,7 @@ from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.runs.visible import Visible
 from dragoman.serve.calls.call import Call
-from dragoman.serve.calls.fields import check_references, embedding_losses, one_candidate
+from dragoman.serve.calls.fields import check_references, embedding_losses, one_candidate, without_lengths
 from dragoman.serve.conversations.recalling import Recalled
 from dragoman.serve.conversations.recording import Recording
 from dragoman.serve.gateway.fitting import Fitting, with_losses
@@ -212,8 +212,9 @@ class Gateway:
         request, losses = one_candidate(request, wire)
         settings = request.settings.over(self._settings)
         if self._most is not None:
-            most = min(self._most, self._most if settings.max_tokens is None else settings.max_tokens)
-            settings = msgspec.structs.replace(settings, max_tokens=most)
+            asked = settings.max_tokens or 0  # below 1 there is no limit with some providers
+            settings = msgspec.structs.replace(settings, max_tokens=min(self._most, asked if asked > 0 else self._most))
+            request = without_lengths(request, wire)
         return request.replace(wire=wire, settings=settings, on_loss=self._on_loss, retries=self._retries), losses
 
     def _found(self, name: str) -> Models:

@@ -48,7 +48,14 @@ request_fields = RequestFields(
     },
     minor=frozenset(["labels", "generationConfig.thinkingConfig.includeThoughts", "generationConfig.responseMimeType"]),
     candidates="generationConfig.candidateCount",
-    references=frozenset(["cachedContent"]),
+    references=frozenset(snake_paths("cachedContent")),
+    lengths=frozenset(snake_paths("generationConfig.maxOutputTokens")),
+    server_tools={
+        "googleSearch": "web_search",
+        "googleSearchRetrieval": "web_search",
+        "urlContext": "web_fetch",
+        "codeExecution": "code_execution",
+    },
     types={path: types for field, types in _TYPES.items() for path in snake_paths(field)},
 )
 """What is known of further fields of a request."""

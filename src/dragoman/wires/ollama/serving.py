@@ -15,7 +15,14 @@ from dragoman.result import ModelInfo
 __all__ = ["bodies", "dump_model", "dump_models", "dump_version", "request_fields"]
 
 request_fields = RequestFields(
-    idle={"format": ("",), "tools": ([],), "raw": (False,), "logprobs": (False,), "think": (False,)},
+    idle={
+        "format": ("",),
+        "tools": ([],),
+        "raw": (False,),
+        "logprobs": (False,),
+        "think": (False,),
+        "options.num_predict": (-1, -2, 0),
+    },
     minor=frozenset(["keep_alive", "options.num_thread", "options.num_gpu", "options.num_batch", "options.use_mmap"]),
     types=typed(
         object=("options",),

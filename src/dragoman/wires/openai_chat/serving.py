@@ -33,6 +33,7 @@ request_fields = RequestFields(
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
     candidates="n",
     references=frozenset(["models", "route", "preset"]),
+    lengths=frozenset(["max_tokens", "max_completion_tokens"]),
     types=typed(
         number=("temperature", "top_p", "presence_penalty", "frequency_penalty"),
         whole=("max_tokens", "max_completion_tokens", "seed", "n", "top_logprobs"),

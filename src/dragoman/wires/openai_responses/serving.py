@@ -35,6 +35,7 @@ __all__ = [
     "with_state",
 ]
 
+_SEARCHES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
 _MINOR = ["include", "reasoning.summary", "text.format", "truncation", "stream_options", "max_tool_calls"]
 request_fields = RequestFields(
     idle={
@@ -46,11 +47,14 @@ request_fields = RequestFields(
         "input": ([],),
         "instructions": ("",),
         "top_logprobs": (0,),
-        "text": ({"format": {"type": "text"}},),
+        "text": ({"format": {"type": "text"}}, {}),
+        "reasoning": ({},),
         "text.verbosity": ("medium",),
+        "tools.container": ({"type": "auto"},),
     },
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
     references=frozenset(["previous_response_id", "conversation", "prompt"]),
+    server_tools={**dict.fromkeys(_SEARCHES, "web_search"), "code_interpreter": "code_execution"},
     types=typed(
         number=("temperature", "top_p"),
         whole=("max_output_tokens", "max_tool_calls"),
