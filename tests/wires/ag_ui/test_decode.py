@@ -163,6 +163,48 @@ def test_names_of_old_are_read() -> None:
     assert not [event for event in events if isinstance(event, RunError)]
 
 
+def test_messages_that_are_open_side_by_side_are_whole() -> None:
+    """Nodes of a graph that speak at the same time, without runs of their own."""
+    texts: list[dict[str, Any]] = [
+        {"type": "TEXT_MESSAGE_START", "messageId": "a"},
+        {"type": "TEXT_MESSAGE_START", "messageId": "b"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "On"},
+        {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "a"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "b", "delta": "Two."},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "a", "delta": "e."},
+        {"type": "TEXT_MESSAGE_END", "messageId": "a"},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "c", "delta": "{}"},
+        {"type": "TEXT_MESSAGE_END", "messageId": "b"},
+        {"type": "TOOL_CALL_END", "toolCallId": "c"},
+    ]
+    events = read(START, *texts, END)
+    assert [(each.id, each.text, each.finish_reason) for each in fold(events)] == [
+        ("a", "One.", FinishReason.tool_calls),
+        ("b", "Two.", FinishReason.stop),
+    ]
+    assert [call.arguments for call in fold(events)[0].tool_calls] == [{}]
+    cut = fold(read(START, *texts[:5]))
+    assert [each.finish_reason for each in cut] == [FinishReason.error, FinishReason.error]
+
+
+def test_a_result_may_come_while_another_call_is_open() -> None:
+    answer, results, last = messages(
+        {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "f"},
+        {"type": "TOOL_CALL_START", "toolCallId": "c2", "toolCallName": "g"},
+        {"type": "TOOL_CALL_END", "toolCallId": "c1"},
+        {"type": "TOOL_CALL_RESULT", "messageId": "r1", "toolCallId": "c1", "content": "1"},
+        {"type": "TOOL_CALL_ARGS", "toolCallId": "c2", "delta": '{"a":2}'},
+        {"type": "TOOL_CALL_END", "toolCallId": "c2"},
+        {"type": "TOOL_CALL_RESULT", "messageId": "r2", "toolCallId": "c2", "content": "2"},
+        {"type": "TEXT_MESSAGE_START", "messageId": "n"},
+        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "n", "delta": "Both."},
+        {"type": "TEXT_MESSAGE_END", "messageId": "n"},
+    )
+    assert [(call.id, call.arguments, call.state) for call in answer.tool_calls] == [("c1", {}, "complete"), ("c2", {"a": 2}, "complete")]  # fmt: skip
+    assert [(each.id, each.result) for each in results.tool_results] == [("c1", "1"), ("c2", "2")]
+    assert last.text == "Both."
+
+
 def test_a_snapshot_without_a_message_takes_it_back() -> None:
     events = read(
         START,

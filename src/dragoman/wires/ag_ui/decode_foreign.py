@@ -86,7 +86,9 @@ class ForeignRun:
         self._new_id = new_id
         self._count = 0
         self._current: dict[str, _Message] = {}
-        """Owner → the message that is open."""
+        """Owner → the message that is open, and that what comes next may belong to."""
+        self._aside: list[_Message] = []
+        """Those beside them: another began before their parts were at their end."""
         self._ids = Ids()
         self._standing: dict[str, None] = {}
         """Ids of messages that were told and stand."""
@@ -139,10 +141,12 @@ class ForeignRun:
             self._close_all()
         elif kind == "SUBAGENT_FINISHED":
             self._finish(if_text(fields.get("subagentRunId")))
+            self._finish_aside(if_text(fields.get("subagentRunId")))
         event = load_event(fields, self._calls)
         if isinstance(event, RunStarted) and kind == "RUN_STARTED":
             self._run_id = event.run_id
             self._current.clear()
+            self._aside.clear()
             self._entries.clear()
             self._open.clear()
         elif isinstance(event, RunStarted) and event.parent_run_id is None:
@@ -159,13 +163,14 @@ class ForeignRun:
     ) -> _Message:
         """The message that is open under an id, else a new one."""
         current = self._current.get(owner)
-        if (known := self._entries.get(id_)) is not None and known is current and known.role is role:
+        known = self._entries.get(id_)
+        if known is not None and (known is current or known in self._aside) and known.role is role:
             return known
         if current is not None and not current.spoke and current.role is role is Role.MODEL:
             self._entries[id_] = current  # so far it has nothing but thinking
             current.entries.append(id_)
             return current
-        self._finish(owner)
+        self._leave(owner)
         message_id = self._fresh(id_)
         message = self._current[owner] = self._entries[id_] = _Message(message_id, role, owner)
         message.entries.append(id_)
@@ -182,11 +187,32 @@ class ForeignRun:
         self._standing[id_] = None
         return id_
 
+    def _leave(self, owner: str) -> None:
+        """Another message begins: the one that is open is closed, or stays open beside it until its parts are at their end."""
+        message = self._current.get(owner)
+        if message is not None and self._goes_on(message):
+            self._aside.append(self._current.pop(owner))
+        else:
+            self._finish(owner)
+
+    def _goes_on(self, message: _Message) -> bool:
+        """Whether a part of it is still to end."""
+        parts = [self._open.get(key) for key in message.parts]
+        return any(part is not None and part.message is message and not part.ended for part in parts)
+
     def _finish(self, owner: str, *, cut: bool = False) -> None:
         """Closes the message that is open."""
         message = self._current.pop(owner, None)
-        if message is None:
-            return
+        if message is not None:
+            self._closed(message, cut=cut)
+
+    def _finish_aside(self, owner: str | None = None, *, cut: bool = False) -> None:
+        """Closes those that are open beside them. `owner`: only this one's."""
+        for message in [each for each in self._aside if owner is None or each.owner == owner]:
+            self._aside.remove(message)
+            self._closed(message, cut=cut)
+
+    def _closed(self, message: _Message, *, cut: bool = False) -> None:
         for key in message.parts:
             if (part := self._open.get(key)) is not None and part.message is message:
                 del self._open[key]
@@ -200,11 +226,13 @@ class ForeignRun:
         self._events.append(MessageFinished(message.id, reason))
 
     def _close_all(self) -> None:
+        self._finish_aside()
         for owner in list(self._current):
             self._finish(owner)
 
     def cut(self) -> None:
         """The run ended too early."""
+        self._finish_aside(cut=True)
         for owner in list(self._current):
             self._finish(owner, cut=True)
 
@@ -227,7 +255,7 @@ class ForeignRun:
             else:
                 message = self._message(id_, Role.MODEL, owner, {})
                 if message.spoke:
-                    self._finish(owner)
+                    self._leave(owner)
                     message = self._message(id_, Role.MODEL, owner, {})
                 own = {**own, "id": id_, **({"metadata": metadata} if metadata else {})}
                 part = ThinkingPart(native=OWN.note(own))
@@ -274,6 +302,9 @@ class ForeignRun:
         if kind != "REASONING_MESSAGE_END":  # its signature may follow
             del self._open[_key(kind, _id(kind, fields))]
             self._close(part)
+        if part.message in self._aside and not self._goes_on(part.message):
+            self._aside.remove(part.message)
+            self._closed(part.message)
 
     def _close(self, part: _Open, *, cut: bool = False) -> None:
         made = part.part
@@ -306,7 +337,7 @@ class ForeignRun:
             raise DecodeError(error.message) from error
         current = self._current.get(owner)
         if current is None or current.role is not Role.USER or current.spoke:
-            self._finish(owner)
+            self._leave(owner)
             current = self._message(id_, Role.USER, owner, {})
         elif id_:
             own = {**OWN.fields(piece.native), "id": id_}
@@ -322,8 +353,11 @@ class ForeignRun:
             raise DecodeError("the messages of MESSAGES_SNAPSHOT are a list")
         stand = {if_text(if_object(each).get("id")) for each in listed}  # pyright: ignore[reportUnknownVariableType]
         for message_id in [id_ for id_ in self._standing if id_ not in stand]:
-            current = next((each for each in self._current.values() if each.id == message_id), None)
-            if current is not None and current.owner in self._current:
+            current = next((each for each in (*self._current.values(), *self._aside) if each.id == message_id), None)
+            if current is not None and current in self._aside:
+                self._aside.remove(current)
+                self._closed(current)
+            elif current is not None:
                 self._finish(current.owner)
             del self._standing[message_id]
             self._events.append(MessageDropped(message_id))
