@@ -307,3 +307,37 @@ async def test_notifications_go_where_the_policy_lets_them() -> None:
             "result"
         ] == {}
         assert (await rpc(app, "ListTaskPushNotificationConfigs", {"taskId": task["id"]}))["result"]["configs"] == []
+
+
+async def test_clients_of_0_3_name_addresses_in_their_words() -> None:
+    async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
+        task = await sent(app, "Now pay.")
+        auth = {"schemes": ["Bearer", "Basic"], "credentials": "secret"}
+        config = {"id": "c", "url": "https://hooks.example.org/a", "token": "t", "authentication": auth}
+        kept = {**config, "authentication": {**auth, "schemes": ["Bearer"]}}
+        shown = {"taskId": task["id"], "pushNotificationConfig": kept}
+        given = {"taskId": task["id"], "pushNotificationConfig": config}
+        method = "tasks/pushNotificationConfig/"
+        assert (await rpc(app, f"{method}set", given))["result"] == shown
+        assert (await rpc(app, f"{method}list", {"id": task["id"]}))["result"] == [shown]
+        for params in ({"id": task["id"]}, {"id": task["id"], "pushNotificationConfigId": "c"}):
+            assert (await rpc(app, f"{method}get", params))["result"] == shown
+        other = {"id": task["id"], "pushNotificationConfigId": "d"}
+        assert (await rpc(app, f"{method}get", other))["error"]["code"] == -32001
+        today = (await rpc(app, "GetTaskPushNotificationConfig", {"taskId": task["id"], "id": "c"}))["result"]
+        assert today["authentication"] == {"scheme": "Bearer", "credentials": "secret"}
+        gone = {"id": task["id"], "pushNotificationConfigId": "c"}
+        assert (await rpc(app, f"{method}delete", gone))["result"] is None
+        whole = (await rpc(app, "tasks/get", {"id": task["id"], "historyLength": 0}))["result"]
+        assert whole["history"] == (await rpc(app, "tasks/get", {"id": task["id"]}))["result"]["history"]
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"token": "a\r\nx: y"}, {"token": "ü"}, {"token": 5}, {"authentication": []}, {"authentication": {"scheme": "Bearer", "credentials": "a\n"}}],
+)  # fmt: skip
+async def test_what_no_header_can_hold_is_refused_when_it_is_given(wrong: dict[str, Any]) -> None:
+    async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
+        task = await sent(app, "Now pay.")
+        config = {"taskId": task["id"], "url": "https://hooks.example.org/a", **wrong}
+        assert (await rpc(app, "CreateTaskPushNotificationConfig", config))["error"]["code"] == -32602

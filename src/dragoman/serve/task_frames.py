@@ -57,6 +57,14 @@ class Frame(msgspec.Struct, frozen=True):
             return value
         return wire.old_task(value) if self.rpc else wire.old_rest({"task": value})["task"]
 
+    def push(self, wire: Any, config: Mapping[str, Any]) -> Any:
+        """An address that notifications go to."""
+        return self.result(wire, wire.old_push(config) if self.old else config)
+
+    def history_length(self, given: Any) -> Any:
+        """How much of a task's history a client wants; `None`: all. For clients of 0.3 that is 0 too."""
+        return None if self.old and type(given) is int and given == 0 else given
+
 
 async def respond(call: Call, value: Any) -> None:
     """Answers with JSON."""

@@ -61,7 +61,7 @@ async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     if not (how.get("returnImmediately") is True or how.get("blocking") is False):
         await drained(call, run_id)
     record = await task_record(call, task_id) or unkept(call, shown_request, task_id, run_id)
-    made = bounded(await whole_task(call, record), how.get("historyLength"))
+    made = bounded(await whole_task(call, record), frame.history_length(how.get("historyLength")))
     wire: Any = call.wire
     reply = wire.reply_of(await events_of(call, record.last), context_of(call, record))
     await respond(call, frame.result(wire, frame.shape(wire, {"task": made} if reply is None else {"message": reply})))
@@ -153,7 +153,7 @@ async def _streamed(
 async def get(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A task."""
     record = await _record(call, if_text(params.get("id")))
-    made = bounded(await whole_task(call, record), params.get("historyLength"))
+    made = bounded(await whole_task(call, record), frame.history_length(params.get("historyLength")))
     await respond(call, frame.result(call.wire, frame.task(call.wire, made)))
 
 
@@ -231,30 +231,37 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     config = {name: value for name, value in push_config(params).items() if name != "taskId"}
     kept = await hooks.add(call.caller.id, record.id, config, call.service.new_id())
     notify_record(call, record, kept["id"])
-    await respond(call, frame.result(call.wire, kept))
+    await respond(call, frame.push(call.wire, kept))
 
 
 async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Such an address."""
     record = await _push_task(call, params)
-    found = (await call.service.webhooks.of(call.caller.id, record.id)).get(config_id(params))
+    configs = await call.service.webhooks.of(call.caller.id, record.id)
+    found = configs.get(config_id(params))
+    if (
+        frame.old and found is None and "pushNotificationConfigId" not in params
+    ):  # one of a task need not be named in 0.3
+        found = next(iter(configs.values()), None)
     if found is None:
         raise ModelNotFoundError("there is no such configuration of push notifications here")
-    await respond(call, frame.result(call.wire, found))
+    await respond(call, frame.push(call.wire, found))
 
 
 async def list_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """All of a task."""
     record = await _push_task(call, params)
     configs = list((await call.service.webhooks.of(call.caller.id, record.id)).values())
-    await respond(call, frame.result(call.wire, {"configs": configs, "nextPageToken": ""}))
+    wire: Any = call.wire
+    shown: Any = [wire.old_push(each) for each in configs] if frame.old else {"configs": configs, "nextPageToken": ""}
+    await respond(call, frame.result(call.wire, shown))
 
 
 async def delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Forgets one."""
     record = await _push_task(call, params)
     await call.service.webhooks.remove(call.caller.id, record.id, config_id(params))
-    await respond(call, frame.result(call.wire, {}))
+    await respond(call, frame.result(call.wire, None if frame.old else {}))
 
 
 METHODS: Mapping[str, Callable[[Call, dict[str, Any], Frame], Awaitable[None]]] = {
