@@ -332,6 +332,37 @@ async def test_clients_of_0_3_name_addresses_in_their_words() -> None:
         assert whole["history"] == (await rpc(app, "tasks/get", {"id": task["id"]}))["result"]["history"]
 
 
+async def test_so_do_those_of_its_rest_binding() -> None:
+    """As the library of 0.3 sends and reads it."""
+    async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
+        config = {
+            "id": "c",
+            "url": "https://hooks.example.org/a",
+            "authentication": {"schemes": ["Bearer"], "credentials": "x"},
+        }
+        asked = {"messageId": "u1", "role": "ROLE_USER", "content": [{"text": "Now pay."}]}
+        body = {"request": asked, "configuration": {"pushNotification": {**config, "id": "first"}}}
+        task = (await exchange(app, "POST", "/a2a/v1/message:send", body)).json["task"]
+        place, name = (
+            f"/a2a/v1/tasks/{task['id']}/pushNotificationConfigs",
+            f"tasks/{task['id']}/pushNotificationConfigs",
+        )
+        given = {
+            "parent": f"tasks/{task['id']}",
+            "configId": "c",
+            "config": {"name": f"{name}/c", "pushNotificationConfig": config},
+        }
+        shown = {"name": f"{name}/c", "pushNotificationConfig": config}
+        assert (await exchange(app, "POST", place, given)).json == shown
+        assert (await exchange(app, "GET", f"{place}/c")).json == shown
+        assert [each["name"] for each in (await exchange(app, "GET", place)).json["configs"]] == [
+            f"{name}/first",
+            f"{name}/c",
+        ]
+        assert (await exchange(app, "DELETE", f"{place}/c")).json == {}
+        assert (await exchange(app, "GET", f"{place}/c")).status == 404
+
+
 @pytest.mark.parametrize(
     "wrong",
     [{"token": "a\r\nx: y"}, {"token": "ü"}, {"token": 5}, {"authentication": []}, {"authentication": {"scheme": "Bearer", "credentials": "a\n"}}],

@@ -59,7 +59,9 @@ class Frame(msgspec.Struct, frozen=True):
 
     def push(self, wire: Any, config: Mapping[str, Any]) -> Any:
         """An address that notifications go to."""
-        return self.result(wire, wire.old_push(config) if self.old else config)
+        if not self.old:
+            return config
+        return wire.old_push(config) if self.rpc else wire.old_rest_push(config)
 
     def history_length(self, given: Any) -> Any:
         """How much of a task's history a client wants; `None`: all. For clients of 0.3 that is 0 too."""

@@ -231,7 +231,7 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     config = {name: value for name, value in push_config(params).items() if name != "taskId"}
     kept = await hooks.add(call.caller.id, record.id, config, call.service.new_id())
     notify_record(call, record, kept["id"])
-    await respond(call, frame.push(call.wire, kept))
+    await respond(call, frame.result(call.wire, frame.push(call.wire, kept)))
 
 
 async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -245,15 +245,15 @@ async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
         found = next(iter(configs.values()), None)
     if found is None:
         raise ModelNotFoundError("there is no such configuration of push notifications here")
-    await respond(call, frame.push(call.wire, found))
+    await respond(call, frame.result(call.wire, frame.push(call.wire, found)))
 
 
 async def list_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """All of a task."""
     record = await _push_task(call, params)
     configs = list((await call.service.webhooks.of(call.caller.id, record.id)).values())
-    wire: Any = call.wire
-    shown: Any = [wire.old_push(each) for each in configs] if frame.old else {"configs": configs, "nextPageToken": ""}
+    each = [frame.push(call.wire, config) for config in configs]
+    shown: Any = each if frame.old and frame.rpc else {"configs": each, "nextPageToken": ""}
     await respond(call, frame.result(call.wire, shown))
 
 
@@ -261,7 +261,7 @@ async def delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Forgets one."""
     record = await _push_task(call, params)
     await call.service.webhooks.remove(call.caller.id, record.id, config_id(params))
-    await respond(call, frame.result(call.wire, None if frame.old else {}))
+    await respond(call, frame.result(call.wire, None if frame.old and frame.rpc else {}))
 
 
 METHODS: Mapping[str, Callable[[Call, dict[str, Any], Frame], Awaitable[None]]] = {

@@ -17,12 +17,14 @@ from dragoman.serve.threads import resource_of
 __all__ = ["push_config", "config_id", "notify", "notify_record", "subscribed"]
 
 _LOG = logger("serve")
+_NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
+"""Field with an address in 1.0, in 0.3, and in the latter's REST binding."""
 
 
 def push_config(params: Mapping[str, Any]) -> dict[str, Any]:
     """The address that the parameters name: by themselves, or in a field of theirs. Of several schemes, as 0.3 has them, the first counts."""
     found: dict[str, Any] = dict(params)
-    for name in ("config", "pushNotificationConfig", "taskPushNotificationConfig"):
+    for name in ("config", *_NAMES):
         if isinstance(params.get(name), dict):
             inner = if_object(params[name])
             found = if_object(inner.get("pushNotificationConfig")) or inner
@@ -41,7 +43,7 @@ async def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> str
         InvalidRequestError: the policy refuses it.
     """
     how = if_object(params.get("configuration"))
-    named = any(if_object(how.get(name)) for name in ("taskPushNotificationConfig", "pushNotificationConfig"))
+    named = any(if_object(how.get(name)) for name in _NAMES)
     if named and call.service.webhooks.policy is not None:
         return (await call.service.webhooks.add(call.caller.id, task_id, push_config(how), call.service.new_id()))["id"]
     return None
