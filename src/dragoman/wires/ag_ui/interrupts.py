@@ -13,7 +13,7 @@ from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.message import ToolCallPart
 from dragoman.wires.ag_ui.extras import changed, difference, metadata_of, others, unpacked
-from dragoman.wires.ag_ui.names import renamed
+from dragoman.wires.ag_ui.quirks_names import renamed
 
 __all__ = ["dump_interrupt", "dump_resume", "load_interrupt", "load_resume"]
 

@@ -15,8 +15,8 @@ from dragoman.run_request import RunRequest
 from dragoman.wires.ag_ui.extras import difference, packed, unpacked
 from dragoman.wires.ag_ui.interrupts import dump_resume, load_resume
 from dragoman.wires.ag_ui.messages import dump_conversation, load_conversation
-from dragoman.wires.ag_ui.names import renamed
 from dragoman.wires.ag_ui.quirks import OURS, OWN, VERSION
+from dragoman.wires.ag_ui.quirks_names import renamed
 from dragoman.wires.ag_ui.tools import dump_tools, load_tools
 
 __all__ = ["dump_run", "load_run", "routes"]
