@@ -219,6 +219,19 @@ async def test_two_answers_to_one_approval_pay_once(wire: str, store: str) -> No
         assert PAID == [3]
 
 
+@each
+async def test_a_client_that_keeps_its_own_words_alone_may_answer_what_waits(wire: str, store: str) -> None:
+    async with served_agent(store=store) as app:
+        asked = [question("Now pay.", "u1")]
+        await posted(app, wire, "t", asked)
+        [waiting] = (await app.state.service.answers.find("anonymous", ["thread:t"])).pending
+        resume = [{"interruptId": waiting.id, "status": "resolved", "payload": {"approved": True}}]
+        edited = await posted(app, wire, "t", [question("Do not pay.", "u1")], resume=resume)
+        assert edited.status == 400 and PAID == []
+        answer = await posted(app, wire, "t", asked, resume=resume)
+        assert model_texts(fold(events_of(wire, answer)))[-1] == "Seen 3." and PAID == [3]
+
+
 def streaming(wire: str) -> tuple[str, dict[str, Any]]:
     """Path and body of a question that is answered by a stream."""
     if wire == "a2a":

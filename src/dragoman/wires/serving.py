@@ -158,6 +158,16 @@ class TaskWire(ProtocolWire, Protocol):
         """Name of a method in the version before → its name today; an attribute."""
         ...
 
+    @property
+    def STAGES(self) -> Mapping[str, tuple[Any, ...]]:  # noqa: N802 the protocol's name
+        """State of a task, as clients name it → the stages of a run that it may be; an attribute."""
+        ...
+
+    @property
+    def NO_STATE(self) -> Collection[str]:  # noqa: N802 the protocol's name
+        """Names of states by which clients ask for any; an attribute."""
+        ...
+
     def encoder(self, **envelope: Any) -> TaskEncoder:
         """As in `ProtocolWire`."""
         ...
@@ -236,4 +246,12 @@ class TaskWire(ProtocolWire, Protocol):
 
     def old_task(self, task: Mapping[str, Any]) -> Json:
         """A task for them."""
+        ...
+
+    def old_push(self, config: Mapping[str, Any]) -> Json:
+        """An address of notifications for them."""
+        ...
+
+    def old_rest_push(self, config: Mapping[str, Any]) -> Json:
+        """The same at a path."""
         ...

@@ -57,6 +57,7 @@ class Webhooks:
         self.policy.place(url)
         if len(id_) > _LONGEST_ID or not id_.isprintable():
             raise InvalidRequestError(f"id must have {_LONGEST_ID} characters at most, all of which can be printed")
+        _check_words(config)
         kept = {"id": id_, "taskId": task_id}
         kept |= {name: config[name] for name in _FIELDS if config.get(name) not in (None, "", {})}
         if len(json_bytes.encode(kept)) > _MOST_BYTES:
@@ -118,6 +119,26 @@ class Webhooks:
         except DragomanError as error:
             _LOG.info("a notification was not taken: %s", error.message)
             return False
+
+
+def _check_words(config: Mapping[str, Any]) -> None:
+    """Refuses what no header can hold.
+
+    Raises:
+        InvalidRequestError: the token, or what proves who sends, is no text of ASCII that can be printed.
+    """
+    auth = config.get("authentication")
+    if auth is not None and not isinstance(auth, dict):
+        raise InvalidRequestError("authentication must be an object with a scheme and credentials")
+    words = {
+        "token": config.get("token"),
+        **{f"authentication.{name}": if_object(auth).get(name) for name in ("scheme", "credentials")},
+    }
+    for name, value in words.items():
+        if value is not None and not (isinstance(value, str) and value.isascii() and value.isprintable()):
+            raise InvalidRequestError(
+                f"{name} must be a text of ASCII characters that can be printed: it is sent as a header"
+            )
 
 
 def _headers(config: Mapping[str, Any]) -> dict[str, str]:

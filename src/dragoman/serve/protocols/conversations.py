@@ -95,6 +95,7 @@ async def _goes_on(
 ) -> Joined:
     system = [message for message in messages if message.role is Role.SYSTEM]
     copy = _from_first_known(messages, stored) if agent.memory is not None else list(messages)
+    copy = system if _only_answers(request, copy, stored, pending) else copy
     changes = put(stored, call.wire.name, _received(call, request, copy))
     spoken = changes.messages
     _check_open(stored, changes.added)
@@ -119,6 +120,18 @@ async def _goes_on(
         tuple(changes.added) if goes_on else tuple(spoken),
         changes,
     )
+
+
+def _only_answers(
+    request: RunRequest, copy: Sequence[Message], stored: Sequence[Message], pending: Sequence[Interrupt]
+) -> bool:
+    """Whether a client answers what waits and says nothing else, but repeats questions of its own. Then it cuts nothing off: it keeps no
+    copy of what the agent said."""
+    if not {resume.interrupt_id for resume in request.resume} & {interrupt.id for interrupt in pending}:
+        return False
+    asked = {message.id: message.text for message in stored if message.role is Role.USER and message.id}
+    spoken = [message for message in copy if message.role is not Role.SYSTEM]
+    return all(message.role is Role.USER and asked.get(message.id or "") == message.text for message in spoken)
 
 
 def _check_open(stored: Sequence[Message], added: Sequence[Message]) -> None:

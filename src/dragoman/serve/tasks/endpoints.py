@@ -116,14 +116,15 @@ async def _by_path(call: Call, work: Callable[[Call, dict[str, Any], Frame], Awa
     wire = task_wire(call)
     named = call.parameters
     ids = {"id": named["id"]} if "id" in named else {}
-    if call.route.purpose.endswith("_push"):
+    is_push = call.route.purpose.endswith("_push")
+    if is_push:
         ids = {"taskId": named["id"], **({"id": named["config"]} if "config" in named else {})}
     params = _camel({**call.query, **call.body, **ids})
     try:
         _check_version(call)
         _check_type(call)
         old = "/v1/" in call.route.path
-        given = wire.new_params(params) if old and call.body else params
+        given = wire.new_params(params) if old and call.body and not is_push else params
         await work(_of_key(call), given, Frame(old=old))
     except TaskError as error:
         refused = wire.rest_error(error, error.reason)

@@ -58,6 +58,16 @@ class Frame(msgspec.Struct, frozen=True):
             return value
         return wire.old_task(value) if self.rpc else wire.old_rest({"task": value})["task"]
 
+    def push(self, wire: TaskWire, config: Mapping[str, Any]) -> Any:
+        """An address that notifications go to."""
+        if not self.old:
+            return config
+        return wire.old_push(config) if self.rpc else wire.old_rest_push(config)
+
+    def history_length(self, given: Any) -> Any:
+        """How much of a task's history a client wants; `None`: all. For clients of 0.3 that is 0 too."""
+        return None if self.old and type(given) is int and given == 0 else given
+
 
 def task_wire(call: Call) -> TaskWire:
     """A call's wire, which has tasks."""

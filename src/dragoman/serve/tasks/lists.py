@@ -12,7 +12,7 @@ from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of, thread_id
 from dragoman.serve.store.answers import TaskQuery
 from dragoman.serve.store.records import Answered, Stage
-from dragoman.serve.tasks.frames import TaskError
+from dragoman.serve.tasks.frames import TaskError, task_wire
 from dragoman.serve.tasks.tasks import TaskRecord, task_record, whole_task
 
 __all__ = ["bounded", "listed_tasks"]
@@ -84,7 +84,7 @@ def _thread(call: Call, context: Any) -> str | None:
 
 
 def _stages(call: Call, status: Any) -> tuple[Stage, ...] | None:
-    wire: Any = call.wire
+    wire = task_wire(call)
     if status in (None, "", *wire.NO_STATE):
         return None
     if not isinstance(status, str) or status not in wire.STAGES:

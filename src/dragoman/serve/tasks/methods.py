@@ -61,7 +61,7 @@ async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     if not (how.get("returnImmediately") is True or how.get("blocking") is False):
         await drained(call, run_id)
     record = await task_record(call, task_id) or unkept(call, shown_request, task_id, run_id)
-    made = bounded(await whole_task(call, record), how.get("historyLength"))
+    made = bounded(await whole_task(call, record), frame.history_length(how.get("historyLength")))
     wire = task_wire(call)
     reply = wire.reply_of(await events_of(call, record.last), context_of(call, record))
     await respond(call, frame.result(wire, frame.shape(wire, {"task": made} if reply is None else {"message": reply})))
@@ -152,7 +152,7 @@ async def _streamed(
 async def get(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A task."""
     record = await _record(call, if_text(params.get("id")))
-    made = bounded(await whole_task(call, record), params.get("historyLength"))
+    made = bounded(await whole_task(call, record), frame.history_length(params.get("historyLength")))
     await respond(call, frame.result(task_wire(call), frame.task(task_wire(call), made)))
 
 
@@ -230,30 +230,35 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     config = {name: value for name, value in push_config(params).items() if name != "taskId"}
     kept = await hooks.add(call.caller.id, record.id, config, call.service.new_id())
     notify_record(call, record, kept["id"])
-    await respond(call, frame.result(task_wire(call), kept))
+    await respond(call, frame.result(task_wire(call), frame.push(task_wire(call), kept)))
 
 
 async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Such an address."""
     record = await _push_task(call, params)
-    found = (await call.service.webhooks.of(call.caller.id, record.id)).get(config_id(params))
+    configs = await call.service.webhooks.of(call.caller.id, record.id)
+    found = configs.get(config_id(params))
+    if found is None and frame.old and frame.rpc and "pushNotificationConfigId" not in params:  # 0.3 names none, or one
+        found = next(iter(configs.values()), None)
     if found is None:
         raise ModelNotFoundError("there is no such configuration of push notifications here")
-    await respond(call, frame.result(task_wire(call), found))
+    await respond(call, frame.result(task_wire(call), frame.push(task_wire(call), found)))
 
 
 async def list_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """All of a task."""
     record = await _push_task(call, params)
     configs = list((await call.service.webhooks.of(call.caller.id, record.id)).values())
-    await respond(call, frame.result(task_wire(call), {"configs": configs, "nextPageToken": ""}))
+    each = [frame.push(task_wire(call), config) for config in configs]
+    shown: Any = each if frame.old and frame.rpc else {"configs": each, "nextPageToken": ""}
+    await respond(call, frame.result(task_wire(call), shown))
 
 
 async def delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Forgets one."""
     record = await _push_task(call, params)
     await call.service.webhooks.remove(call.caller.id, record.id, config_id(params))
-    await respond(call, frame.result(task_wire(call), {}))
+    await respond(call, frame.result(task_wire(call), None if frame.old and frame.rpc else {}))
 
 
 METHODS: Mapping[str, Callable[[Call, dict[str, Any], Frame], Awaitable[None]]] = {

@@ -6,7 +6,7 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.logs import logger
 from dragoman.run_request import RunRequest
 from dragoman.serve.agents.shown_events import shown
@@ -18,15 +18,23 @@ from dragoman.serve.tasks.tasks import TaskRecord, client_messages, context_of
 __all__ = ["push_config", "config_id", "notify", "notify_record", "subscribed"]
 
 _LOG = logger("serve")
+_NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
+"""Field with an address in 1.0, in 0.3, and in the latter's REST binding."""
 
 
 def push_config(params: Mapping[str, Any]) -> dict[str, Any]:
-    """The address that the parameters name: by themselves, or in a field of theirs."""
-    for name in ("config", "pushNotificationConfig", "taskPushNotificationConfig"):
+    """The address that the parameters name: by themselves, or in a field of theirs. Of several schemes, as 0.3 has them, the first counts."""
+    found: dict[str, Any] = dict(params)
+    for name in ("config", *_NAMES):
         if isinstance(params.get(name), dict):
             inner = if_object(params[name])
-            return if_object(inner.get("pushNotificationConfig")) or inner
-    return dict(params)
+            found = if_object(inner.get("pushNotificationConfig")) or inner
+            break
+    auth = if_object(found.get("authentication"))
+    schemes = if_list(auth.get("schemes"))
+    if not schemes or "scheme" in auth:
+        return found
+    return {**found, "authentication": {**rest(auth, "schemes"), "scheme": schemes[0]}}
 
 
 async def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> str | None:
@@ -36,10 +44,9 @@ async def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> str
         InvalidRequestError: the policy refuses it.
     """
     how = if_object(params.get("configuration"))
-    config = if_object(how.get("taskPushNotificationConfig")) or if_object(how.get("pushNotificationConfig"))
-    if config and call.service.webhooks.policy is not None:
-        given = if_object(config.get("pushNotificationConfig")) or config
-        return (await call.service.webhooks.add(call.caller.id, task_id, given, call.service.new_id()))["id"]
+    named = any(if_object(how.get(name)) for name in _NAMES)
+    if named and call.service.webhooks.policy is not None:
+        return (await call.service.webhooks.add(call.caller.id, task_id, push_config(how), call.service.new_id()))["id"]
     return None
 
 

@@ -63,6 +63,8 @@ class RunChunks:
         """Ids of those that hold results."""
         self._role: Role | None = None
         """Of the message that was told last."""
+        self._step = ""
+        """Id of the message that the step is of."""
         self._started = self._over = self._goes_on = False
         self._reason: FinishReason | None = None
 
@@ -126,7 +128,7 @@ class RunChunks:
             return NONE
         chunks = self._start(event.turn or event.message_id)
         again = self._goes_on if self._role is None else True
-        self._role = Role.MODEL
+        self._role, self._step = Role.MODEL, event.message_id
         return [*chunks, {"type": "start-step"}] if again and not self._parts.is_reset else chunks
 
     def _of_message(self, event: PartStarted | PartFinished | MessageFinished | MessageDropped) -> Objects:
@@ -149,7 +151,7 @@ class RunChunks:
         shown = self._parts.drop(event.message_id)
         if not shown:
             return NONE
-        if not self._quirks.resets:
+        if not self._quirks.resets or event.message_id != self._step:  # a step behind another cannot be taken back
             return self._failed("the answer broke off; send the request again")
         return [{"type": "reset-step"}]
 
