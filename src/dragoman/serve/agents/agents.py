@@ -23,7 +23,7 @@ from dragoman.serve.agents.requests import Allowed, allowed, of_client
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.claims import claim_of
 from dragoman.serve.conversations.recalling import Recalled
-from dragoman.serve.conversations.recording import Recording
+from dragoman.serve.conversations.recording import Recording, waiting_task
 from dragoman.serve.conversations.threads import resource_of
 from dragoman.tools import Tool
 
@@ -128,6 +128,8 @@ async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, re
     talk = await conversed(agent, call, known, what)
     new = [each if each.id else each.replace(id=call.service.new_id()) for each in talk.new]
     recording.thread_id, recording.new = talk.thread_id, new
+    if talk.resumes and talk.thread_id is not None:
+        recording.task_id = await waiting_task(call, talk.thread_id)
     request = RunRequest(
         (*talk.before, *new),
         run_id=call.id,

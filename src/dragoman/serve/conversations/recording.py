@@ -19,10 +19,10 @@ from dragoman.serve.conversations.recalling import Recalled, lasting
 from dragoman.serve.conversations.references import item_keys
 from dragoman.serve.conversations.threads import resource_of, scope_of
 from dragoman.serve.store.answers import AnswerStore, NoAnswers
-from dragoman.serve.store.keeping import begin_answer, keep_answer
+from dragoman.serve.store.keeping import begin_answer, keep_answer, known_answers
 from dragoman.serve.store.records import Answered, AnsweredState, keys_of
 
-__all__ = ["Recording"]
+__all__ = ["Recording", "waiting_task"]
 
 _UNCOMPACTED = 1024
 """Events of an answer that are held as they came."""
@@ -58,6 +58,8 @@ class Recording:
         """What the answer waits for."""
         self.run_id: str | None = None
         """Id of the run that makes the answer, where one goes on without its client."""
+        self.task_id: str | None = None
+        """Id of the task that waited for what the client answers."""
         self.thread_id = known.thread_id
         """Id of the conversation; the backend may give it another."""
 
@@ -77,12 +79,14 @@ class Recording:
         Raises:
             StoreError: the store failed.
         """
-        begun = msgspec.structs.replace(self._answered, thread_id=self.thread_id, run_id=self.run_id)
+        ids = {"thread_id": self.thread_id, "task_id": self.task_id, "run_id": self.run_id}
+        begun = msgspec.structs.replace(self._answered, **ids)
         seconds = self._call.service.limits.keep_seconds
         if strict:
             await begin_answer(self._store, begun, seconds=seconds)
         else:
             await keep_answer(self._store, begun, [], seconds=seconds)
+        self._tell_task()
 
     async def forget(self) -> None:
         """What was begun is not made.
@@ -109,12 +113,20 @@ class Recording:
             usage=visible[-1].usage if visible else None,
             pending=self.pending,
             thread_id=self.thread_id,
+            task_id=self.task_id,
             run_id=self.run_id,
             key=next(iter(keys := self._keys(visible)), ""),
         )
         keys += [f"thread:{self.thread_id}"] if self.thread_id else []
+        keys += [f"task:{self.task_id}"] if self.task_id else []
         keys += item_keys(self._call.wire, answered)
         await keep_answer(self._store, answered, keys, seconds=self._call.service.limits.keep_seconds)
+        self._tell_task()
+
+    def _tell_task(self) -> None:
+        """Wakes who waits for the task."""
+        if self.task_id:
+            self._call.service.waiting.changed((self._call.caller.id, self.task_id))
 
     def _request(self) -> ModelRequest:
         """Whole where the client may read it again; else what the conversation gains by it."""
@@ -125,6 +137,13 @@ class Recording:
 
     def _keys(self, visible: Sequence[Message]) -> list[str]:
         return keys_of(self._known.shown, visible, self._scope) if visible else []
+
+
+async def waiting_task(call: Call, thread: str) -> str | None:
+    """The id of the task that waits in a conversation; `None`: there is none, or the store fails."""
+    limits = call.service.limits
+    known = await known_answers(call.service.answers, call.caller.id, [f"thread:{thread}"], limits)
+    return known[-1].task_id if known and known[-1].pending else None
 
 
 def _is_system(message: Message) -> bool:

@@ -203,11 +203,15 @@ async def _next_run(call: Call, record: TaskRecord, frame: Frame) -> TaskRecord:
     headers = {"content-type": call.wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
     call.connection.stream(headers, call.wire.ping, lambda error: b"")  # noqa: ARG005 the task is as it was
     await call.connection.write(frame.piece(task_wire(call), {"task": await whole_task(call, record)}))
-    beginning = 0
+    asked, beginning = record.last.id, 0
     for seconds in look_seconds():
         with call.service.waiting.change((call.caller.id, record.id)) as changed:
             record = await _record(call, record.id)
-            if record.is_over or (not record.waits and await logged(call, record.last.run_id)):
+            if record.is_over or (
+                record.waits and record.last.id != asked
+            ):  # answered elsewhere, and perhaps it waits again
+                break
+            if not record.waits and await logged(call, record.last.run_id):
                 break
             beginning += not record.waits  # another process keeps a run a moment before it begins
             if beginning > _LOOKS:
