@@ -192,9 +192,29 @@ def test_a_call_is_a_line_without_what_was_said(caplog: pytest.LogCaptureFixture
         seen(app, "GET", f"/v1beta/models?key={KEY}")
         chat(app, headers={"authorization": "Bearer no-such-key"})
     lines = [record.getMessage() for record in caplog.records if record.name == "dragoman.serve.calls"]
-    assert re.fullmatch(r"POST /v1beta/models/\{model\}:generateContent 200 by ada, [\d.]+ s, 7 \+ 3 tokens", lines[0])
-    assert re.fullmatch(r"GET /v1beta/models 200 by ada, [\d.]+ s", lines[1])
-    assert re.fullmatch(r"POST /v1/chat/completions 401, [\d.]+ s", lines[2])
+    assert re.fullmatch(
+        r"POST /v1beta/models/\{model\}:generateContent 200 by ada, [\d.]+ s, 7 \+ 3 tokens, [0-9a-f]{32}", lines[0]
+    )
+    assert re.fullmatch(r"GET /v1beta/models 200 by ada, [\d.]+ s, [0-9a-f]{32}", lines[1])
+    assert re.fullmatch(r"POST /v1/chat/completions 401, [\d.]+ s, [0-9a-f]{32}", lines[2])
+
+
+@pytest.mark.parametrize(
+    ("wire", "header"), [("openai_chat", "x-request-id"), ("google", "x-request-id"), ("anthropic", "request-id")]
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_and_a_refusal_have_the_id_of_their_line(
+    wire: str, header: str, stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the official clients of OpenAI and Anthropic look for it."""
+    app, _ = served(ANSWER, auth={"ada": KEY})
+    with caplog.at_level(logging.INFO, "dragoman.serve.calls"):
+        keys = [{"authorization": f"Bearer {KEY}"}, {"authorization": "Bearer no-such-key"}]
+        answers = [chat(app, wire, stream=stream, headers=key) for key in keys]
+    lines = [record.getMessage() for record in caplog.records if record.name == "dragoman.serve.calls"]
+    assert [answer.status for answer in answers] == [200, 401]
+    assert [answer.headers[header] for answer in answers] == [line.rpartition(" ")[2] for line in lines]
+    assert [answer.headers["x-request-id"] for answer in answers] == [answer.headers[header] for answer in answers]
 
 
 # the OpenAPI document

@@ -30,8 +30,11 @@ class Connection:
     read yet is bounded: a write waits until the server's buffer has room, and nothing is read ahead of it.
     """
 
-    def __init__(self, receive: Receive, send: Send, limits: ServerLimits) -> None:
-        """`receive`: whose body was read already."""
+    def __init__(
+        self, receive: Receive, send: Send, limits: ServerLimits, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """`receive`: whose body was read already; `headers`: of whatever is answered."""
+        self._headers = [*_encoded(headers or {}), _NO_SNIFFING]
         self._receive = receive
         self._send = send
         self._limits = limits
@@ -100,7 +103,7 @@ class Connection:
     def stream(self, headers: Mapping[str, str], ping: bytes, error_bytes: Callable[[DragomanError], bytes]) -> None:
         """A stream is to come: it begins with the first `write`, or where nothing comes for long. `ping`: a sign of life; empty: the
         format has none. `error_bytes`: how the format ends a stream with an error."""
-        self._start, self._ping, self._error_bytes = _start(200, {**headers, **_AT_ONCE}), ping, error_bytes
+        self._start, self._ping, self._error_bytes = self._begun(200, {**headers, **_AT_ONCE}), ping, error_bytes
 
     def add_headers(self, headers: Mapping[str, str]) -> None:
         """Headers of a stream that has not begun; later they are left out."""
@@ -134,8 +137,11 @@ class Connection:
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """A whole response."""
         self.started = self.ended = True
-        await self._sent(_start(status, {**headers, "content-length": str(len(body))}))
+        await self._sent(self._begun(status, {**headers, "content-length": str(len(body))}))
         await self._sent({"type": "http.response.body", "body": body, "more_body": False})
+
+    def _begun(self, status: int, headers: Mapping[str, str]) -> Message:
+        return {"type": "http.response.start", "status": status, "headers": [*_encoded(headers), *self._headers]}
 
     async def _begin(self) -> None:
         assert self._start is not None, "stream() comes before what is streamed"
@@ -185,10 +191,6 @@ class Connection:
                 await self._sent({"type": "http.response.body", "body": self._ping, "more_body": True})
         finally:
             self._pinging = None
-
-
-def _start(status: int, headers: Mapping[str, str]) -> Message:
-    return {"type": "http.response.start", "status": status, "headers": [*_encoded(headers), _NO_SNIFFING]}
 
 
 _NO_SNIFFING = (b"x-content-type-options", b"nosniff")

@@ -27,6 +27,8 @@ __all__ = ["Endpoint"]
 
 _LOG = logger("serve")
 _MOST_FIELDS = 100
+_ID = "x-request-id"
+"""Header of an answer with the call's id. A wire whose clients look elsewhere for it says so (`id_header`)."""
 
 
 class Endpoint:
@@ -43,7 +45,12 @@ class Endpoint:
         wire, route = self._chosen(headers)
         place, clock = self.place, asyncio.get_running_loop().time
         observed = Observed(
-            wire=wire.name, purpose=route.purpose, method=place.method, path=place.path, started=clock()
+            call_id=self._service.new_id(),
+            wire=wire.name,
+            purpose=route.purpose,
+            method=place.method,
+            path=place.path,
+            started=clock(),
         )
         try:
             await self._answer(scope, receive, send, headers, wire, route, observed)
@@ -62,12 +69,13 @@ class Endpoint:
         observed: Observed,
     ) -> None:
         service = self._service
+        named = dict.fromkeys([_ID, getattr(wire, "id_header", _ID)], observed.id)
         try:
             caller = await self._caller(wire, route, scope)
             observed.caller = caller.name
             with service.gate.call(caller), service.gate.room() as take:
                 data = await read_body(receive, headers, service.limits, take) if scope["method"] == "POST" else b""
-                connection = Connection(receive, send, service.limits)
+                connection = Connection(receive, send, service.limits, named)
 
                 async def work() -> None:
                     call = self._call(scope, headers, wire, route, caller, data, connection, observed)
@@ -86,7 +94,7 @@ class Endpoint:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
             observed.status = await self._refuse(
-                Connection(receive, send, service.limits), wire, route, error, headers.get("content-type", "")
+                Connection(receive, send, service.limits, named), wire, route, error, headers.get("content-type", "")
             )
 
     async def _end_with(self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str) -> None:
@@ -160,7 +168,7 @@ class Endpoint:
             parameters,
             body,
             connection,
-            service.new_id(),
+            observed.id,
             service.clock(),
             observed,
         )

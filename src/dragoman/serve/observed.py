@@ -24,8 +24,10 @@ LEFT = 499
 class Observed:
     """One call, as far as it came."""
 
-    def __init__(self, *, wire: str, purpose: str, method: str, path: str, started: float) -> None:
+    def __init__(self, *, call_id: str, wire: str, purpose: str, method: str, path: str, started: float) -> None:
         """`started`: when it came, on the loop's clock."""
+        self.id = call_id
+        """As the client reads it in a header of the answer."""
         self.wire = wire
         """What the client speaks."""
         self.purpose = purpose
@@ -95,7 +97,7 @@ def log_call(call: Observed) -> None:
     tokens = f", {usage.input_tokens or 0} + {usage.output_tokens or 0} tokens" if call.usage else ""
     who = f" by {call.caller}" if call.caller else ""
     model = f" {call.model}" if call.model else ""
-    _LOG.info("%s %s %d%s%s, %s%s", call.method, call.path, call.status, model, who, took, tokens)
+    _LOG.info("%s %s %d%s%s, %s%s, %s", call.method, call.path, call.status, model, who, took, tokens, call.id)
 
 
 def _cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:

@@ -20,6 +20,7 @@ __all__ = [
     "dump_models",
     "dump_seal",
     "dump_token_count",
+    "id_header",
     "keys",
     "load_seal",
     "request_fields",
@@ -61,6 +62,10 @@ bodies = {
 
 keys = (KeyPlace("header", "x-api-key"), *BEARER)
 """Where clients put their key."""
+
+
+id_header = "request-id"
+"""Where clients look for the id of a request."""
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
