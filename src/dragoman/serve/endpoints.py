@@ -29,6 +29,11 @@ Handler = Callable[[Call], Awaitable[None]]
 async def chat(call: Call) -> None:
     """Messages → the model's answer, whole or streamed."""
     check_types(call.body, call.wire.name)
+    idle: Any = getattr(call.wire, "dump_idle", None)
+    if idle is not None and (body := idle(call.body, call.path, now=call.now)) is not None:
+        _backend(call, body["model"])
+        await respond(call, body)
+        return
     call, request, backend = await _asked(call)
     await answer(call, request, backend)
 
