@@ -16,6 +16,7 @@ from dragoman.serve.answering import answer
 from dragoman.serve.call import Backend, Call
 from dragoman.serve.fields import check_types
 from dragoman.serve.limits import check_request
+from dragoman.serve.losses import loss_headers
 from dragoman.serve.observed import offered_name
 from dragoman.serve.references import with_references
 
@@ -50,7 +51,7 @@ async def embeddings(call: Call) -> None:
     except SettingsError as error:
         _LOG.warning("embeddings of %.100r: %s", request.model, error)
         raise InvalidRequestError(f"the model {request.model!r:.100} makes no embeddings here") from error
-    await respond(call, wire.dump_response(result, request=request))
+    await respond(call, wire.dump_response(result, request=request), loss_headers(call.observed.losses))
 
 
 async def count_tokens(call: Call) -> None:
