@@ -25,6 +25,7 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.message import Content, Message, Origin, Role, ToolCallPart
+from dragoman.serve.seal_marks import is_sealed
 from dragoman.serve.sealed_message import is_needed, pack, pack_call
 
 if TYPE_CHECKING:
@@ -54,6 +55,7 @@ class Sealing:
         """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
         hold one."""
         self._dump: Any = getattr(wire, "dump_seal", None)
+        self._load: Any = getattr(wire, "load_seal", None)
         self._dump_call: Any = getattr(wire, "dump_call_seal", None)
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
@@ -122,7 +124,7 @@ class Sealing:
         content = tuple([part for _, part in sorted(known.parts.items())])
         native = {**(known.start.native or {}), **(finish.native or {})} or None
         origin = _joined(known.start.origin, finish.origin)
-        if origin is not None and wire_of(origin.prefix or "") == self._wire:
+        if origin is not None and wire_of(origin.prefix or "") == self._wire and not self._is_from_a_gateway(content):
             return []  # the client has it all in its own fields
         message = Message(Role.MODEL, content, origin=origin, native=native)
         packed = pack(message) if is_needed(message) else None
@@ -131,6 +133,12 @@ class Sealing:
             return []
         piece, index = self._dump(token), known.last + 1
         return [PartStarted(finish.message_id, index, piece), PartFinished(finish.message_id, index, piece)]
+
+    def _is_from_a_gateway(self, content: Sequence[Content]) -> bool:
+        """Whether a gateway that was asked has put a token of its own into an answer: no server takes another's from a client, so that it
+        comes back within this one's."""
+        tokens = [self._load(piece) for piece in content] if self._load is not None else []
+        return any(isinstance(token, str) and is_sealed(token) for token in tokens)
 
 
 def seal_events(
