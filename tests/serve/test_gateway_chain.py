@@ -31,6 +31,7 @@ CHAINS: Sequence[tuple[str, ...]] = [
     ("openai_chat", "anthropic", "google"),
     ("anthropic", "openai_chat", "google"),
     ("anthropic", "anthropic", "anthropic", "google"),
+    ("anthropic", "google", "google", "openai_chat", "anthropic"),
 ]
 """Wires: the client's, those between the gateways, the provider's."""
 
@@ -43,14 +44,13 @@ def signed(wire: str, request: Any) -> Message:
     return Message.model(thought(wire), TextPart(f"Round {done}."), ToolCallPart(f"call_{done}", "look", {}))
 
 
-def gateway(model: Provider, number: int, **how: Any) -> Any:
-    """One with a key of its own."""
-    made = serve.Gateway({MODEL: model}, seal_key=bytes([65 + number]) * 32, **how)
+def gateway(model: Provider, key: int, **how: Any) -> Any:
+    made = serve.Gateway({MODEL: model}, seal_key=bytes([65 + key]) * 32, **how)
     return serve.app(gateway=made, store=None)
 
 
-def chained(wires: Sequence[str]) -> tuple[ScriptedModel, Any]:
-    """The provider at the end of a chain, and the application at its beginning."""
+def chained(wires: Sequence[str], *, one_key: bool = False) -> tuple[ScriptedModel, Any]:
+    """The provider at the end of a chain, and the application at its beginning. `one_key`: all gateways have the same."""
     upstream = ScriptedModel.like(PROVIDERS[wires[-1]], lambda asked: signed(wires[-1], asked), key_required=False)
     app = gateway(upstream, 0)
     for number, wire in enumerate(reversed(wires[1:-1]), 1):
@@ -66,14 +66,15 @@ def chained(wires: Sequence[str]) -> tuple[ScriptedModel, Any]:
             key_required=False,
             capabilities=known.capabilities,
         )
-        app = gateway(record, number, transport=AsgiTransport(app))
+        app = gateway(record, 0 if one_key else number, transport=AsgiTransport(app))
     return upstream, app
 
 
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
+@pytest.mark.parametrize("one_key", [False, True], ids=["keys", "one key"])
 @pytest.mark.parametrize("wires", CHAINS, ids="-".join)
-async def test_signatures_come_back_through_all(wires: Sequence[str], stream: bool) -> None:
-    upstream, app = chained(wires)
+async def test_signatures_come_back_through_all(wires: Sequence[str], one_key: bool, stream: bool) -> None:
+    upstream, app = chained(wires, one_key=one_key)
     client, _ = client_of(wires[0], app)
     talk = [Message.user("Look.")]
     for _ in range(ROUNDS + 1):
