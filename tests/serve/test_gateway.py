@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 import pytest
 
-from dragoman import Message, ToolResultPart, providers, serve, wires
+from dragoman import Message, ToolResultPart, providers, serve
 from dragoman.errors import ContextLengthError, InvalidRequestError, ModelNotFoundError, OverloadedError, SettingsError
 from dragoman.event import RunError
 from dragoman.fold import fold
 from dragoman.message import FinishReason, ThinkingPart
 from dragoman.model import ChatModel
-from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
+from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.serve.gateway.upstreams import Upstreams
 from dragoman.testing import ScriptedModel, call
 from dragoman.transport import Player
-from support.asgi import exchange
-from support.gateway import MODEL, AsgiTransport, answered, client_of, gated
-from support.switching import PROVIDERS
+from support.gateway import MODEL, answered, client_of, gated
 
 pytestmark = pytest.mark.anyio
 
@@ -165,55 +160,6 @@ async def text_through(*models: ScriptedModel, stream: bool = True, client: str 
     return await answered(chat, ASK.replace(stream=stream))
 
 
-HI = {"role": "user", "content": "Hi."}
-UNBOUNDED: Mapping[str, tuple[str, str, dict[str, Any]]] = {
-    "a negative number": ("openai_chat", "/v1/chat/completions", {"messages": [HI], "max_tokens": -1}),
-    "nothing": ("openai_chat", "/v1/chat/completions", {"messages": [HI], "max_completion_tokens": 0}),
-    "half a number": ("openai_chat", "/v1/chat/completions", {"messages": [HI], "max_tokens": 99.0}),
-    "two numbers": (
-        "openai_chat",
-        "/v1/chat/completions",
-        {"messages": [HI], "max_tokens": 99.0, "max_completion_tokens": 99},
-    ),
-    "no limit": ("ollama", "/api/chat", {"messages": [HI], "stream": False, "options": {"num_predict": -1}}),
-    "two spellings": (
-        "google",
-        f"/v1beta/models/{MODEL}:generateContent",
-        {
-            "contents": [{"parts": [{"text": "Hi."}]}],
-            "generationConfig": {"maxOutputTokens": 99, "max_output_tokens": 98},
-        },
-    ),
-    "twice": (
-        "google",
-        f"/v1beta/models/{MODEL}:generateContent",
-        {
-            "contents": [{"parts": [{"text": "Hi."}]}],
-            "generationConfig": {"maxOutputTokens": 10},
-            "generation_config": {"max_output_tokens": 98},
-        },
-    ),
-}
-
-
-@pytest.mark.parametrize("case", UNBOUNDED)
-async def test_no_form_of_the_field_leads_past_the_limit(case: str) -> None:
-    """Ollama and llama.cpp take -1 for no limit."""
-    wire, path, body = UNBOUNDED[case]
-    model = ScriptedModel.like(PROVIDERS[wire], "Hello.", key_required=False)
-    app = serve.app(gateway=serve.Gateway({MODEL: model}, max_tokens=10), store=None)
-    assert (await exchange(app, "POST", path, {"model": MODEL, **body})).status == 200
-    numbers = re.findall(r'_?(?:[tT]okens|predict)": ?(-?[0-9.]+)', json.dumps(model.bodies[0]))
-    assert numbers == ["10"]
-
-
-async def test_no_limit_is_none_for_a_provider_of_another_wire() -> None:
-    there = gated("ollama", "openai_chat", "Hello.")
-    await answered(there.client, with_options("ollama", options={"num_predict": -1}))
-    assert not {"max_tokens", "max_completion_tokens"} & there.upstream.bodies[0].keys()
-    assert "dragoman-loss" not in there.transport.headers[0]
-
-
 @pytest.mark.parametrize("stream", [False, True])
 async def test_where_a_model_fails_the_next_one_is_asked_and_nothing_of_it_is_seen(stream: bool) -> None:
     second = ScriptedModel("Hello.", name="second", wire="anthropic")
@@ -294,42 +240,6 @@ async def test_a_signature_of_the_clients_own_wire_goes_back_byte_exact(stream: 
 
 def _result(call: Any) -> Any:
     return ToolResultPart(call.id, call.name, "done")
-
-
-# embeddings
-
-
-async def embedded(client: str, upstream: str, body: dict[str, Any], **how: Any) -> tuple[int, Any, Any]:
-    model = ScriptedModel("", wire=upstream)
-    transport = AsgiTransport(serve.app(gateway=serve.Gateway({MODEL: model}, **how)))
-    [path] = {each.path for each in wires.get(client).routes if each.purpose == "embeddings"} - {"/api/embeddings"}
-    await transport.send(HttpRequest(f"http://127.0.0.1/{client}{path}", body={"model": MODEL, **body}))
-    answer = msgspec.json.decode(transport.bodies[0])
-    return transport.statuses[0], answer, model.embedded[0] if model.embedded else None
-
-
-async def test_texts_become_vectors_as_the_client_asked() -> None:
-    body = {"input": ["a", "b"], "dimensions": 8, "encoding_format": "base64", "user": "u"}
-    status, answer, asked = await embedded("openai_chat", "openai_chat", body)
-    assert (status, [type(each["embedding"]) for each in answer["data"]]) == (200, [str, str])
-    assert (asked.texts, asked.dimensions, asked.options["user"]) == (("a", "b"), 8, "u")
-    status, answer, asked = await embedded("cohere", "openai_chat", {"texts": ["a"], "input_type": "search_query"})
-    assert (status, len(answer["embeddings"]["float"]), asked.options) == (200, 1, {})
-    status, _, asked = await embedded("openai_chat", "cohere", body)
-    assert (status, asked.purpose, asked.options.get("user")) == (200, "document", None)
-
-
-async def test_options_of_vectors_are_refused_by_the_same_policy() -> None:
-    body = {"input": "a", "encoding_format": "base64", "user": "u"}
-    assert (await embedded("openai_chat", "cohere", body, on_loss="refuse"))[0] == 200
-    status, answer, _ = await embedded("openai_chat", "cohere", {**body, "colour": "red"}, on_loss="refuse")
-    assert (status, "colour" in answer["error"]["message"]) == (400, True)
-
-
-async def test_tokens_of_some_model_are_no_text() -> None:
-    status, answer, asked = await embedded("openai_chat", "openai_chat", {"input": [[1, 2], [3]]})
-    assert (status, asked) == (400, None)
-    assert "tokens" in answer["error"]["message"]
 
 
 # what a gateway is made of

@@ -46,7 +46,7 @@ class Endpoint:
         wire, route = self._chosen(headers)
         place, clock = self.place, asyncio.get_running_loop().time
         observed = Observed(
-            id=self._service.new_id(),
+            call_id=self._service.new_id(),
             wire=wire.name,
             purpose=route.purpose,
             method=place.method,
@@ -70,7 +70,7 @@ class Endpoint:
         observed: Observed,
     ) -> None:
         service = self._service
-        named = dict.fromkeys([_ID, getattr(wire, "id_header", _ID)], observed.id)
+        named = dict.fromkeys([_ID, serving(wire).id_header], observed.id)
         try:
             caller = await self._caller(wire, route, scope)
             observed.caller = caller.name

@@ -13,6 +13,7 @@ from dragoman.request import ModelRequest
 from dragoman.result import ModelInfo
 from dragoman.serve.calls.call import Backend, Call
 from dragoman.serve.calls.fields import check_types
+from dragoman.serve.calls.losses import loss_headers
 from dragoman.serve.conversations import answer_endpoints
 from dragoman.serve.conversations.answering import answer
 from dragoman.serve.conversations.references import with_references
@@ -21,6 +22,7 @@ from dragoman.serve.http.observed import offered_name
 from dragoman.serve.protocols import endpoints as protocol_endpoints
 from dragoman.serve.tasks import cards as task_cards
 from dragoman.serve.tasks import endpoints as task_endpoints
+from dragoman.wires.serving import serving
 
 __all__ = ["HANDLERS", "Handler", "respond"]
 
@@ -32,6 +34,11 @@ Handler = Callable[[Call], Awaitable[None]]
 async def chat(call: Call) -> None:
     """Messages → the model's answer, whole or streamed."""
     check_types(call.body, call.wire.name)
+    idle = serving(call.wire).dump_idle
+    if idle is not None and (body := idle(call.body, call.path, now=call.now)) is not None:
+        _backend(call, body["model"])
+        await respond(call, body)
+        return
     call, request, backend = await _asked(call)
     await answer(call, request, backend)
 
@@ -48,7 +55,7 @@ async def embeddings(call: Call) -> None:
     except SettingsError as error:
         _LOG.warning("embeddings of %.100r: %s", request.model, error)
         raise InvalidRequestError(f"the model {request.model!r:.100} makes no embeddings here") from error
-    await respond(call, wire.dump_response(result, request=request))
+    await respond(call, wire.dump_response(result, request=request), loss_headers(call.observed.losses))
 
 
 async def count_tokens(call: Call) -> None:

@@ -37,6 +37,10 @@ class Serving(NamedTuple):
     """What is known of its further request fields."""
     stream_headers: Mapping[str, str] = {}
     """Headers of a streamed answer, beside its type."""
+    id_header: str = "x-request-id"
+    """Header in which its clients look for the id of a request, in lower case."""
+    dump_idle: Callable[..., Json | None] | None = None
+    """A body, its path and `now=` → the answer to a request that asks the model for nothing; `None`: it asks for something."""
     nothing_runs: int | None = None
     """Status for a client that wants to go on reading where nothing runs; `None`: there is no such thing here."""
     dump_refusal: Callable[[DragomanError, str, str], ErrorResponse] | None = None

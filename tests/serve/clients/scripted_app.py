@@ -13,6 +13,7 @@ from typing import Any
 
 from dragoman import Agent, Capability, Message, Provider, ThinkingPart, ToolCallPart, serve, tool, wires
 from dragoman.errors import RateLimitError
+from dragoman.message import Role
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.testing import ScriptedServer
 
@@ -41,6 +42,8 @@ def reply(request: ModelRequest) -> Any:
     text = request.messages[-1].text
     if "too many" in text:
         return RateLimitError("slow down, sk-upstream-secret", retry_after=7)
+    if text == "What did you say?":
+        return " ".join(["I said:", *[each.text for each in request.messages if each.role is Role.MODEL and each.text]])
     if request.output_schema is not None:
         return '{"name": "Ada", "age": 36}'
     if text == "Think." or (results and request.messages[0].text == "Think."):

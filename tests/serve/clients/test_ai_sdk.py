@@ -46,6 +46,7 @@ def test_a_providers_package_finds_nothing_wrong(url: str, behind: str, kind: st
     assert two["text"].index("Sunny in Oakland") < two["text"].index("Sunny in Rome")
     if kind != "google":  # whose package puts results into objects of its own
         assert (one["text"], two["text"]) == ("Hello Sunny in Oakland.", "Hello Sunny in Oakland and Sunny in Rome.")
+    assert found["conversation"] == {"text": "I said: Hello."}  # of Responses the SDK names it by its item's id
     assert found["object"] == {"name": "Ada", "age": 36}
     assert found["image"] == {"text": "Hello a picture." if behind != "gateway cohere" else found["image"]["text"]}
     assert found["wrong_key"] == {"name": "AI_APICallError", "status": 401}

@@ -98,7 +98,7 @@ def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:
     return [
         Loss(None, None, Lost.field if name in _ACCOUNTING else Lost.option, why, name)
         for name, value in request.options.items()
-        if value is not None and name not in _PACKING
+        if value is not None and (name not in _PACKING or (isinstance(value, list) and value != ["float"]))
     ]
 
 

@@ -34,6 +34,7 @@ async def with_references(call: Call, *, passed_on: bool) -> Call:
         return call
     known: dict[str, Mapping[str, Any]] = {}
     items: dict[int, Mapping[str, Any]] = {}
+    taken: set[int] = set()
     for place, name in named:
         if name not in known:
             answered = await call.service.answers.find(call.caller.id, [_key(name)])
@@ -45,10 +46,11 @@ async def with_references(call: Call, *, passed_on: bool) -> Call:
             raise InvalidRequestError(
                 f"input[{place}]: there is no item {name!r:.80} here; send the item itself, as clients do where store is false"
             ).at(field=f"input[{place}]")
-        if any(item is each for each in items.values()):
+        if id(item) in taken:  # two answers may have items of one id
             raise InvalidRequestError(f"input[{place}]: the item {name!r:.80} is there twice; leave one out").at(
                 field=f"input[{place}]"
             )
+        taken.add(id(item))
         items[place] = item
     if not items:
         return call

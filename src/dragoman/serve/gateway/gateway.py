@@ -38,6 +38,10 @@ if TYPE_CHECKING:
 __all__ = ["Gateway"]
 
 
+_OF_ALL = ("usage_estimated",)
+"""What is said of vectors whatever the provider."""
+
+
 class Gateway:
     """Which models clients may ask for, and where these are. It is a `Backend`."""
 
@@ -188,13 +192,15 @@ class Gateway:
             )
         model = self._found(request.model).embeddings()
         options: Mapping[str, Any] = request.options
-        if model.provider.wire != call.wire.name:
-            refused = refusal(embedding_losses(request, call.wire.name)) if self._on_loss == "error" else None
-            if refused is not None:
+        is_own = model.provider.wire == call.wire.name
+        if not is_own:
+            losses = embedding_losses(request, call.wire.name)
+            if self._on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
-            options = {}
+            options, call.observed.losses = {}, losses
         purpose = request.purpose or "document"
-        return await model.embed(request.texts, purpose, dimensions=request.dimensions, options=options)
+        result = await model.embed(request.texts, purpose, dimensions=request.dimensions, options=options)
+        return msgspec.structs.replace(result, metadata=_shown(result.metadata, request.model, is_own=is_own))
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -229,6 +235,13 @@ class Gateway:
             if (string := pattern.string(name)) is not None:
                 return self._upstreams.lately(string)
         raise _not_found(name)
+
+
+def _shown(metadata: Mapping[str, Any], model: str, *, is_own: bool) -> dict[str, Any]:
+    """What a client reads of what a provider says beside its vectors: the model by the client's name for it, and nothing that another API
+    has."""
+    kept = {name: value for name, value in metadata.items() if is_own or name in _OF_ALL}
+    return {**kept, "model": model} if "model" in kept else kept
 
 
 def _not_found(name: str) -> ModelNotFoundError:

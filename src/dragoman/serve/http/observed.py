@@ -24,9 +24,9 @@ LEFT = 499
 class Observed:
     """One call, as far as it came."""
 
-    def __init__(self, *, id: str, wire: str, purpose: str, method: str, path: str, started: float) -> None:  # noqa: A002 what it is
+    def __init__(self, *, call_id: str, wire: str, purpose: str, method: str, path: str, started: float) -> None:
         """`started`: when it came, on the loop's clock."""
-        self.id = id
+        self.id = call_id
         """As the client reads it in a header of the answer."""
         self.wire = wire
         """What the client speaks."""

@@ -25,6 +25,7 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.message import Content, Message, Origin, Role, ToolCallPart
+from dragoman.serve.seals.marks import is_sealed
 from dragoman.serve.seals.sealed_message import is_needed, pack, pack_call
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
@@ -55,7 +56,8 @@ class Sealing:
     def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
         """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
         hold one."""
-        self._dump, self._dump_call = serving(wire).dump_seal, serving(wire).dump_call_seal
+        its = serving(wire)
+        self._dump, self._load, self._dump_call = its.dump_seal, its.load_seal, its.dump_call_seal
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
         self._is_idle = self._dump is None and self._dump_call is None and not longest_id
@@ -123,7 +125,7 @@ class Sealing:
         content = tuple([part for _, part in sorted(known.parts.items())])
         native = {**(known.start.native or {}), **(finish.native or {})} or None
         origin = _joined(known.start.origin, finish.origin)
-        if origin is not None and wire_of(origin.prefix or "") == self._wire:
+        if origin is not None and wire_of(origin.prefix or "") == self._wire and not self._is_from_a_gateway(content):
             return []  # the client has it all in its own fields
         message = Message(Role.MODEL, content, origin=origin, native=native)
         packed = pack(message) if is_needed(message) else None
@@ -132,6 +134,12 @@ class Sealing:
             return []
         piece, index = self._dump(token), known.last + 1
         return [PartStarted(finish.message_id, index, piece), PartFinished(finish.message_id, index, piece)]
+
+    def _is_from_a_gateway(self, content: Sequence[Content]) -> bool:
+        """Whether a gateway that was asked has put a token of its own into an answer: no server takes another's from a client, so that it
+        comes back within this one's."""
+        tokens = [self._load(piece) for piece in content] if self._load is not None else []
+        return any(isinstance(token, str) and is_sealed(token) for token in tokens)
 
 
 def seal_events(

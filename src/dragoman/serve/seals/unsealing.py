@@ -98,7 +98,7 @@ def _opened(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
     """The message as its provider made it; `None`: no token of it opens."""
     if sealer is None:
         return None
-    for token in taken.tokens:
+    for token in reversed(taken.tokens):  # the last is of the gateway that is next to the client
         sealed = _unsealed(sealer, token, owner)
         if sealed is not None and (whole := restored(taken.message, sealed)) is not None:
             return whole
