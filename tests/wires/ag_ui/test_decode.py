@@ -390,3 +390,13 @@ def test_an_error_in_place_of_a_stream_is_read() -> None:
 
 def test_a_list_of_events_is_read_as_a_stream() -> None:
     assert ag_ui.load_response(json.dumps(STREAM).encode()) == read(*STREAM)
+
+
+def test_calls_that_wait_for_the_client_are_what_the_run_waits_for() -> None:
+    call = [
+        {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f"},
+        {"type": "TOOL_CALL_END", "toolCallId": "c"},
+    ]
+    end = read(START, *call, {**END, "outcome": {"type": "success", "pendingToolCallIds": ["c", "unknown"]}})[-1]
+    assert isinstance(end, RunFinished) and end.outcome == "pending"
+    assert [(each.id, each.reason, each.call and each.call.name) for each in end.pending] == [("c", "tool", "f"), ("unknown", "tool", None)]  # fmt: skip
