@@ -114,6 +114,19 @@ async def test_an_answer_is_made_anew_where_the_wire_can_ask_for_it(
 
 
 @each
+async def test_a_slash_behind_an_agents_name_is_none_of_it(wire: str) -> None:
+    path, body = BODIES[wire]
+    named = {
+        "first": Agent(ScriptedModel([Message.model("First.")])),
+        "second": Agent(ScriptedModel([Message.model("Second.")])),
+    }
+    app = serve.app(named)
+    async with app.router.lifespan_context(app):
+        answer = await exchange(app, "POST", f"{path}/second/", body("t", [question("Hi.", "u1")]))
+        assert model_texts(fold(events_of(wire, answer))) == ["Second."]
+
+
+@pytest.mark.parametrize("wire", sorted(BODIES))
 async def test_a_request_that_is_none_is_refused(wire: str) -> None:
     path, body = BODIES[wire]
     async with served_agent() as app:

@@ -11,7 +11,9 @@ import pytest
 
 from dragoman import fold, wires
 from dragoman.message import Role
+from dragoman.serve.calls import webhooks
 from dragoman.transport import AddressPolicy
+from dragoman.transport.fetching import Posted
 from support.asgi import Exchange, exchange
 from support.protocols import PAID, events_of, posted, served_agent
 
@@ -332,8 +334,13 @@ async def test_clients_of_0_3_name_addresses_in_their_words() -> None:
         assert whole["history"] == (await rpc(app, "tasks/get", {"id": task["id"]}))["result"]["history"]
 
 
-async def test_so_do_those_of_its_rest_binding() -> None:
+async def test_so_do_those_of_its_rest_binding(monkeypatch: pytest.MonkeyPatch) -> None:
     """As the library of 0.3 sends and reads it."""
+
+    async def post(*_: Any) -> Posted:
+        return Posted(200)
+
+    monkeypatch.setattr(webhooks, "post", post)
     async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
         config = {
             "id": "c",

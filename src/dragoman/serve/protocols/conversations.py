@@ -103,7 +103,8 @@ async def _goes_on(
     kept = [message for message in spoken if message not in changes.added]
     end = since_model(spoken)
     new = [message for message in spoken[end:] if message.role is not Role.SYSTEM]
-    check_results(spoken[:end], new, resumes, trusted=True)
+    said = [message for message in new if message in changes.added]
+    check_results([*spoken[:end], *[each for each in new if each not in said]], said, resumes, trusted=True)
     goes_on = changes.branched is None
     made_up = any(message.role is Role.MODEL for message in changes.added)
     before = () if agent.memory is not None else tuple(spoken[: len(spoken) - len(new)])

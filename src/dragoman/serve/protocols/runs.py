@@ -45,11 +45,12 @@ class Served(msgspec.Struct, frozen=True):
 
 
 def served_agent(call: Call, name: str = "") -> Served:
-    """The agent of that name; empty: the first that the caller may use.
+    """The agent of that name, perhaps with a slash behind it; empty: the first that the caller may use.
 
     Raises:
         ModelNotFoundError: there is none.
     """
+    name = name.removesuffix("/")
     for backend in call.service.backends:
         if not isinstance(backend, AgentBackend):
             continue

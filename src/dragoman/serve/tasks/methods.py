@@ -242,7 +242,8 @@ async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     record = await _push_task(call, params)
     configs = await call.service.webhooks.of(call.caller.id, record.id)
     found = configs.get(config_id(params))
-    if found is None and frame.old and frame.rpc and "pushNotificationConfigId" not in params:  # 0.3 names none, or one
+    named = "pushNotificationConfigId" in params or not (frame.old and frame.rpc)
+    if found is None and not named:  # as 0.3 may ask
         found = next(iter(configs.values()), None)
     if found is None:
         raise ModelNotFoundError("there is no such configuration of push notifications here")

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.turns import turn_after
 from dragoman.event import (
     Custom,
     Event,
@@ -108,10 +109,9 @@ class RunChunks:
         if self._started:
             return []
         self._started = True
-        last = self._before[-1] if self._before else None
         answered = [one for one in self._before if one.role is Role.MODEL]
-        self._goes_on = bool(
-            answered and (last is answered[-1] or (turn is not None and turn in (answered[-1].turn, answered[-1].id)))
+        self._goes_on = turn_after(self._before) is not None or bool(
+            answered and turn is not None and turn in (answered[-1].turn, answered[-1].id)
         )
         if turn is None and self._goes_on:
             turn = answered[-1].turn or answered[-1].id
