@@ -536,6 +536,33 @@ async def test_time_that_is_up_ends_inner_runs() -> None:
     assert isinstance(events[-1], RunError)
 
 
+async def test_time_that_is_up_while_the_reader_pauses_ends_inner_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A reader gives others their turn now and then, and is in no step of the run meanwhile."""
+    monkeypatch.setattr("dragoman.run._BUSY_SECONDS", -1.0)
+    ended: list[str] = []
+
+    @tool
+    async def sleeps(ctx: ToolContext[Any]) -> str:
+        await ctx.emit("asleep", None)
+        try:
+            await asyncio.sleep(60)
+        finally:
+            ended.append("sleeps")
+        return "never"
+
+    inner, _ = agent(says(call("sleeps", id="s")), tools=[sleeps])
+    outer, _ = agent(says(call("delegate", id="o")), tools=[asking(inner)])
+    events: list[Event] = []
+    async with outer.run("Go.", limits=Limits(seconds=600)) as run:
+        async for event in run:
+            events.append(event)
+            if isinstance(event, Custom):
+                asyncio.get_running_loop().call_soon(run._expire)
+    assert ended == ["sleeps"]
+    assert [event.run_id for event in events if isinstance(event, RunFinished)] == ["run-o"]
+    assert isinstance(events[-1], RunError)
+
+
 async def test_who_asks_a_model_knows_the_run_around() -> None:
     helper, script = agent(says("ok"))
     a, _ = agent(says(call("delegate", id="o")), says("B"), tools=[asking(helper)])

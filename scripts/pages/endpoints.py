@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dragoman import wires
 from dragoman.codec.serving import PURPOSES
-from dragoman.serve.endpoints import HANDLERS
-from dragoman.serve.places import places
+from dragoman.serve.handlers import HANDLERS
+from dragoman.serve.http.places import places
 
 __all__ = ["markdown"]
 

@@ -217,6 +217,7 @@ class Run(Generic[T]):
             except asyncio.CancelledError:
                 if self._stop is None or self._waiting is None or self._waiting.uncancel() > 0:
                     raise
+                await self._steps.aclose()  # it may have been in the pause, and tools be at work
                 step = self._stopped(self._stop)
             except DragomanError as error:
                 step = self._failed(error, error)

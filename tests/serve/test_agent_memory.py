@@ -9,7 +9,7 @@ import pytest
 from dragoman import Agent, Message, ToolCallPart, serve, tool
 from dragoman.memory import Memory
 from dragoman.request import ModelRequest
-from dragoman.serve.memory_answers import MemoryAnswers
+from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 from support.switching import PROVIDERS

@@ -14,7 +14,7 @@ from dragoman.fold import fold
 from dragoman.message import FinishReason, ProviderPart
 from dragoman.model.chat_model import ChatModel
 from dragoman.request import ModelRequest, Settings, ToolSpec
-from dragoman.serve.memory_answers import MemoryAnswers
+from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.testing import ScriptedModel
 from dragoman.tools import AskUser, ToolContext
 from support.asgi import exchange

@@ -14,11 +14,12 @@ from dragoman import Message, ToolCallPart
 from dragoman.errors import ContextLengthError, SettingsError
 from dragoman.message import ThinkingPart, ToolResultPart
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve import decoded_answers, sql_answers
-from dragoman.serve.answers import AnswerStore, open_answers
-from dragoman.serve.decoded_answers import DecodedAnswers
-from dragoman.serve.memory_answers import MemoryAnswers
-from dragoman.serve.records import Answered, conversation_key, latest_keys
+from dragoman.serve.store import decoded_answers, sql_answers
+from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.decoded_answers import DecodedAnswers
+from dragoman.serve.store.memory_answers import MemoryAnswers
+from dragoman.serve.store.open import open_answers
+from dragoman.serve.store.records import Answered, conversation_key, latest_keys
 from support import postgres
 
 pytestmark = pytest.mark.anyio

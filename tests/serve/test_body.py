@@ -20,9 +20,9 @@ from dragoman.errors import (
 )
 from dragoman.message import Message
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve.body import BodyTimeoutError, json_object, read_body
-from dragoman.serve.gate import Gate
-from dragoman.serve.limits import ServerLimits, check_request
+from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
+from dragoman.serve.http.gate import Gate
+from dragoman.serve.http.limits import ServerLimits, check_request
 from support.asgi import Exchange
 from support.virtual import run
 from support.work import calls

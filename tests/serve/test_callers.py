@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.codec.serving import KeyPlace
 from dragoman.errors import SettingsError
-from dragoman.serve.callers import ANONYMOUS, Caller, Key, authenticator, presented_keys
+from dragoman.serve.http.callers import ANONYMOUS, Caller, Key, authenticator, presented_keys
 
 ONE, OTHER = "sk-one-0123456789", "sk-other-0123456789"
 
@@ -58,7 +58,7 @@ def test_every_key_is_compared_with_every_known_one(monkeypatch: pytest.MonkeyPa
         compared.append(other)
         return one == other
 
-    monkeypatch.setattr("dragoman.serve.callers.compare_digest", compare)
+    monkeypatch.setattr("dragoman.serve.http.callers.compare_digest", compare)
     assert caller([ONE, OTHER], ONE, OTHER) == Key(ONE).caller
     assert len(compared) == 4
     assert {len(each) for each in compared} == {32}

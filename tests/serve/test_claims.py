@@ -15,7 +15,7 @@ from dragoman.fold import fold
 from dragoman.message import ProviderPart
 from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, open_log
-from dragoman.serve.memory_answers import MemoryAnswers
+from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.testing import ScriptedModel
 from support import postgres
 from support.gateway import MODEL, answered, client_of

@@ -15,8 +15,8 @@ from dragoman.errors import OverloadedError, RateLimitError
 from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStarted, RunError
 from dragoman.fold import fold
 from dragoman.message import Message, Role
-from dragoman.serve.connection import Connection
-from dragoman.serve.limits import ServerLimits
+from dragoman.serve.http.connection import Connection
+from dragoman.serve.http.limits import ServerLimits
 from support.asgi import Exchange, exchange
 from support.serving import ASKS, asking, served
 from support.virtual import run

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStarted
 from dragoman.message import Message, Role
-from dragoman.serve.limits import ServerLimits
+from dragoman.serve.http.limits import ServerLimits
 from support.serving import asking, served
 from support.sockets import Listening, everything, listening, wait
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman import Agent, serve, wires
 from dragoman.errors import InvalidRequestError, OverloadedError, public
-from dragoman.serve.fields import check_types
+from dragoman.serve.calls.fields import check_types
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 from support.switching import FOLDERS, PROVIDERS
@@ -59,6 +59,16 @@ SETTINGS: Mapping[str, tuple[str, dict[str, Any], str]] = {
         GEMINI,
         {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": {"temperature": []}},
         "generationConfig.temperature",
+    ),
+    "google in snake_case": (
+        GEMINI,
+        {"contents": [{"parts": [{"text": "Hi"}]}], "generation_config": {"max_output_tokens": []}},
+        "generation_config.max_output_tokens",
+    ),
+    "google a text": (
+        GEMINI,
+        {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": {"topK": "many"}},
+        "generationConfig.topK",
     ),
     "ollama": ("/api/chat", {"model": "a", "messages": HI, "options": {"num_predict": "x"}}, "options.num_predict"),
     "cohere": ("/v2/chat", {"model": "a", "messages": HI, "k": "x"}, "k"),
@@ -147,6 +157,17 @@ async def test_a_refusal_does_not_send_a_long_value_back(case: str) -> None:
 async def test_a_setting_of_another_type_is_refused_by_its_name(case: str) -> None:
     path, body, field = SETTINGS[case]
     assert f"{field} must be " in str(await refused(path, body))
+
+
+@pytest.mark.parametrize("config", [{"topK": 40.0}, {"topK": "40"}, {"top_k": "40"}])
+async def test_numbers_are_read_in_each_form_that_gemini_takes(config: dict[str, Any]) -> None:
+    """Its official Python library sends `topK` as `40.0`."""
+    model = ScriptedModel.like(PROVIDERS["anthropic"], "Hi.", key_required=False)
+    app = serve.app(gateway=serve.Gateway({"a": model}), store=None)
+    body = {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": config}
+    answer = await exchange(app, "POST", GEMINI, body)
+    assert answer.status == 200 and "dragoman-loss" not in answer.headers
+    assert model.bodies[0]["top_k"] == 40
 
 
 @pytest.mark.parametrize("wire", wires.names("model"))

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.errors import SettingsError
 from dragoman.serve import Gateway
-from dragoman.serve.gateway_file import load_gateway
+from dragoman.serve.gateway.gateway_file import load_gateway
 
 WHOLE = """
 seal_keys = ["env:SEAL"]

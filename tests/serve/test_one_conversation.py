@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterator
 from itertools import permutations
 from pathlib import Path
 from typing import Any
 
+import anyio
 import pytest
 
-from dragoman import Agent, Message, fold, serve
+from dragoman import Agent, Message, ToolCallPart, fold, serve
 from dragoman.memory import Memory
 from dragoman.memory.conversation import load_thread
 from dragoman.testing import ScriptedModel
@@ -104,7 +106,7 @@ async def test_an_approval_waits_across_protocols_and_counts_once(last: str, sto
         assert f"Seen {len(after) + 1}." in await asked(app, "openai_responses", "And?", "")
 
 
-@pytest.mark.parametrize("way", ["ag_ui", "a2a"])
+@pytest.mark.parametrize("way", ["ag_ui", "a2a", "openai_responses"])
 async def test_a_task_goes_on_when_its_question_is_answered_elsewhere(way: str) -> None:
     async with served_agent() as app:
         sent = {"messageId": "u1", "role": "ROLE_USER", "parts": [{"text": "Now pay."}], "contextId": "trip"}
@@ -114,6 +116,10 @@ async def test_a_task_goes_on_when_its_question_is_answered_elsewhere(way: str) 
         if way == "ag_ui":
             resume = [{"interruptId": waiting.id, "status": "resolved", "payload": {"approved": True}}]
             assert "Seen" in fold(events_of(way, await posted(app, way, "trip", [], resume=resume)))[-1].text
+        elif way == "openai_responses":
+            item = {"type": "mcp_approval_response", "approval_request_id": f"mcpr_{waiting.id}", "approve": True}
+            said = await exchange(app, "POST", "/v1/responses", {"model": "m", "input": [item], "conversation": "trip"})
+            assert b"Seen" in said.body, said.body
         else:  # which names the conversation alone
             words = {"messageId": "u2", "role": "ROLE_USER", "parts": [{"text": "yes"}], "contextId": "trip"}
             again = (await exchange(app, "POST", "/a2a/message:send", {"message": words})).json["task"]
@@ -122,6 +128,32 @@ async def test_a_task_goes_on_when_its_question_is_answered_elsewhere(way: str) 
         now = (await exchange(app, "GET", f"/a2a/tasks/{task['id']}")).json
         assert now["status"]["state"] == "TASK_STATE_COMPLETED"
         assert [one["id"] for one in (await exchange(app, "GET", "/a2a/tasks")).json["tasks"]] == [task["id"]]
+
+
+def paying_twice(request: Any) -> Message:
+    calls = [call for message in request.messages for call in message.tool_calls]
+    return Message.model(ToolCallPart(f"pay_{len(calls)}", "pay", {"sum": 3})) if len(calls) < 2 else reply(request)
+
+
+@pytest.mark.parametrize(("script", "state"), [(reply, "COMPLETED"), (paying_twice, "INPUT_REQUIRED")])
+async def test_who_waits_for_a_task_hears_what_came_of_an_answer_over_responses(script: Any, state: str) -> None:
+    """Also where it waits again."""
+    async with served_agent(script) as app:
+        sent = {"messageId": "u1", "role": "ROLE_USER", "parts": [{"text": "Now pay."}], "contextId": "trip"}
+        task = (await exchange(app, "POST", "/a2a/message:send", {"message": sent})).json["task"]
+        client = asyncio.create_task(exchange(app, "GET", f"/a2a/tasks/{task['id']}:subscribe"))
+        while not len(app.state.service.waiting):  # noqa: ASYNC110 what is waited for sets no event
+            await asyncio.sleep(0)
+        [waiting] = (await app.state.service.answers.find("anonymous", ["thread:trip"])).pending
+        item = {"type": "mcp_approval_response", "approval_request_id": f"mcpr_{waiting.id}", "approve": True}
+        said = await exchange(app, "POST", "/v1/responses", {"model": "m", "input": [item], "conversation": "trip"})
+        assert (said.status, PAID) == (200, [3]), said.body
+        with anyio.fail_after(10):
+            heard = await client
+        assert f"TASK_STATE_{state}".encode() in heard.body.split(b"\n\n")[-2]
+        now = (await exchange(app, "GET", f"/a2a/tasks/{task['id']}")).json
+        assert now["status"]["state"] == f"TASK_STATE_{state}"
+        assert len(app.state.service.waiting) == 0
 
 
 @pytest.mark.parametrize("answer", ["data", "words"])

@@ -20,8 +20,8 @@ from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStart
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
 from dragoman.result import Usage
-from dragoman.serve.callers import Key
-from dragoman.serve.observed import offered_name
+from dragoman.serve.http.callers import Key
+from dragoman.serve.http.observed import offered_name
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 from support.serving import ASKS, asking, served
@@ -192,9 +192,29 @@ def test_a_call_is_a_line_without_what_was_said(caplog: pytest.LogCaptureFixture
         seen(app, "GET", f"/v1beta/models?key={KEY}")
         chat(app, headers={"authorization": "Bearer no-such-key"})
     lines = [record.getMessage() for record in caplog.records if record.name == "dragoman.serve.calls"]
-    assert re.fullmatch(r"POST /v1beta/models/\{model\}:generateContent 200 by ada, [\d.]+ s, 7 \+ 3 tokens", lines[0])
-    assert re.fullmatch(r"GET /v1beta/models 200 by ada, [\d.]+ s", lines[1])
-    assert re.fullmatch(r"POST /v1/chat/completions 401, [\d.]+ s", lines[2])
+    assert re.fullmatch(
+        r"POST /v1beta/models/\{model\}:generateContent 200 by ada, [\d.]+ s, 7 \+ 3 tokens, [0-9a-f]{32}", lines[0]
+    )
+    assert re.fullmatch(r"GET /v1beta/models 200 by ada, [\d.]+ s, [0-9a-f]{32}", lines[1])
+    assert re.fullmatch(r"POST /v1/chat/completions 401, [\d.]+ s, [0-9a-f]{32}", lines[2])
+
+
+@pytest.mark.parametrize(
+    ("wire", "header"), [("openai_chat", "x-request-id"), ("google", "x-request-id"), ("anthropic", "request-id")]
+)
+@pytest.mark.parametrize("stream", [False, True])
+def test_an_answer_and_a_refusal_have_the_id_of_their_line(
+    wire: str, header: str, stream: bool, caplog: pytest.LogCaptureFixture
+) -> None:
+    """Where the official clients of OpenAI and Anthropic look for it."""
+    app, _ = served(ANSWER, auth={"ada": KEY})
+    with caplog.at_level(logging.INFO, "dragoman.serve.calls"):
+        keys = [{"authorization": f"Bearer {KEY}"}, {"authorization": "Bearer no-such-key"}]
+        answers = [chat(app, wire, stream=stream, headers=key) for key in keys]
+    lines = [record.getMessage() for record in caplog.records if record.name == "dragoman.serve.calls"]
+    assert [answer.status for answer in answers] == [200, 401]
+    assert [answer.headers[header] for answer in answers] == [line.rpartition(" ")[2] for line in lines]
+    assert [answer.headers["x-request-id"] for answer in answers] == [answer.headers[header] for answer in answers]
 
 
 # the OpenAPI document
@@ -269,8 +289,8 @@ def test_a_server_below_a_path_says_so() -> None:
 
 
 def test_a_wire_without_schemas_is_described_too(monkeypatch: pytest.MonkeyPatch) -> None:
-    from dragoman.serve.openapi import description
-    from dragoman.serve.places import places
+    from dragoman.serve.http.openapi import description
+    from dragoman.serve.http.places import places
 
     class Wire:
         def __getattr__(self, name: str) -> Any:

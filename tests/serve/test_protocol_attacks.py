@@ -14,9 +14,9 @@ from dragoman.memory import Memory
 from dragoman.memory.conversation import load_thread
 from dragoman.message import Role
 from dragoman.serve import AgentPolicy
-from dragoman.serve.limits import ServerLimits
-from dragoman.serve.memory_answers import MemoryAnswers
-from dragoman.serve.records import Answered
+from dragoman.serve.http.limits import ServerLimits
+from dragoman.serve.store.memory_answers import MemoryAnswers
+from dragoman.serve.store.records import Answered
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 from support.kept_answers import kept_keys

@@ -114,6 +114,19 @@ async def test_an_answer_is_made_anew_where_the_wire_can_ask_for_it(
 
 
 @each
+async def test_a_slash_behind_an_agents_name_is_none_of_it(wire: str) -> None:
+    path, body = BODIES[wire]
+    named = {
+        "first": Agent(ScriptedModel([Message.model("First.")])),
+        "second": Agent(ScriptedModel([Message.model("Second.")])),
+    }
+    app = serve.app(named)
+    async with app.router.lifespan_context(app):
+        answer = await exchange(app, "POST", f"{path}/second/", body("t", [question("Hi.", "u1")]))
+        assert model_texts(fold(events_of(wire, answer))) == ["Second."]
+
+
+@pytest.mark.parametrize("wire", sorted(BODIES))
 async def test_a_request_that_is_none_is_refused(wire: str) -> None:
     path, body = BODIES[wire]
     async with served_agent() as app:
@@ -217,6 +230,19 @@ async def test_two_answers_to_one_approval_pay_once(wire: str, store: str) -> No
         resume = [{"interruptId": waiting.id, "status": "resolved", "payload": {"approved": True}}]
         await asyncio.gather(*[posted(app, wire, "t", [], resume=resume) for _ in range(5)])
         assert PAID == [3]
+
+
+@each
+async def test_a_client_that_keeps_its_own_words_alone_may_answer_what_waits(wire: str, store: str) -> None:
+    async with served_agent(store=store) as app:
+        asked = [question("Now pay.", "u1")]
+        await posted(app, wire, "t", asked)
+        [waiting] = (await app.state.service.answers.find("anonymous", ["thread:t"])).pending
+        resume = [{"interruptId": waiting.id, "status": "resolved", "payload": {"approved": True}}]
+        edited = await posted(app, wire, "t", [question("Do not pay.", "u1")], resume=resume)
+        assert edited.status == 400 and PAID == []
+        answer = await posted(app, wire, "t", asked, resume=resume)
+        assert model_texts(fold(events_of(wire, answer)))[-1] == "Seen 3." and PAID == [3]
 
 
 def streaming(wire: str) -> tuple[str, dict[str, Any]]:

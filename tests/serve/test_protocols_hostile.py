@@ -12,9 +12,9 @@ import pytest
 
 from dragoman import Message, ToolCallPart, wires
 from dragoman.codec.json_values import if_list, if_object
-from dragoman.serve import webhooks
-from dragoman.serve.answers import TaskQuery
-from dragoman.serve.limits import ServerLimits
+from dragoman.serve.calls import webhooks
+from dragoman.serve.http.limits import ServerLimits
+from dragoman.serve.store.answers import TaskQuery
 from dragoman.testing.mutation import mutated_bytes
 from dragoman.transport import AddressPolicy
 from dragoman.transport.fetching import Posted
@@ -206,11 +206,11 @@ async def test_whatever_body_comes_the_server_answers_in_its_words(wire: str) ->
 @pytest.mark.slow
 @pytest.mark.timeout(600)
 @pytest.mark.parametrize("wire", sorted(BODIES))
-async def test_two_thousand_bodies_leave_nothing(wire: str) -> None:
+async def test_ten_thousand_bodies_leave_nothing(wire: str) -> None:
     async with served_agent(limits=ServerLimits(run_seconds=20), webhooks=POLICY) as app:
         await put_through(app, wire, 100, 2)
         gc.collect()
         tasks = len(asyncio.all_tasks())
-        await put_through(app, wire, 2_000, 3)
+        await put_through(app, wire, 10_000, 3)
         gc.collect()
         assert len(asyncio.all_tasks()) == tasks

@@ -13,7 +13,7 @@ from dragoman import Message, ToolCallPart, ToolResultPart
 from dragoman.fold import fold
 from dragoman.message import ThinkingPart
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve.memory_answers import MemoryAnswers
+from dragoman.serve.store.memory_answers import MemoryAnswers
 from support.gateway import MODEL, Ends, answered, gated
 from support.gateway_cases import SIGNED
 from support.switching import PROVIDERS

@@ -13,7 +13,7 @@ import pytest
 
 from dragoman import Agent, Message, ToolCallPart, serve, tool
 from dragoman.serve import ServerLimits
-from dragoman.serve.memory_answers import MemoryAnswers
+from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 

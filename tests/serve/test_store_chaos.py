@@ -13,7 +13,7 @@ import pytest
 from dragoman import Agent, serve
 from dragoman.request import ModelRequest
 from dragoman.serve import ServerLimits
-from dragoman.serve.memory_answers import MemoryAnswers
+from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, scope_of
 

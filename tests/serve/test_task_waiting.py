@@ -13,10 +13,10 @@ from typing import Any
 import anyio
 import pytest
 
-from dragoman.serve import waiting, webhooks
-from dragoman.serve.memory_answers import MemoryAnswers
-from dragoman.serve.records import Answered
-from dragoman.serve.waiting import Waiting, look_seconds
+from dragoman.serve.calls import waiting, webhooks
+from dragoman.serve.calls.waiting import Waiting, look_seconds
+from dragoman.serve.store.memory_answers import MemoryAnswers
+from dragoman.serve.store.records import Answered
 from dragoman.transport import AddressPolicy
 from support.asgi import exchange
 from support.protocols import PAID, served_agent

@@ -11,7 +11,9 @@ import pytest
 
 from dragoman import fold, wires
 from dragoman.message import Role
+from dragoman.serve.calls import webhooks
 from dragoman.transport import AddressPolicy
+from dragoman.transport.fetching import Posted
 from support.asgi import Exchange, exchange
 from support.protocols import PAID, events_of, posted, served_agent
 
@@ -307,3 +309,73 @@ async def test_notifications_go_where_the_policy_lets_them() -> None:
             "result"
         ] == {}
         assert (await rpc(app, "ListTaskPushNotificationConfigs", {"taskId": task["id"]}))["result"]["configs"] == []
+
+
+async def test_clients_of_0_3_name_addresses_in_their_words() -> None:
+    async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
+        task = await sent(app, "Now pay.")
+        auth = {"schemes": ["Bearer", "Basic"], "credentials": "secret"}
+        config = {"id": "c", "url": "https://hooks.example.org/a", "token": "t", "authentication": auth}
+        kept = {**config, "authentication": {**auth, "schemes": ["Bearer"]}}
+        shown = {"taskId": task["id"], "pushNotificationConfig": kept}
+        given = {"taskId": task["id"], "pushNotificationConfig": config}
+        method = "tasks/pushNotificationConfig/"
+        assert (await rpc(app, f"{method}set", given))["result"] == shown
+        assert (await rpc(app, f"{method}list", {"id": task["id"]}))["result"] == [shown]
+        for params in ({"id": task["id"]}, {"id": task["id"], "pushNotificationConfigId": "c"}):
+            assert (await rpc(app, f"{method}get", params))["result"] == shown
+        other = {"id": task["id"], "pushNotificationConfigId": "d"}
+        assert (await rpc(app, f"{method}get", other))["error"]["code"] == -32001
+        today = (await rpc(app, "GetTaskPushNotificationConfig", {"taskId": task["id"], "id": "c"}))["result"]
+        assert today["authentication"] == {"scheme": "Bearer", "credentials": "secret"}
+        gone = {"id": task["id"], "pushNotificationConfigId": "c"}
+        assert (await rpc(app, f"{method}delete", gone))["result"] is None
+        whole = (await rpc(app, "tasks/get", {"id": task["id"], "historyLength": 0}))["result"]
+        assert whole["history"] == (await rpc(app, "tasks/get", {"id": task["id"]}))["result"]["history"]
+
+
+async def test_so_do_those_of_its_rest_binding(monkeypatch: pytest.MonkeyPatch) -> None:
+    """As the library of 0.3 sends and reads it."""
+
+    async def post(*_: Any) -> Posted:
+        return Posted(200)
+
+    monkeypatch.setattr(webhooks, "post", post)
+    async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
+        config = {
+            "id": "c",
+            "url": "https://hooks.example.org/a",
+            "authentication": {"schemes": ["Bearer"], "credentials": "x"},
+        }
+        asked = {"messageId": "u1", "role": "ROLE_USER", "content": [{"text": "Now pay."}]}
+        body = {"request": asked, "configuration": {"pushNotification": {**config, "id": "first"}}}
+        task = (await exchange(app, "POST", "/a2a/v1/message:send", body)).json["task"]
+        place, name = (
+            f"/a2a/v1/tasks/{task['id']}/pushNotificationConfigs",
+            f"tasks/{task['id']}/pushNotificationConfigs",
+        )
+        given = {
+            "parent": f"tasks/{task['id']}",
+            "configId": "c",
+            "config": {"name": f"{name}/c", "pushNotificationConfig": config},
+        }
+        shown = {"name": f"{name}/c", "pushNotificationConfig": config}
+        assert (await exchange(app, "POST", place, given)).json == shown
+        assert (await exchange(app, "GET", f"{place}/c")).json == shown
+        assert [each["name"] for each in (await exchange(app, "GET", place)).json["configs"]] == [
+            f"{name}/first",
+            f"{name}/c",
+        ]
+        assert (await exchange(app, "DELETE", f"{place}/c")).json == {}
+        assert (await exchange(app, "GET", f"{place}/c")).status == 404
+
+
+@pytest.mark.parametrize(
+    "wrong",
+    [{"token": "a\r\nx: y"}, {"token": "ü"}, {"token": 5}, {"authentication": []}, {"authentication": {"scheme": "Bearer", "credentials": "a\n"}}],
+)  # fmt: skip
+async def test_what_no_header_can_hold_is_refused_when_it_is_given(wrong: dict[str, Any]) -> None:
+    async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
+        task = await sent(app, "Now pay.")
+        config = {"taskId": task["id"], "url": "https://hooks.example.org/a", **wrong}
+        assert (await rpc(app, "CreateTaskPushNotificationConfig", config))["error"]["code"] == -32602

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dragoman.serve.memory_answers import MemoryAnswers
-from dragoman.serve.records import Answered
+from dragoman.serve.store.memory_answers import MemoryAnswers
+from dragoman.serve.store.records import Answered
 
 __all__ = ["kept_keys", "kept_under"]
 

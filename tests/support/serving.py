@@ -13,7 +13,7 @@ from dragoman.event import Event
 from dragoman.fold import unfold
 from dragoman.message import Message
 from dragoman.result import ModelInfo
-from dragoman.serve.limits import ServerLimits
+from dragoman.serve.http.limits import ServerLimits
 from dragoman.testing import ScriptedModel
 
 __all__ = ["ASKS", "Scripted", "asking", "in_a_thread", "served"]
@@ -34,7 +34,7 @@ class Scripted:
     """A backend: steps are events, or seconds to wait, or an exception to raise."""
 
     edits = True
-    detaches = False
+    detaches = references = False
 
     def __init__(self, *steps: Event | float | Exception | Message) -> None:
         self._steps = steps

@@ -470,6 +470,13 @@ def test_a_broken_wire_is_told_so(name: str, recordings: Path) -> None:
     assert "\nLook at: " in str(caught.value)
 
 
+def test_a_route_without_its_function_is_told() -> None:
+    wire = Broken("openai_chat", dump_model=None)
+    check = next(check for check in testing.WIRE_CHECKS if check.name == "routes_are_complete")
+    with pytest.raises(testing.CheckFailed, match="needs dump_model, which is not there"):
+        check(wire)
+
+
 Patch = Callable[[pytest.MonkeyPatch], None]
 
 

@@ -14,9 +14,9 @@ import typer
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from dragoman.serve.agent_policy import AgentPolicy
-    from dragoman.serve.callers import Key
-    from dragoman.serve.service import Service
+    from dragoman.serve.agents.policy import AgentPolicy
+    from dragoman.serve.calls.service import Service
+    from dragoman.serve.http.callers import Key
 
 __all__ = ["serve"]
 
@@ -164,7 +164,7 @@ def serve(
 
 def _has_agents(service: Service) -> bool:
     """Whether agents are served, and not models of a gateway alone."""
-    from dragoman.serve.agents import AgentBackend
+    from dragoman.serve.agents.agents import AgentBackend
 
     return any(isinstance(backend, AgentBackend) for backend in service.backends)
 
@@ -179,8 +179,8 @@ def _policy(on_disconnect: str) -> AgentPolicy:
 
 def _keys(given: list[str], file: Path | None) -> list[Key] | None:
     """The keys of the command line, else of the variable; and of the file. `None`: there are none."""
-    from dragoman.serve.callers import Key
-    from dragoman.serve.key_files import keys_in, read_keys
+    from dragoman.serve.http.callers import Key
+    from dragoman.serve.http.key_files import keys_in, read_keys
 
     keys = [Key(each) for each in given]
     if not keys and (variable := os.environ.get(_KEY)):

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 from typing import Any, Literal, TypeAlias
 
 __all__ = ["JsonType", "fault_of_type", "typed"]
 
-JsonType: TypeAlias = Literal["a number", "a whole number", "true or false", "a text", "a list", "an object"]
+JsonType: TypeAlias = Literal[
+    "a number", "a whole number", "a number as a text", "true or false", "a text", "a list", "an object"
+]
 
 _NUMBERS = (int, float)
+_NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 
 
 def typed(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
@@ -22,6 +26,7 @@ def typed(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
 _WORDS: Mapping[str, JsonType] = {
     "number": "a number",
     "whole": "a whole number",
+    "numeral": "a number as a text",
     "flag": "true or false",
     "text": "a text",
     "list": "a list",
@@ -41,5 +46,7 @@ def _is(value: Any, kind: JsonType) -> bool:
     if kind in ("a number", "a whole number"):
         is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
         return is_number and (kind == "a number" or value % 1 == 0)
+    if kind == "a number as a text":
+        return isinstance(value, str) and _NUMERAL.fullmatch(value) is not None
     kinds: Mapping[JsonType, type] = {"true or false": bool, "a text": str, "a list": list, "an object": dict}
     return isinstance(value, kinds[kind])

@@ -17,7 +17,7 @@ __all__ = ["HostGuard", "host_names", "page_origins"]
 _MAX_AGE = "600"
 """Seconds for which a browser may keep the answer to a preflight."""
 _METHODS = "GET, POST, DELETE"
-_EXPOSED = b"retry-after, dragoman-loss"
+_EXPOSED = b"retry-after, dragoman-loss, x-request-id, request-id"
 """What pages may read of a response's headers, beside what they may always."""
 _HOST = re.compile(rb"(\[[0-9a-fA-F:.]+\]|[^\[\]:@/?#\s]+)(?::[0-9]{1,5})?")
 _ORIGIN = re.compile(r"\*|null|[a-z][a-z0-9+.-]*://[^/?#\s]+")

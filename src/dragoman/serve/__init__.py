@@ -8,14 +8,14 @@ from dragoman.lazy import lazy
 from dragoman.serve.app import app  # not when first asked for: its module has its name
 
 if TYPE_CHECKING:
-    from dragoman.serve.agent_card import AgentCard, Skill
-    from dragoman.serve.agent_policy import AgentPolicy
-    from dragoman.serve.callers import Caller, Key
-    from dragoman.serve.gateway import Gateway
-    from dragoman.serve.grpc_server import serve_grpc
-    from dragoman.serve.key_files import read_keys
-    from dragoman.serve.limits import ServerLimits
+    from dragoman.serve.agents.policy import AgentPolicy
+    from dragoman.serve.gateway.gateway import Gateway
+    from dragoman.serve.http.callers import Caller, Key
+    from dragoman.serve.http.key_files import read_keys
+    from dragoman.serve.http.limits import ServerLimits
+    from dragoman.serve.protocols.agent_card import AgentCard, Skill
     from dragoman.serve.server import run_server, serve_http
+    from dragoman.serve.tasks.grpc_server import serve_grpc
 
 __all__ = [
     "AgentCard",
@@ -33,16 +33,16 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AgentCard": "agent_card",
-    "AgentPolicy": "agent_policy",
-    "Caller": "callers",
-    "Gateway": "gateway",
-    "Key": "callers",
-    "ServerLimits": "limits",
-    "Skill": "agent_card",
-    "read_keys": "key_files",
+    "AgentCard": "protocols.agent_card",
+    "AgentPolicy": "agents.policy",
+    "Caller": "http.callers",
+    "Gateway": "gateway.gateway",
+    "Key": "http.callers",
+    "ServerLimits": "http.limits",
+    "Skill": "protocols.agent_card",
+    "read_keys": "http.key_files",
     "run_server": "server",
-    "serve_grpc": "grpc_server",
+    "serve_grpc": "tasks.grpc_server",
     "serve_http": "server",
 }
 

@@ -15,11 +15,11 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.codec.agent_card import AgentCard
     from dragoman.runs import RunLog
-    from dragoman.serve.agent_policy import AgentPolicy
-    from dragoman.serve.answers import AnswerStore
-    from dragoman.serve.callers import Auth
-    from dragoman.serve.gateway import Gateway
-    from dragoman.serve.limits import ServerLimits
+    from dragoman.serve.agents.policy import AgentPolicy
+    from dragoman.serve.gateway.gateway import Gateway
+    from dragoman.serve.http.callers import Auth
+    from dragoman.serve.http.limits import ServerLimits
+    from dragoman.serve.store.answers import AnswerStore
     from dragoman.transport.address_policy import AddressPolicy
 
 __all__ = ["app"]
@@ -65,18 +65,18 @@ def app(
     from dragoman.agent import Agent
     from dragoman.http_server.guard import HostGuard, host_names, page_origins
     from dragoman.runs import open_log
-    from dragoman.serve.absent import absent
-    from dragoman.serve.agent_card import cards_of
-    from dragoman.serve.agents import AgentBackend
-    from dragoman.serve.answers import open_answers
-    from dragoman.serve.call import Backend
-    from dragoman.serve.callers import authenticator
+    from dragoman.serve.agents.agents import AgentBackend
+    from dragoman.serve.calls.call import Backend
+    from dragoman.serve.calls.service import Service
     from dragoman.serve.endpoint import Endpoint
-    from dragoman.serve.endpoints import HANDLERS
-    from dragoman.serve.limits import ServerLimits
+    from dragoman.serve.handlers import HANDLERS
+    from dragoman.serve.http.absent import absent
+    from dragoman.serve.http.callers import authenticator
+    from dragoman.serve.http.limits import ServerLimits
+    from dragoman.serve.http.places import places
     from dragoman.serve.operations import Probes, operations
-    from dragoman.serve.places import places
-    from dragoman.serve.service import Service
+    from dragoman.serve.protocols.agent_card import cards_of
+    from dragoman.serve.store.open import open_answers
 
     _check(gateway, limits, webhooks)
     names, pages = host_names(hosts), page_origins(origins)  # here, since middleware is made with the first request
@@ -124,8 +124,8 @@ def app(
 
 
 def _check(gateway: object, limits: object, webhooks: object) -> None:
-    from dragoman.serve.gateway import Gateway
-    from dragoman.serve.limits import ServerLimits
+    from dragoman.serve.gateway.gateway import Gateway
+    from dragoman.serve.http.limits import ServerLimits
     from dragoman.transport.address_policy import AddressPolicy
 
     expect("gateway", gateway, Gateway, NoneType, hint="give dragoman.serve.Gateway(…)")

@@ -10,23 +10,26 @@ from starlette.requests import ClientDisconnect
 from starlette.types import Receive, Scope, Send
 
 from dragoman import json_bytes
-from dragoman.codec.serving import BEARER, Route
+from dragoman.codec.serving import Route
 from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestError, public
 from dragoman.logs import logger
-from dragoman.serve.body import BodyTimeoutError, json_object, read_body
-from dragoman.serve.call import Call
-from dragoman.serve.callers import STRANGER, Caller, presented_keys
-from dragoman.serve.connection import Connection
-from dragoman.serve.endpoints import HANDLERS
-from dragoman.serve.observed import Observed
-from dragoman.serve.places import Place
-from dragoman.serve.service import Service
+from dragoman.serve.calls.call import Call
+from dragoman.serve.calls.service import Service
+from dragoman.serve.handlers import HANDLERS
+from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
+from dragoman.serve.http.callers import STRANGER, Caller, presented_keys
+from dragoman.serve.http.connection import Connection
+from dragoman.serve.http.observed import Observed
+from dragoman.serve.http.places import Place
+from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
 __all__ = ["Endpoint"]
 
 _LOG = logger("serve")
 _MOST_FIELDS = 100
+_ID = "x-request-id"
+"""Header of an answer with the call's id. A wire whose clients look elsewhere for it says so (`id_header`)."""
 
 
 class Endpoint:
@@ -43,7 +46,12 @@ class Endpoint:
         wire, route = self._chosen(headers)
         place, clock = self.place, asyncio.get_running_loop().time
         observed = Observed(
-            wire=wire.name, purpose=route.purpose, method=place.method, path=place.path, started=clock()
+            call_id=self._service.new_id(),
+            wire=wire.name,
+            purpose=route.purpose,
+            method=place.method,
+            path=place.path,
+            started=clock(),
         )
         try:
             await self._answer(scope, receive, send, headers, wire, route, observed)
@@ -62,12 +70,13 @@ class Endpoint:
         observed: Observed,
     ) -> None:
         service = self._service
+        named = dict.fromkeys([_ID, serving(wire).id_header], observed.id)
         try:
             caller = await self._caller(wire, route, scope)
             observed.caller = caller.name
             with service.gate.call(caller), service.gate.room() as take:
                 data = await read_body(receive, headers, service.limits, take) if scope["method"] == "POST" else b""
-                connection = Connection(receive, send, service.limits)
+                connection = Connection(receive, send, service.limits, named)
 
                 async def work() -> None:
                     call = self._call(scope, headers, wire, route, caller, data, connection, observed)
@@ -86,7 +95,7 @@ class Endpoint:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
             observed.status = await self._refuse(
-                Connection(receive, send, service.limits), wire, route, error, headers.get("content-type", "")
+                Connection(receive, send, service.limits, named), wire, route, error, headers.get("content-type", "")
             )
 
     async def _end_with(self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str) -> None:
@@ -105,7 +114,7 @@ class Endpoint:
         """Answers with an error, as the wire's API does → its status. `kind`: the media type of what was sent."""
         if not isinstance(error, DragomanError):
             _LOG.error("a request failed", exc_info=error)
-        refuse: Any = getattr(wire, "dump_refusal", None)
+        refuse = serving(wire).dump_refusal
         shown = wire.dump_error(public(error)) if refuse is None else refuse(public(error), route.purpose, kind)
         headers = {"content-type": "application/json", **shown.headers}
         if isinstance(error, BodyTimeoutError):
@@ -114,7 +123,7 @@ class Endpoint:
         return shown.status
 
     async def _caller(self, wire: Wire, route: Route, scope: Scope) -> Caller:
-        presented = presented_keys(scope["headers"], scope["query_string"], getattr(wire, "keys", BEARER))
+        presented = presented_keys(scope["headers"], scope["query_string"], serving(wire).keys)
         caller = await self._service.authenticate(presented)
         if caller is None and route.public and not presented:
             return STRANGER
@@ -160,7 +169,7 @@ class Endpoint:
             parameters,
             body,
             connection,
-            service.new_id(),
+            observed.id,
             service.clock(),
             observed,
         )

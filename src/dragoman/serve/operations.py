@@ -12,11 +12,11 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman import json_bytes
-from dragoman.serve.callers import presented_keys
-from dragoman.serve.metrics import CONTENT_TYPE
-from dragoman.serve.openapi import description
-from dragoman.serve.places import Place
-from dragoman.serve.service import Service
+from dragoman.serve.calls.service import Service
+from dragoman.serve.http.callers import presented_keys
+from dragoman.serve.http.metrics import CONTENT_TYPE
+from dragoman.serve.http.openapi import description
+from dragoman.serve.http.places import Place
 
 __all__ = ["Probes", "operations"]
 

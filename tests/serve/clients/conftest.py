@@ -45,6 +45,13 @@ def open_url(behind: str) -> Iterator[str]:
         yield root
 
 
+@pytest.fixture(scope="session", params=["anthropic", "google"])
+def sealing_url(request: pytest.FixtureRequest) -> Iterator[str]:
+    """The root of a gateway that keeps nothing, and seals what its provider signed."""
+    with _running("sealing", request.param, "open") as root:
+        yield root
+
+
 @contextmanager
 def _running(*arguments: str) -> Iterator[str]:
     process = subprocess.Popen(

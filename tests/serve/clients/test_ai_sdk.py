@@ -46,11 +46,20 @@ def test_a_providers_package_finds_nothing_wrong(url: str, behind: str, kind: st
     assert two["text"].index("Sunny in Oakland") < two["text"].index("Sunny in Rome")
     if kind != "google":  # whose package puts results into objects of its own
         assert (one["text"], two["text"]) == ("Hello Sunny in Oakland.", "Hello Sunny in Oakland and Sunny in Rome.")
+    assert found["conversation"] == {"text": "I said: Hello."}  # of Responses the SDK names it by its item's id
     assert found["object"] == {"name": "Ada", "age": 36}
     assert found["image"] == {"text": "Hello a picture." if behind != "gateway cohere" else found["image"]["text"]}
     assert found["wrong_key"] == {"name": "AI_APICallError", "status": 401}
     assert found["too_many"] == {"name": "AI_APICallError", "status": 429, "retries": True, "secret": False}
     assert found["abort"] == {"aborted": True}
+
+
+def test_what_a_provider_signed_comes_back_through_a_client_that_keeps_the_fields_of_calls(sealing_url: str) -> None:
+    """`@ai-sdk/openai-compatible` keeps `extra_content.google.thought_signature`, and nothing else of what was signed."""
+    if not (HERE / ".done").exists():
+        pytest.skip("the AI SDK's packages are not installed: make service")
+    found = node("--preserve-symlinks", "--preserve-symlinks-main", "driver/signed.mjs", sealing_url)
+    assert found == [{"text": "2 thoughts, signed: Hm 0. Hm 1.", "steps": 3}] * 2
 
 
 @pytest.mark.parametrize("mode", ["compat", "responses", "anthropic"])

@@ -320,3 +320,37 @@ def test_texts_so_far_have_the_id_of_their_message() -> None:
         update = {"taskId": "T", "status": {"state": "working", "message": {**message, **given}}}
         events = read({"statusUpdate": update}, status("TASK_STATE_COMPLETED"))
         assert [each.id for each in fold(events)] == [wanted]
+
+
+def whole(state: str, *parts: Json, **more: Any) -> Json:
+    given = {"artifacts": [{"artifactId": "a", "parts": [*parts]}]} if parts else {}
+    return {"task": {"id": "T", "contextId": "c", "status": {"state": state}, **given, **more}}
+
+
+DONE = whole("TASK_STATE_COMPLETED", {"text": "It is clear."}, {"url": "https://a.test/x", "mediaType": "image/png"})
+PICTURE = {"url": "https://a.test/x", "mediaType": "image/png"}
+
+
+@pytest.mark.parametrize(
+    "before",
+    [
+        [artifact("a", {"text": "It is "}), artifact("a", {"text": "clear."}, PICTURE, append=True, lastChunk=True)],
+        [artifact("a", {"text": "It is clear."}), artifact("a", PICTURE, append=True)],
+        [artifact("a", {"text": "It was"}, lastChunk=True)],
+        [whole("TASK_STATE_WORKING", {"text": "It is "}), artifact("a", {"text": "clear."}, PICTURE, append=True)],
+        [whole("TASK_STATE_WORKING", {"text": "It is "}), whole("TASK_STATE_WORKING", {"text": "It is clear."}, PICTURE)],
+        [whole("TASK_STATE_WORKING", {"text": "It is cl"}, PICTURE), whole("TASK_STATE_WORKING", {"text": "It is clear."}, PICTURE)],
+    ],
+)  # fmt: skip
+@pytest.mark.parametrize("end", [DONE, status("TASK_STATE_COMPLETED")])
+def test_a_task_that_is_told_whole_is_not_told_twice(before: list[Json], end: Json) -> None:
+    [message] = fold(read(TASK, *before, end))
+    if end is DONE or "It was" not in str(before):
+        assert (message.text, [type(each).__name__ for each in message.parts]) == ("It is clear.", ["TextPart", "LinkPart"])  # fmt: skip
+
+
+def test_an_answer_that_stands_in_the_history_alone_is_read() -> None:
+    said = [{"messageId": id_, "role": role, "parts": [{"text": id_}]} for id_, role in (("Earlier.", "ROLE_AGENT"), ("Well?", "ROLE_USER"), ("Yes.", "ROLE_AGENT"))]  # fmt: skip
+    assert [each.text for each in fold(read(whole("TASK_STATE_COMPLETED", history=said)))] == ["Yes."]
+    assert [each.text for each in fold(read(whole("TASK_STATE_COMPLETED", {"text": "No."}, history=said)))] == ["No."]
+    assert fold(read(whole("TASK_STATE_COMPLETED", history=said[:2]))) == []

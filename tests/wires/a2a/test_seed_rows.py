@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from datetime import date
 from typing import Any
 
 import pytest
 
+from dragoman.errors import HistoryError
 from dragoman.wires import a2a
 
 Json = dict[str, Any]
@@ -137,3 +139,26 @@ def test_example_3_a_result() -> None:
     tool = {"role": "tool", "tool_call_id": "call_abc123", "content": "Sunny, 72°F"}
     assert a2a.convert_agui_event_to_openai_chat(event) == (None, [tool])
     assert a2a.convert_agui_event_to_responses_api(event) == {"event": DELTA, "data": tool}
+
+
+@pytest.mark.parametrize("wrong", ["text-message-content", None, 3, ["text-message-content"]])
+def test_what_is_no_event_is_refused_by_its_place(wrong: Any) -> None:
+    event = a2a.convert_a2a_message_to_agui_event(text("user"))
+    with pytest.raises(HistoryError, match=r"event \[1\] is an object"):
+        a2a.compact_events([event, wrong])
+    with pytest.raises(HistoryError, match="a list of objects, not as dict"):
+        a2a.compact_events(event)  # pyright: ignore[reportArgumentType]
+    if wrong is not None:
+        for function in (a2a.convert_agui_event_to_openai_chat, a2a.convert_agui_event_to_responses_api):
+            with pytest.raises(HistoryError, match="is an object with a type"):
+                function(wrong)
+
+
+def test_nothing_is_no_event_and_arguments_are_whatever_a_program_holds() -> None:
+    assert (
+        a2a.convert_agui_event_to_openai_chat(None) == (None, [])
+        and a2a.convert_agui_event_to_responses_api(None) == {}
+    )
+    day = data("agent", tool_calls=[{"call_id": "c", "name": "f", "arguments": {"day": date(2026, 1, 2)}}])
+    message, _ = a2a.convert_a2a_message_to_openai(day)
+    assert message and message["tool_calls"][0]["function"]["arguments"] == '{"day": "2026-01-02"}'

@@ -163,18 +163,6 @@ def test_names_of_old_are_read() -> None:
     assert not [event for event in events if isinstance(event, RunError)]
 
 
-def test_a_snapshot_without_a_message_takes_it_back() -> None:
-    events = read(
-        START,
-        {"type": "TEXT_MESSAGE_START", "messageId": "m"},
-        {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "Wrong"},
-        {"type": "TEXT_MESSAGE_END", "messageId": "m"},
-        {"type": "MESSAGES_SNAPSHOT", "messages": []},
-        END,
-    )
-    assert fold(events) == [] and MessageDropped("m") in events
-
-
 def test_an_error_is_told_by_its_code() -> None:
     *_, error = read(START, {"type": "RUN_ERROR", "message": "wait", "code": "rate_limit"})
     assert isinstance(error, RunError) and isinstance(error.error, RateLimitError) and error.error.message == "wait"

@@ -110,3 +110,28 @@ def test_an_answer_brings_back_what_the_interrupt_carried(interrupt: Interrupt) 
 def test_an_answer_that_is_no_approval_is_a_value() -> None:
     body = {**BODY, "resume": [{"interruptId": "q", "status": "resolved", "payload": "red"}]}
     assert ag_ui.load_run(body).resume == (Resume("q", payload={"value": "red"}),)
+
+
+def test_what_the_protocols_own_package_writes_without_its_aliases_is_the_same() -> None:
+    function = {"name": "confirm", "arguments": "{}"}
+    picture = {"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}}
+    messages: list[dict[str, Any]] = [
+        {"id": "u", "role": "user", "content": [{"type": "text", "text": "Hi."}, picture]},
+        {"id": "t", "role": "reasoning", "content": "hm", "encryptedValue": "x"},
+        {"id": "a", "role": "assistant", "toolCalls": [{"id": "c", "type": "function", "function": function, "encryptedValue": "y"}]},
+        {"id": "r", "role": "tool", "toolCallId": "c", "content": "yes"},
+        {"id": "p", "role": "activity", "activityType": "PLAN", "content": {"mime_type": 1}},
+    ]  # fmt: skip
+    body = {**BODY, "messages": messages}
+    written = RunAgentInput.model_validate(body).model_dump(mode="json", exclude_unset=True)
+    assert {"thread_id", "forwarded_props"} <= written.keys() and "tool_call_id" in written["messages"][3]
+    assert ag_ui.load_run(written) == ag_ui.load_run(body)
+    assert ag_ui.load_messages(written["messages"]) == ag_ui.load_messages(messages)
+
+
+@pytest.mark.parametrize(
+    ("field", "value"), [("tools", ["look"]), ("tools", [{"name": "a"}, {"name": ""}]), ("resume", [{"id": "c1"}]), ("resume", ["c1"])]
+)  # fmt: skip
+def test_a_tool_without_a_name_and_an_answer_to_nothing_are_refused(field: str, value: Any) -> None:
+    with pytest.raises(HistoryError, match=rf"{field}\[{len(value) - 1}\]"):
+        ag_ui.load_run({**BODY, field: value})

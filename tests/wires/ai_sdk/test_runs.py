@@ -121,3 +121,18 @@ def test_confused_types_are_read_or_refused(odd: int) -> None:
                 WIRE.dump_run(WIRE.load_run(with_value(path, ODD[odd]), problems=problems))
             except DragomanError:
                 continue
+
+
+def test_what_assistant_ui_sends_beside_the_messages_is_read() -> None:
+    """Its transport sends the tools by their names, `{}` where there are none, and the application's instructions."""
+    tools: Any = {"locate": {"description": "Where.", "parameters": {"type": "object"}}, "look": {"parameters": {}}}
+    body: Any = {**BODY, "tools": tools, "system": "Be short.", "callSettings": {}, "context": "home"}
+    request = WIRE.load_run(body)
+    assert request.tools == (ToolSpec("locate", "Where.", {"type": "object"}), ToolSpec("look", "", {}))
+    assert request.messages[0] == Message.system("Be short.")
+    assert request.metadata["body"].keys() == {"locale", "callSettings", "trigger", "messageId"}
+    assert request.context == ("home",)
+    assert WIRE.load_run({**BODY, "tools": {}}).tools == ()
+    assert WIRE.load_run({**BODY, "system": {"a": 1}}).metadata["body"]["system"] == {"a": 1}
+    with pytest.raises(HistoryError, match="object of them by name"):
+        WIRE.load_run({**BODY, "tools": "all"})

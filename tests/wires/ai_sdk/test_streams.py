@@ -182,3 +182,14 @@ def test_metadata_stands_with_the_message_that_it_came_in() -> None:
 def test_metadata_that_is_no_object_says_nothing(given: Any) -> None:
     [message] = fold(read({"type": "start", "messageMetadata": given}, *TEXT, STOP))
     assert message.metadata == {}
+
+
+def test_what_cannot_be_taken_back_behind_another_step_ends_the_stream() -> None:
+    first, second = (Message.model(each).replace(id=each) for each in ("One.", "Two."))
+    encoder = WIRE.encoder()
+    events = [RunStarted("r"), *unfold([first]), *unfold([second])[:3], MessageDropped("One.")]
+    chunks = [chunk for event in events for chunk in encoder.objects(event)]
+    kinds = [chunk["type"] for chunk in chunks]
+    assert "reset-step" not in kinds  # it would take back the step that is open
+    assert kinds[-3:] == ["text-end", "error", "finish"]
+    assert encoder.objects(RunFinished("r")) == ()

@@ -12,6 +12,7 @@ from dragoman.request import ModelRequest, Settings
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import ANSWER, CONVERSATION, SCHEMA, TOOLS, comparable
 from dragoman.testing.wire.bench import WireBench, events_of, json_of, wire_check
+from dragoman.wires.serving import NEEDED
 
 __all__ = ["envelopes_suit_their_encoders", "pings_say_nothing", "requests_go_to_a_route", "routes_are_complete"]
 
@@ -40,7 +41,7 @@ def envelopes_suit_their_encoders(bench: WireBench) -> None:
 @wire_check("serving", look="routes, stream_type")
 def routes_are_complete(bench: WireBench) -> None:
     """`routes` are places of the API, each once: a method, a path from the root of its host, and what is there; a chat is among
-    them. `stream_type` is a media type."""
+    them. The wire has the functions that their purposes need. `stream_type` is a media type."""
     routes = list(bench.wire.routes)
     for route in routes:
         demand(route.method in METHODS, f"the method of {route} is none of {', '.join(METHODS)}")
@@ -48,6 +49,8 @@ def routes_are_complete(bench: WireBench) -> None:
             route.path.startswith("/") and "://" not in route.path, f"the path of {route} does not begin at the root"
         )
         demand(route.purpose in PURPOSES, f"the purpose of {route} is none of {', '.join(PURPOSES)}")
+        for function in NEEDED.get(route.purpose, ()):
+            demand(callable(getattr(bench.wire, function, None)), f"{route} needs {function}, which is not there")
     places = [(route.method, route.path) for route in routes]
     demand(len(set(places)) == len(places), f"a place stands twice among {places}")
     demand(any(route.purpose == "chat" for route in routes), "no route leads to a chat")

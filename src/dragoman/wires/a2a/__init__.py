@@ -15,7 +15,7 @@ from dragoman.wires.a2a.encode import dump_response, encoder, envelope, ping, st
 from dragoman.wires.a2a.errors import FAULTS, dump_error, dump_refusal, error_of, load_error, rest_error, rpc_error
 from dragoman.wires.a2a.interrupts import answered
 from dragoman.wires.a2a.messages import dump_messages, load_messages, votes
-from dragoman.wires.a2a.old import new_params, old_card, old_object, old_rest, old_task
+from dragoman.wires.a2a.old import new_params, old_card, old_object, old_push, old_rest, old_rest_push, old_task
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, REPLY, Quirks
 from dragoman.wires.a2a.rpc import OLD_METHODS, framed, rpc_failure, rpc_request, rpc_result
 from dragoman.wires.a2a.runs import dump_run, in_task, load_run, routes, task_of
@@ -52,7 +52,17 @@ __all__ += ["decoder", "load_response", "encoder", "envelope", "dump_response", 
 __all__ += ["NO_STATE", "STAGES", "dump_task", "load_task", "aggregated", "cancelled", "reply_of"]
 __all__ += ["FAULTS", "load_error", "dump_error", "dump_refusal", "error_of", "rest_error", "rpc_error"]
 __all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "framed"]
-__all__ += ["new_params", "old_card", "old_object", "old_rest", "old_task", "in_task", "task_of"]
+__all__ += [
+    "new_params",
+    "old_card",
+    "old_object",
+    "old_push",
+    "old_rest",
+    "old_rest_push",
+    "old_task",
+    "in_task",
+    "task_of",
+]
 __all__ += ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
 __all__ += ["TOOL_CALLS_KEY", "TOOL_RESULTS_KEY", "add_canonical_type_to_message", "compact_events"]
 __all__ += ["convert_a2a_message_to_agui_event", "convert_a2a_message_to_openai", "convert_agui_event_to_openai_chat"]

@@ -50,6 +50,8 @@ class ForeignRun:
         """Id of an artifact that is streamed → what it becomes."""
         self._seen: set[str] = set()
         """Ids of messages that were told."""
+        self._given: dict[str, list[dict[str, Any]]] = {}
+        """Id of an artifact → its parts so far."""
         self._accumulated: tuple[Emitter, str] | None = None
         """The text so far of an agent that sends all of it each time."""
 
@@ -75,7 +77,7 @@ class ForeignRun:
             own_ids = {if_text(if_object(each).get("messageId")) for each in if_list(fields.get("history"))}
             given = [each for each in task_messages({**fields, "status": {}}) if each.get("messageId") not in own_ids]
             for each in given:
-                self._say(each)
+                self._whole(each, is_last=is_over(state))
         self._status(state, if_object(status.get("message")), fields)
 
     def announce(self, run_id: str) -> None:
@@ -128,12 +130,32 @@ class ForeignRun:
         if emitter is None:
             emitter = self._open[id_] = Emitter(lambda: id_, origin=self._origin, events=self._events)
             self._seen.add(id_)
+        if fields.get("append") is not True:
+            self._given[id_] = []
+        self._given.setdefault(id_, []).extend(parts)
         for part in parts:
             self._piece(emitter, part)
         if fields.get("lastChunk", fields.get("last_chunk")) is True:
             self._open.pop(id_, None)
             if emitter.started:
                 emitter.finish(FinishReason.tool_calls if emitter.calls() else FinishReason.stop)
+
+    def _whole(self, message: Mapping[str, Any], *, is_last: bool) -> None:
+        """An artifact as a task has it, of which something may have been told already. `is_last`: nothing more of it comes."""
+        id_ = if_text(message.get("messageId"))
+        parts = [if_object(part) for part in if_list(message.get("parts"))]
+        text, others_ = _gist(parts)
+        before, others_before = _gist(self._given.get(id_, []))
+        if id_ in self._given and text == before and others_ == others_before:
+            return
+        if id_ in self._open and text.startswith(before) and others_ == others_before:
+            more = [{"text": text[len(before) :]}]
+            self._artifact({"artifact": {"artifactId": id_, "parts": more}, "append": True, "lastChunk": is_last})
+        elif is_last and id_ not in self._seen:
+            self._given[id_] = parts
+            self._say(message)
+        else:
+            self._artifact({"artifact": {"artifactId": id_, "parts": parts}, "lastChunk": is_last})
 
     def _piece(self, emitter: Emitter, part: Mapping[str, Any]) -> None:
         for piece in load_content(part):
@@ -173,6 +195,9 @@ class ForeignRun:
         elif state == "TASK_STATE_COMPLETED":
             if message and if_text(message.get("messageId")) not in self._seen and not self._has_text(message):
                 self._say(message)
+            elif not message and not self._seen:  # some say it in the history alone
+                for each in _answer_in(if_list(fields.get("history"))):
+                    self._say(each)
             self._events.append(RunFinished(self._run_id, usage=usage))
         else:
             self._events.append(RunFinished(self._run_id, "pending", usage, self._pending(message, state)))
@@ -229,6 +254,18 @@ class ForeignRun:
             if emitter.started and not emitter.finished:
                 emitter.finish(FinishReason.tool_calls if emitter.calls() else reason, cut=reason is FinishReason.error)
         self._open.clear()
+
+
+def _gist(parts: Sequence[Mapping[str, Any]]) -> tuple[str, list[Mapping[str, Any]]]:
+    """All text of an artifact, and its other parts: what stays the same however it is cut."""
+    return "".join([if_text(part.get("text")) for part in parts]), [part for part in parts if "text" not in part]
+
+
+def _answer_in(history: Sequence[Any]) -> list[dict[str, Any]]:
+    """What the agent said behind the last question."""
+    entries = [if_object(each) for each in history]
+    asked = [at for at, each in enumerate(entries) if if_text(each.get("role")) in ("user", "ROLE_USER")]
+    return entries[asked[-1] + 1 if asked else 0 :]
 
 
 def _clients(piece: Any) -> Any:

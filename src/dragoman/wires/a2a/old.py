@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 
-__all__ = ["new_params", "old_card", "old_object", "old_params", "old_rest", "old_task"]
+__all__ = ["new_params", "old_card", "old_object", "old_params", "old_push", "old_rest", "old_rest_push", "old_task"]
 
 _FINAL = frozenset(["completed", "failed", "canceled", "rejected", "input-required", "auth-required"])
 """States with which a stream ends."""
@@ -43,6 +43,21 @@ def old_task(task: Mapping[str, Any]) -> dict[str, Any]:
     if "artifacts" in task:
         made["artifacts"] = [_parted(if_object(one)) for one in if_list(task["artifacts"])]
     return made
+
+
+def old_push(config: Mapping[str, Any]) -> dict[str, Any]:
+    """An address for push notifications."""
+    left = {name: value for name, value in config.items() if name != "taskId"}
+    if auth := if_object(left.get("authentication")):
+        more = {name: value for name, value in auth.items() if name != "scheme"}
+        left["authentication"] = {"schemes": [auth["scheme"]] if "scheme" in auth else [], **more}
+    return {"taskId": config.get("taskId"), "pushNotificationConfig": left}
+
+
+def old_rest_push(config: Mapping[str, Any]) -> dict[str, Any]:
+    """The same as the REST binding has it: by its name."""
+    name = f"tasks/{config.get('taskId')}/pushNotificationConfigs/{config.get('id')}"
+    return {"name": name, "pushNotificationConfig": old_push(config)["pushNotificationConfig"]}
 
 
 def old_card(card: Mapping[str, Any]) -> dict[str, Any]:

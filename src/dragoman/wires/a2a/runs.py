@@ -47,10 +47,16 @@ routes = (
             ("POST", "/tasks/{id}:subscribe", "subscribe_task"),
             ("GET", "/tasks/{id}:subscribe", "subscribe_task"),
             ("GET", "/v1/tasks/{id}:subscribe", "subscribe_task"),
-            ("POST", "/tasks/{id}/pushNotificationConfigs", "create_push"),
-            ("GET", "/tasks/{id}/pushNotificationConfigs", "list_push"),
-            ("GET", "/tasks/{id}/pushNotificationConfigs/{config}", "get_push"),
-            ("DELETE", "/tasks/{id}/pushNotificationConfigs/{config}", "delete_push"),
+            *[
+                (method, f"{version}/tasks/{{id}}/pushNotificationConfigs{config}", purpose)
+                for version in ("", "/v1")
+                for method, config, purpose in (
+                    ("POST", "", "create_push"),
+                    ("GET", "", "list_push"),
+                    ("GET", "/{config}", "get_push"),
+                    ("DELETE", "/{config}", "delete_push"),
+                )
+            ],
         )
     ],
 )

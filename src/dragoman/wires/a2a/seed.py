@@ -13,6 +13,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.errors import HistoryError
 from dragoman.wires.a2a.seed_kinds import (
     ARGS,
     CHUNK,
@@ -120,7 +121,12 @@ def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> J
 def compact_events(events: Sequence[Mapping[str, Any]]) -> list[Json]:
     """The events that stay once their stream is over. Of an answer's chunks, each of which holds the text so far, nothing stays beside its
     end; where no end came, the last stays, as one. Arguments that came later are those of their call. The events given are left as they
-    are."""
+    are.
+
+    Raises:
+        HistoryError: it is no list of objects.
+    """
+    _checked(events)
     kinds = [_KINDS.get(if_text(event.get("type")), "") for event in events]
     calls = [[(if_text(call.get("id")), call.get("arguments")) for call in _calls(event)] for event in events]
     out: list[Json] = []
@@ -133,7 +139,12 @@ def compact_events(events: Sequence[Mapping[str, Any]]) -> list[Json]:
 
 
 def convert_agui_event_to_openai_chat(event: Mapping[str, Any] | None) -> tuple[Json | None, list[Json]]:
-    """An event → the message of Chat Completions that it is (`None`: none), and the messages of tools, which go before it."""
+    """An event → the message of Chat Completions that it is (`None`: none), and the messages of tools, which go before it.
+
+    Raises:
+        HistoryError: it is no object.
+    """
+    _checked([event or {}])
     type_ = if_text((event or {}).get("type"))
     if not event or type_ not in _KINDS or type_ in (_TYPES[CHUNK], _TYPES[ARGS]):
         return None, []
@@ -148,8 +159,14 @@ def convert_agui_event_to_openai_chat(event: Mapping[str, Any] | None) -> tuple[
     return {"role": message.get("role", "assistant"), "content": message.get("content", "")}, []
 
 
-def convert_agui_event_to_responses_api(event: Mapping[str, Any]) -> Json | list[Json]:
-    """An event → what the document's `event` and `data` of it are; of several results a list, one each; of an unknown event `{}`."""
+def convert_agui_event_to_responses_api(event: Mapping[str, Any] | None) -> Json | list[Json]:
+    """An event → what the document's `event` and `data` of it are; of several results a list, one each; of an unknown event `{}`.
+
+    Raises:
+        HistoryError: it is no object.
+    """
+    event = event or {}
+    _checked([event])
     type_ = if_text(event.get("type"))
     if type_ in _RESPONSES:
         return {"event": _RESPONSES[type_], "data": {"runId": event.get("runId", "")}}
@@ -172,6 +189,21 @@ def convert_agui_event_to_responses_api(event: Mapping[str, Any]) -> Json | list
 def convert_a2a_message_to_openai(message: Any) -> tuple[Json | None, list[Json]]:
     """A message → what `convert_agui_event_to_openai_chat` makes of its event."""
     return convert_agui_event_to_openai_chat(convert_a2a_message_to_agui_event(message))
+
+
+def _checked(events: Any) -> None:
+    """Refuses what are no events.
+
+    Raises:
+        HistoryError: it is no list of objects.
+    """
+    if not isinstance(events, list | tuple):
+        raise HistoryError(f"events are given as a list of objects, not as {type(events).__name__}")
+    for place, event in enumerate(cast("Sequence[Any]", events)):
+        if not isinstance(event, Mapping):
+            raise HistoryError(
+                f"event [{place}] is an object with a type, as convert_a2a_message_to_agui_event makes it, not {event!r:.100}"
+            )
 
 
 def _kebab(kind: str) -> str:
@@ -230,4 +262,4 @@ def _tool_message(result: Mapping[str, Any]) -> Json:
 
 
 def _json(value: Any) -> str:
-    return json.dumps(value, ensure_ascii=False)
+    return json.dumps(value, ensure_ascii=False, default=str)

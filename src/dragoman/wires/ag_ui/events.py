@@ -8,6 +8,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
 from dragoman.event import Custom, Event, RunFinished, RunStarted, StateDelta, StateSnapshot, StepFinished, StepStarted
+from dragoman.interrupt import Interrupt
 from dragoman.message import Native, ToolCallPart
 from dragoman.wires.ag_ui.extras import changed, difference, others, unpacked
 from dragoman.wires.ag_ui.interrupts import load_interrupt
@@ -74,12 +75,12 @@ def _run_finished(fields: Mapping[str, Any], calls: Calls) -> Event:
             for each in if_objects(outcome.get("interrupts"))
         ]
     )
-    waits = if_list(outcome.get("pendingToolCallIds"))
+    waits = [id_ for id_ in if_list(outcome.get("pendingToolCallIds")) if isinstance(id_, str)]
     return RunFinished(
         if_text(fields.get("runId")),
         "cancelled" if kind == "cancelled" else "pending" if kind == "interrupt" or waits else "success",
         load_usage(fields.get("usage")),
-        pending,
+        (*pending, *[Interrupt(id_, "tool", calls.get(id_)) for id_ in waits]),
         fields.get("result"),
         _own(fields, "runId", "threadId", "outcome", "usage", "result"),
     )

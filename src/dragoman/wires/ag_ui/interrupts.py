@@ -8,10 +8,12 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, if_objects, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.message import ToolCallPart
 from dragoman.wires.ag_ui.extras import changed, difference, metadata_of, others, unpacked
+from dragoman.wires.ag_ui.quirks_names import renamed
 
 __all__ = ["dump_interrupt", "dump_resume", "load_interrupt", "load_resume"]
 
@@ -91,8 +93,18 @@ def _time(value: Any) -> datetime | None:
 
 
 def load_resume(entries: Any) -> tuple[Resume, ...]:
-    """The field `resume` → answers. One to an approval is an object with `approved`; anything else is a value."""
-    return tuple([_resume(entry) for entry in if_objects(entries) if isinstance(entry.get("interruptId"), str)])
+    """The field `resume` → answers. One to an approval is an object with `approved`; anything else is a value.
+
+    Raises:
+        HistoryError: one does not say what it answers.
+    """
+    listed = [renamed(if_object(entry)) for entry in if_list(entries)]
+    for place, entry in enumerate(listed):
+        if not isinstance(entry.get("interruptId"), str):
+            raise HistoryError(
+                f"resume[{place}] of a RunAgentInput is an object with the interruptId that it answers, a text"
+            )
+    return tuple([_resume(entry) for entry in listed])
 
 
 def _resume(entry: Mapping[str, Any]) -> Resume:

@@ -15,6 +15,7 @@ from dragoman.message import Message, Origin
 from dragoman.wires.ag_ui.extras import unpacked
 from dragoman.wires.ag_ui.messages_dump import Group, dump_group
 from dragoman.wires.ag_ui.messages_load import ROLES, held_by, key_of, load_group
+from dragoman.wires.ag_ui.quirks_names import renamed_message
 
 __all__ = ["dump_conversation", "dump_messages", "layout", "load_conversation", "load_messages", "votes"]
 
@@ -99,7 +100,7 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
 def _entry(entry: Any, problems: list[Problem] | None) -> dict[str, Any]:
     if not isinstance(entry, dict):
         raise HistoryError("the messages of AG-UI are a list of objects")
-    fields = cast("dict[str, Any]", entry)
+    fields = renamed_message(cast("dict[str, Any]", entry))
     role = fields.get("role")
     if not isinstance(role, str) or role not in ROLES:
         raise HistoryError(f"AG-UI has no role {role!r:.100}; it has {', '.join(ROLES)}")

@@ -16,6 +16,7 @@ from dragoman.wires.ag_ui.extras import difference, packed, unpacked
 from dragoman.wires.ag_ui.interrupts import dump_resume, load_resume
 from dragoman.wires.ag_ui.messages import dump_conversation, load_conversation
 from dragoman.wires.ag_ui.quirks import OURS, OWN, VERSION
+from dragoman.wires.ag_ui.quirks_names import renamed
 from dragoman.wires.ag_ui.tools import dump_tools, load_tools
 
 __all__ = ["dump_run", "load_run", "routes"]
@@ -29,14 +30,6 @@ routes = (
     Route("GET", "/ag-ui/{model}", "capabilities"),
 )
 """Where a server has what."""
-_SEED: Mapping[str, str] = {
-    "thread_id": "threadId",
-    "run_id": "runId",
-    "parent_run_id": "parentRunId",
-    "forwarded_props": "forwardedProps",
-    "protocol_version": "protocolVersion",
-}
-"""Names of the time before 1.0, as Python has them."""
 _CARRIED = ("thread_id", "run_id", "context", "state", "settings", "metadata")
 """What is carried of a request. Whose conversation it is, and what goes to a provider unread, is not for a client to say."""
 _READ = ("threadId", "runId", "messages", "state", "tools", "context", "forwardedProps", "resume")
@@ -59,7 +52,7 @@ def load_run(
     if not isinstance(given, dict):
         raise HistoryError("a RunAgentInput of AG-UI is a JSON object")
     bounded(body if problems is None else rest(body, "messages"))
-    fields = {_SEED.get(name, name): value for name, value in body.items() if value is not None}
+    fields = {name: value for name, value in renamed(body).items() if value is not None}
     for name in ("threadId", "runId", "parentRunId", "protocolVersion"):
         if name in fields and not isinstance(fields[name], str):
             raise HistoryError(f"{name} of a RunAgentInput is a text; send it as one")

@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
+from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest, text_or_json
 from dragoman.codec.media import as_text
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
@@ -35,8 +35,16 @@ _JSON = "json"
 
 
 def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
-    """The field `tools` → the tools that the client runs."""
-    return tuple([_tool(tool) for tool in if_objects(tools) if isinstance(tool.get("name"), str)])
+    """The field `tools` → the tools that the client runs.
+
+    Raises:
+        HistoryError: one has no name.
+    """
+    listed = [if_object(tool) for tool in if_list(tools)]
+    for place, tool in enumerate(listed):
+        if not if_text(tool.get("name")):
+            raise HistoryError(f"tools[{place}] of a RunAgentInput is an object with a name, a text")
+    return tuple([_tool(tool) for tool in listed])
 
 
 def _tool(tool: Mapping[str, Any]) -> ToolSpec:

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.turns import turn_after
 from dragoman.event import (
     Custom,
     Event,
@@ -63,6 +64,8 @@ class RunChunks:
         """Ids of those that hold results."""
         self._role: Role | None = None
         """Of the message that was told last."""
+        self._step = ""
+        """Id of the message that the step is of."""
         self._started = self._over = self._goes_on = False
         self._reason: FinishReason | None = None
 
@@ -106,10 +109,9 @@ class RunChunks:
         if self._started:
             return []
         self._started = True
-        last = self._before[-1] if self._before else None
         answered = [one for one in self._before if one.role is Role.MODEL]
-        self._goes_on = bool(
-            answered and (last is answered[-1] or (turn is not None and turn in (answered[-1].turn, answered[-1].id)))
+        self._goes_on = turn_after(self._before) is not None or bool(
+            answered and turn is not None and turn in (answered[-1].turn, answered[-1].id)
         )
         if turn is None and self._goes_on:
             turn = answered[-1].turn or answered[-1].id
@@ -126,7 +128,7 @@ class RunChunks:
             return NONE
         chunks = self._start(event.turn or event.message_id)
         again = self._goes_on if self._role is None else True
-        self._role = Role.MODEL
+        self._role, self._step = Role.MODEL, event.message_id
         return [*chunks, {"type": "start-step"}] if again and not self._parts.is_reset else chunks
 
     def _of_message(self, event: PartStarted | PartFinished | MessageFinished | MessageDropped) -> Objects:
@@ -149,7 +151,7 @@ class RunChunks:
         shown = self._parts.drop(event.message_id)
         if not shown:
             return NONE
-        if not self._quirks.resets:
+        if not self._quirks.resets or event.message_id != self._step:  # a step behind another cannot be taken back
             return self._failed("the answer broke off; send the request again")
         return [{"type": "reset-step"}]
 

@@ -27,7 +27,7 @@ routes = (
     Route("POST", "/ai-sdk/{id}/cancel", "cancel_run"),
 )
 """Where a server has what."""
-_READ = ("id", "messages", "message", "tools", "resume", "state", "context")
+_READ = ("id", "messages", "message", "system", "tools", "resume", "state", "context")
 
 
 def load_run(
@@ -39,7 +39,8 @@ def load_run(
     problems: list[Problem] | None = None,
 ) -> RunRequest:
     """What a client asks. The chat's `id` is the thread. `message` may stand in the place of `messages`: the last one alone. An application
-    may send `tools` that it runs, `state`, `context` and `resume` beside them; all else of the body is `metadata["body"]`.
+    may send `tools` that it runs, a list or an object by name, `system`, `state`, `context` and `resume` beside them, as assistant-ui does with the
+    former two; all else of the body is `metadata["body"]`.
 
     Raises:
         HistoryError: the body is not what `useChat` sends.
@@ -59,12 +60,13 @@ def load_run(
     if body.get("trigger") == "regenerate-message" and not if_text(body.get("messageId")):
         messages = _without_answer(messages)
     resumes = (*approvals(messages), *_resumes(body.get("resume")))
-    left = rest(body, *_READ)
+    system = body.get("system")
+    left = rest(body, *(name for name in _READ if name != "system" or isinstance(system, str)))
     return RunRequest(
-        tuple(messages),
+        (*([Message.system(system)] if isinstance(system, str) and system else []), *messages),
         thread_id=if_text(body.get("id")) or None,
         tools=_tools(body.get("tools")),
-        context=tuple(if_list(body.get("context"))),
+        context=_context(body.get("context")),
         state=body.get("state"),
         resume=resumes,
         metadata={"body": left} if left else {},
@@ -123,11 +125,20 @@ def _speaks(message: Message) -> bool:
     return any(type(piece).__name__ not in ("ToolResultPart", "MarkPart") for piece in message.content)
 
 
+def _context(given: Any) -> tuple[Any, ...]:
+    """A list, or one thing alone."""
+    return () if given is None else tuple(if_list(given)) if isinstance(given, list) else (given,)
+
+
 def _tools(given: Any) -> tuple[ToolSpec, ...]:
     if given is None:
         return ()
+    if isinstance(given, dict):
+        given = [{**if_object(fields), "name": name} for name, fields in if_object(given).items()]
     if not isinstance(given, list):
-        raise HistoryError("tools must be a list of objects with a name and an inputSchema")
+        raise HistoryError(
+            "tools must be a list of objects with a name and an inputSchema, or an object of them by name"
+        )
     found: list[ToolSpec] = []
     for each in if_list(given):
         fields = if_object(each)

@@ -13,6 +13,7 @@ from dragoman.wires.anthropic.serving import (
     dump_models,
     dump_seal,
     dump_token_count,
+    id_header,
     keys,
     load_seal,
     request_fields,
@@ -25,7 +26,7 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
-__all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
+__all__ += ["dump_model", "dump_models", "dump_token_count", "id_header", "keys"]
 __all__ += ["dump_seal", "load_seal"]
 __all__ += ["bodies", "request_fields"]
 

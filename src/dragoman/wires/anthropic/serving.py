@@ -20,6 +20,7 @@ __all__ = [
     "dump_models",
     "dump_seal",
     "dump_token_count",
+    "id_header",
     "keys",
     "load_seal",
     "request_fields",
@@ -29,6 +30,7 @@ request_fields = RequestFields(
     idle={"service_tier": ("auto", "standard_only")},
     minor=frozenset(["metadata", "service_tier", "cache_control", "inference_geo"]),
     references=frozenset(["container", "mcp_servers"]),
+    server_tools={name: name for name in ("web_search", "web_fetch", "code_execution")},
     types=typed(
         number=("temperature", "top_p"),
         whole=("max_tokens", "top_k"),
@@ -60,6 +62,10 @@ bodies = {
 
 keys = (KeyPlace("header", "x-api-key"), *BEARER)
 """Where clients put their key."""
+
+
+id_header = "request-id"
+"""Where clients look for the id of a request."""
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:

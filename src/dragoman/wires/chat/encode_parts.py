@@ -153,7 +153,8 @@ class Parts:
         """A call that somebody must answer."""
         opened.number = self.number(self.chat.calls)
         function = {"name": part.name, self.chat.inputs["function"]: ""}
-        return [self.call(opened, {"id": part.id, "type": "function", "function": function})]
+        own = rest(self.chat.own.fields(part.native), "id")
+        return [self.call(opened, {"id": part.id, "type": "function", "function": function, **own})]
 
     def more_call(self, opened: OpenPart, part: ToolCallPart, delta: str) -> list[Delta]:  # noqa: ARG002
         """More arguments of a call."""
@@ -161,7 +162,9 @@ class Parts:
 
     def end_call(self, opened: OpenPart, part: ToolCallPart) -> list[Delta]:
         """What a call holds beside its arguments, and a name that came late."""
-        late = rest(self.chat.own.fields(part.native), "id")
+        known = self.chat.own.fields(opened.part.native)
+        own = rest(self.chat.own.fields(part.native), "id")
+        late = {name: value for name, value in own.items() if name not in known or known[name] != value}
         if isinstance(opened.part, ToolCallPart) and opened.part.name != part.name:
             late = {"function": {"name": part.name}, **late}
         return [self.call(opened, late)] if late else []

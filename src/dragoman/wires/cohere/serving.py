@@ -14,7 +14,13 @@ from dragoman.result import ModelInfo
 __all__ = ["bodies", "dump_model", "dump_models", "request_fields"]
 
 request_fields = RequestFields(
-    idle={"documents": ([],), "logprobs": (False,), "strict_tools": (False,), "tools": ([],)},
+    idle={
+        "documents": ([],),
+        "logprobs": (False,),
+        "strict_tools": (False,),
+        "tools": ([],),
+        "response_format": ({"type": "text"},),
+    },
     minor=frozenset(["citation_options", "priority"]),
     types=typed(
         number=("temperature", "p", "presence_penalty", "frequency_penalty"),

@@ -160,9 +160,10 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dic
 
 
 def _text(content: Any) -> str:
-    """The text of a content that is one text of a user's and nothing else, else nothing."""
+    """The text of a content that is one text of a user's and nothing else, else nothing. The API takes a single object in place of the list."""
     content = if_object(content)
-    parts = if_list(content.get("parts"))
+    given = content.get("parts")
+    parts: list[Any] = [given] if isinstance(given, dict) else if_list(given)
     alone = len(parts) == 1 and rest(content, "parts") in ({}, {"role": "user"})
     return if_text(if_object(parts[0]).get("text")) if alone else ""
 

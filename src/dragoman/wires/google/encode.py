@@ -7,6 +7,7 @@ from datetime import datetime
 from heapq import heappop, heappush
 from typing import Any
 
+from dragoman import json_bytes
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder
 from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.json_values import if_object, rest
@@ -56,8 +57,11 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take of a request. No response has a time."""
-    return {"id": id, **({"model": request.model} if request else {})}
+    """What `encoder` and `dump_response` take of a request: `array` where its client asks for a stream without `alt=sse`. No response has a
+    time."""
+    if request is None:
+        return {"id": id}
+    return {"id": id, "model": request.model, **({"array": True} if OWN.form(request.native).get("stream") else {})}
 
 
 class _Part:
@@ -193,7 +197,35 @@ class Encoder(ResponseEncoder):
         return {**chunk, **self._identity}
 
 
-_RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
+class ArrayEncoder(Encoder):
+    """The same as a JSON array that grows, as clients have it that ask for a stream without `alt=sse`."""
+
+    DONE = b""
+    stream_type = "application/json"
+    ping = b"\n"
+
+    def __init__(self, envelope: Mapping[str, Any]) -> None:
+        """See `Encoder`."""
+        super().__init__(envelope)
+        self._before, self._is_closed = b"[", False
+
+    def frame(self, data: Mapping[str, Any]) -> bytes:
+        before, self._before = self._before, b",\r\n"
+        return before + json_bytes.encode(data)
+
+    def close(self) -> bytes:
+        """The end of the array, also behind an error."""
+        if self._is_closed:
+            return b""
+        self._is_closed = True
+        return super().close() + (b"[]" if self._before == b"[" else b"]")
+
+
+def _stream(envelope: Mapping[str, Any]) -> Encoder:
+    return (ArrayEncoder if envelope.get("array") else Encoder)(envelope)
+
+
+_RESPONSES = ResponseFormat(_stream, _dump, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 

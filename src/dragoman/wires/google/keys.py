@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Mapping
+from itertools import product
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object
@@ -18,18 +19,20 @@ __all__ = [
     "merged",
     "not_usual",
     "snake_form",
+    "snake_paths",
     "snaked",
     "snaked_part",
     "snakes",
 ]
 
 _KEYS = (
-    "allowedFunctionNames", "codeExecution", "codeExecutionResult", "computerUse", "displayName", "enterpriseWebSearch",
+    "allowedFunctionNames", "cachedContent", "candidateCount", "codeExecution", "codeExecutionResult", "computerUse",
+    "displayName", "enterpriseWebSearch",
     "executableCode", "fileData", "fileSearch", "fileUri", "frequencyPenalty", "functionCall", "functionCallingConfig",
     "functionDeclarations", "functionResponse", "generateContentRequest", "generationConfig", "googleMaps",
     "googleSearch", "googleSearchRetrieval", "includeServerSideToolInvocations", "includeThoughts", "inlineData",
     "maxOutputTokens", "mimeType", "parametersJsonSchema", "presencePenalty", "responseJsonSchema", "responseMimeType",
-    "responseSchema", "stopSequences", "systemInstruction", "thinkingBudget", "thinkingConfig", "thinkingLevel",
+    "responseLogprobs", "responseModalities", "responseSchema", "safetySettings", "stopSequences", "systemInstruction", "thinkingBudget", "thinkingConfig", "thinkingLevel",
     "thoughtSignature", "toolCall", "toolConfig", "toolResponse", "toolType", "topK", "topP", "urlContext",
 )  # fmt: skip
 _SNAKE = {key: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", key) for key in _KEYS}
@@ -62,6 +65,12 @@ def snakes(form: Mapping[str, Any], key: str = "snake") -> list[Any]:
 def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
     """The inverse of `camelled`."""
     return {name if (name := _SNAKE.get(key, key)) in snake else key: value for key, value in block.items()}
+
+
+def snake_paths(path: str) -> list[str]:
+    """A path of keys, such as `generationConfig.topK`, in each of the spellings that the API takes."""
+    spellings = [[key, _SNAKE[key]] if _SNAKE.get(key, key) != key else [key] for key in path.split(".")]
+    return [".".join(keys) for keys in product(*spellings)]
 
 
 def not_usual(block: Mapping[str, Any], key: str) -> Any:

@@ -41,6 +41,8 @@ routes: tuple[Route, ...] = (
 """AI Studio's, in both versions that its libraries ask for; an answer is streamed where its path says so."""
 
 _PATH = re.compile(r"(?:^|/)((?:publishers|projects|tunedModels|endpoints|models)/[^?]+):(\w+)")
+_SSE = re.compile(r"[?&](?:\$|%24)?alt=sse(?:&|$)")
+"""By what a client asks for Server-Sent Events; else a stream is an array."""
 _OBJECTS = ("generationConfig", "toolConfig", "systemInstruction", "tools")
 _CONVERSATION = ("systemInstruction", "contents")
 _INCLUDE = "includeServerSideToolInvocations"
@@ -79,6 +81,8 @@ def _load(given: Received) -> ModelRequest:
             left["generationConfig"] = unread
     form |= {**tools_form, **choice_form}
     model, stream = model_of_path(given.path)
+    if stream and _SSE.search(given.path) is None:
+        form["stream"] = "array"
     if isinstance(named := left.get("model"), str) and named.endswith(model or named):
         model = model or named.removeprefix("models/")
         form["model"] = left.pop("model").removesuffix(model)

@@ -12,6 +12,7 @@ from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace, RequestFields
 from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
+from dragoman.wires.google.keys import snake_paths
 from dragoman.wires.google.quirks import OWN
 from dragoman.wires.google.tools import SIGNATURE
 
@@ -26,6 +27,16 @@ __all__ = [
     "request_fields",
 ]
 
+_NUMBERS = ("temperature", "topP", "topK", "presencePenalty", "frequencyPenalty")
+_WHOLE = ("maxOutputTokens", "seed", "candidateCount")
+_TYPES = typed(
+    object=("generationConfig", "toolConfig"),
+    list_or_object=("tools", "safetySettings"),
+    list_or_text=("generationConfig.stopSequences", "generationConfig.responseModalities"),
+    number_or_numeral=[f"generationConfig.{name}" for name in _NUMBERS],
+    whole_or_numeral=[f"generationConfig.{name}" for name in _WHOLE],
+    text_or_object=("systemInstruction",),
+)
 request_fields = RequestFields(
     idle={
         "store": (False,),
@@ -37,20 +48,15 @@ request_fields = RequestFields(
     },
     minor=frozenset(["labels", "generationConfig.thinkingConfig.includeThoughts", "generationConfig.responseMimeType"]),
     candidates="generationConfig.candidateCount",
-    references=frozenset(["cachedContent"]),
-    types=typed(
-        object=("generationConfig", "toolConfig"),
-        list_or_object=("tools", "safetySettings"),
-        list=("generationConfig.stopSequences", "generationConfig.responseModalities"),
-        number=tuple(
-            [
-                f"generationConfig.{name}"
-                for name in ("temperature", "topP", "topK", "presencePenalty", "frequencyPenalty")
-            ]
-        ),
-        whole=tuple([f"generationConfig.{name}" for name in ("maxOutputTokens", "seed", "candidateCount")]),
-        text_or_object=("systemInstruction",),
-    ),
+    references=frozenset(snake_paths("cachedContent")),
+    lengths=frozenset(snake_paths("generationConfig.maxOutputTokens")),
+    server_tools={
+        "googleSearch": "web_search",
+        "googleSearchRetrieval": "web_search",
+        "urlContext": "web_fetch",
+        "codeExecution": "code_execution",
+    },
+    types={path: types for field, types in _TYPES.items() for path in snake_paths(field)},
 )
 """What is known of further fields of a request."""
 

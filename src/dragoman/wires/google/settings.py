@@ -49,6 +49,7 @@ _DIALECT = Dialect(
     cut_recursion=True,
     const=False,
 )
+_MOST = 2**63
 _LEVELS = ("low", "medium", "high")
 _NEUTRAL = (*_SIMPLE, "stopSequences", "responseSchema", "responseJsonSchema", "thinkingConfig")
 
@@ -63,6 +64,8 @@ def load_settings(
     if nulls := [key for key in _NEUTRAL if key in config and config[key] is None]:
         form["null"] = nulls
         config = rest(config, *nulls)
+    if unusual := _take_numbers(config):
+        form["numbers"] = unusual
     settings = {**take_fields(config, _SIMPLE), **take_stops(config, "stopSequences")}
     if isinstance(thinking := config.get("thinkingConfig"), dict):
         reasoning, further, thinking_form = _load_thinking(if_object(thinking), snake)
@@ -79,6 +82,9 @@ def dump_settings(request: ModelRequest, form: Mapping[str, Any], out: Outgoing)
     """The settings and the output schema → `generationConfig`."""
     settings = request.settings
     config = dump_fields(settings, _SIMPLE)
+    for key, sent in if_object(form.get("numbers")).items():
+        if key in config and config[key] == _number(sent, _SIMPLE[key][1]):
+            config[key] = sent
     if settings.stop is not None:
         config["stopSequences"] = list(settings.stop)
     if settings.reasoning is not None:
@@ -116,19 +122,48 @@ def dump_schema(schema: Mapping[str, Any], form: Mapping[str, Any], quirks: Quir
     return fields if form.get("mime") == _AS_IS else {**fields, "responseMimeType": _JSON}
 
 
+def _take_numbers(config: dict[str, Any]) -> dict[str, Any]:
+    """Makes numbers of what stands for one: the API takes texts, and `40.0` where it has whole numbers, as its own libraries send `topK`.
+    → what stood there."""
+    unusual: dict[str, Any] = {}
+    for key, (_, types) in _SIMPLE.items():
+        number = _number(config.get(key), types)
+        if number is not None:
+            unusual[key], config[key] = config[key], number
+    return unusual
+
+
+def _number(value: Any, types: tuple[type, ...]) -> int | float | None:
+    """The number of one of these types that a value stands for; `None`: it is one, or stands for none."""
+    number = value
+    if isinstance(value, str):
+        try:
+            number = float(value) if "." in value or "e" in value.lower() else int(value)
+        except ValueError:
+            return None
+    if isinstance(number, float) and float not in types:
+        number = int(number) if number.is_integer() else None
+    return None if number is value or not isinstance(number, int | float) or not abs(number) < _MOST else number
+
+
 def _load_thinking(fields: Mapping[str, Any], snake: set[str]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """`thinkingConfig` → the setting (`None`: no setting says it), the fields beside it, and the wire form."""
     inner: set[str] = set()
     config = camelled(fields, inner)
+    both = config.keys() >= {"thinkingBudget", "thinkingLevel"}
     budget, level = config.pop("thinkingBudget", None), config.pop("thinkingLevel", None)
     form: dict[str, Any] = {}
     if config.get("includeThoughts") is not True:
         form["includeThoughts"] = not_usual(config, "includeThoughts")
     config.pop("includeThoughts", None)
-    if level is None and type(budget) is int and budget >= 0 and "thinkingLevel" not in fields:
+    if (tokens := _number(budget, (int,))) is not None:
+        form["tokens"], budget = budget, int(tokens)
+    if both:
+        return None, {}, {}
+    if level is None and type(budget) is int and budget >= 0:
         snake |= inner
         return budget or "off", config, {**form, **({} if budget else {"form": "budget"})}
-    if budget is None and isinstance(level, str) and level.lower() in _LEVELS and "thinkingBudget" not in fields:
+    if budget is None and isinstance(level, str) and level.lower() in _LEVELS:
         snake |= inner
         return level.lower(), config, {**form, "form": "level", **({} if level == level.lower() else {"level": level})}
     return None, {}, {}
@@ -144,7 +179,8 @@ def _dump_thinking(reasoning: str | int, form: Mapping[str, Any], out: Outgoing)
     elif reasoning == "off":
         config = {"thinkingBudget": 0}
     elif isinstance(reasoning, int):
-        config = {"thinkingBudget": reasoning}
+        tokens = form.get("tokens")
+        config = {"thinkingBudget": tokens if _number(tokens, (int,)) == reasoning else reasoning}
     elif by_level:
         config = {"thinkingLevel": form["level"] if str(form.get("level", "")).lower() == reasoning else reasoning}
     else:

@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from datetime import datetime
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, TEXT, a_list, an_object, either
 from dragoman.codec.field_types import typed
+from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import RequestFields
 from dragoman.result import ModelInfo
+from dragoman.wires.ollama.generate import is_prompt
 
-__all__ = ["bodies", "dump_model", "dump_models", "dump_version", "request_fields"]
+__all__ = ["bodies", "dump_idle", "dump_model", "dump_models", "dump_version", "request_fields"]
 
 request_fields = RequestFields(
-    idle={"format": ("",), "tools": ([],), "raw": (False,), "logprobs": (False,), "think": (False,)},
+    idle={
+        "format": ("",),
+        "tools": ([],),
+        "raw": (False,),
+        "logprobs": (False,),
+        "think": (False,),
+        "options.num_predict": (-1, -2, 0),
+    },
     minor=frozenset(["keep_alive", "options.num_thread", "options.num_gpu", "options.num_batch", "options.use_mmap"]),
     types=typed(
         object=("options",),
@@ -45,6 +54,19 @@ _DETAILS = {"format": "gguf", "family": "", "families": None, "parameter_size": 
 _CAPABILITIES = {"chat": ["completion", "tools"], "embeddings": ["embedding"]}
 _VERSION = "0.12.0"
 """Of the API that is spoken."""
+
+
+def dump_idle(body: Mapping[str, Any], path: str, *, now: datetime) -> dict[str, Any] | None:
+    """The answer to a request for a model to be loaded, or unloaded: one without messages, or without a prompt. `None`: it is another.
+    Clients begin with one, the command line of Ollama among them."""
+    prompt = is_prompt(body, path)
+    if body.get("prompt") or body.get("images") or (body.get("messages") != [] and not prompt):
+        return None
+    said: dict[str, Any] = {"response": ""} if prompt else {"message": {"role": "assistant", "content": ""}}
+    unloaded = type(wait := body.get("keep_alive")) is not bool and wait in (0, "0", "0s", "0m")
+    created = now.astimezone(UTC).isoformat().replace("+00:00", "Z")
+    ended = {"done": True, "done_reason": "unload" if unloaded else "load"}
+    return {"model": if_text(body.get("model")), "created_at": created, **said, **ended}
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:

@@ -86,6 +86,8 @@ def dump_schema(schema: Mapping[str, Any], form: Mapping[str, Any]) -> Mapping[s
 def _load_options(options: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
     """Takes out of `options` what settings say."""
     settings = {**take_fields(options, _SIMPLE), **take_stops(options, "stop")}
+    if settings.get("max_tokens", 1) < 1:  # no limit
+        options["num_predict"] = settings.pop("max_tokens")
     if isinstance(options.get("stop"), str):
         settings["stop"], form["stop"] = (options.pop("stop"),), "string"
     return settings

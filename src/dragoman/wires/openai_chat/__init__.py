@@ -7,7 +7,14 @@ from dragoman.codec.json_schema import strict_schema
 from dragoman.wires.chat.serving import dump_model, dump_models
 from dragoman.wires.openai_chat.dialect import WIRE
 from dragoman.wires.openai_chat.quirks import NAME, Quirks
-from dragoman.wires.openai_chat.serving import bodies, dump_seal, load_seal, request_fields
+from dragoman.wires.openai_chat.serving import (
+    bodies,
+    dump_call_seal,
+    dump_seal,
+    load_call_seal,
+    load_seal,
+    request_fields,
+)
 
 name = NAME
 load_messages, dump_messages = WIRE.load_messages, WIRE.dump_messages
@@ -26,5 +33,5 @@ __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["strict_schema"]
 __all__ += ["dump_model", "dump_models"]
-__all__ += ["dump_seal", "load_seal"]
+__all__ += ["dump_call_seal", "dump_seal", "load_call_seal", "load_seal"]
 __all__ += ["bodies", "request_fields"]

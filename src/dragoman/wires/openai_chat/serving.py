@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import msgspec
+
 from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
 from dragoman.codec.field_types import typed
-from dragoman.codec.json_values import if_text
+from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.codec.serving import RequestFields
-from dragoman.message import Content, ThinkingPart
+from dragoman.message import Content, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.serving import OPENAI_MINOR
-from dragoman.wires.openai_chat.quirks import OWN
+from dragoman.wires.openai_chat.quirks import NAME, OWN
 
-__all__ = ["bodies", "dump_seal", "load_seal", "request_fields"]
+__all__ = ["bodies", "dump_call_seal", "dump_seal", "load_call_seal", "load_seal", "request_fields"]
 
 _MINOR = ["stream_options", "response_format.json_schema", "response_format.type", "provider", "transforms", "store"]
 request_fields = RequestFields(
@@ -31,6 +33,7 @@ request_fields = RequestFields(
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
     candidates="n",
     references=frozenset(["models", "route", "preset"]),
+    lengths=frozenset(["max_tokens", "max_completion_tokens"]),
     types=typed(
         number=("temperature", "top_p", "presence_penalty", "frequency_penalty"),
         whole=("max_tokens", "max_completion_tokens", "seed", "n", "top_logprobs"),
@@ -56,3 +59,24 @@ def dump_seal(token: str) -> ThinkingPart:
 def load_seal(piece: Content) -> str | None:
     """The token that such a piece may hold."""
     return if_text(OWN.fields(piece.native).get("data")) or None if isinstance(piece, ThinkingPart) else None
+
+
+def dump_call_seal(token: str, call: ToolCallPart) -> ToolCallPart:
+    """A call with a server's token, where Google's endpoint of this format keeps its signatures."""
+    fields = {**OWN.fields(call.native), "extra_content": {"google": {"thought_signature": token}}}
+    return msgspec.structs.replace(call, native={**(call.native or {}), NAME: fields})
+
+
+def load_call_seal(call: ToolCallPart) -> tuple[str, ToolCallPart] | None:
+    """What may be such a token, and the call without it."""
+    fields = OWN.fields(call.native)
+    extra = if_object(fields.get("extra_content"))
+    google = if_object(extra.get("google"))
+    token = if_text(google.get("thought_signature"))
+    if not token:
+        return None
+    google = rest(google, "thought_signature")
+    extra = {**rest(extra, "google"), **({"google": google} if google else {})}
+    fields = {**rest(fields, "extra_content"), **({"extra_content": extra} if extra else {})}
+    native = {**rest(call.native or {}, NAME), **({NAME: fields} if fields else {})}
+    return token, msgspec.structs.replace(call, native=native or None)

@@ -26,9 +26,13 @@ from dragoman.wires.openai_responses.serving import (
     dump_models,
     dump_seal,
     dump_token_count,
+    is_lasting,
+    item_references,
+    items_by_id,
     links,
     load_seal,
     request_fields,
+    with_items,
     with_state,
 )
 
@@ -43,6 +47,8 @@ __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
 __all__ += ["dump_seal", "load_seal"]
+__all__ += ["is_lasting"]
 __all__ += ["call_id", "dump_deleted", "links", "with_state"]
+__all__ += ["item_references", "items_by_id", "with_items"]
 __all__ += ["bodies", "request_fields"]
 __all__ += ["dump_interrupt", "load_interrupt", "load_resume"]

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, EMBEDDINGS_BODY, TEXT, a_list, an_object, either
 from dragoman.codec.field_types import typed
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.serving import Links, RequestFields
 from dragoman.errors import InvalidRequestError
 from dragoman.message import Content, Message, Role, ThinkingPart
@@ -24,13 +24,18 @@ __all__ = [
     "dump_model",
     "dump_models",
     "dump_seal",
+    "is_lasting",
     "dump_token_count",
+    "item_references",
+    "items_by_id",
     "links",
     "load_seal",
     "request_fields",
+    "with_items",
     "with_state",
 ]
 
+_SEARCHES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
 _MINOR = ["include", "reasoning.summary", "text.format", "truncation", "stream_options", "max_tool_calls"]
 request_fields = RequestFields(
     idle={
@@ -42,11 +47,14 @@ request_fields = RequestFields(
         "input": ([],),
         "instructions": ("",),
         "top_logprobs": (0,),
-        "text": ({"format": {"type": "text"}},),
+        "text": ({"format": {"type": "text"}}, {}),
+        "reasoning": ({},),
         "text.verbosity": ("medium",),
+        "tools.container": ({"type": "auto"},),
     },
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
     references=frozenset(["previous_response_id", "conversation", "prompt"]),
+    server_tools={**dict.fromkeys(_SEARCHES, "web_search"), "code_interpreter": "code_execution"},
     types=typed(
         number=("temperature", "top_p"),
         whole=("max_output_tokens", "max_tool_calls"),
@@ -106,6 +114,29 @@ def with_state(body: Mapping[str, Any], state: str, error: Mapping[str, Any] | N
     return {**body, "status": state, "error": failure, "incomplete_details": None, "usage": usage}
 
 
+def item_references(body: Mapping[str, Any]) -> list[tuple[int, str]]:
+    """The items of a request that are named in place of being there: the place of each in its `input`, and its id."""
+    listed = if_list(body.get("input"))
+    return [(place, name) for place, item in enumerate(listed) if (name := _reference(if_object(item)))]
+
+
+def _reference(item: Mapping[str, Any]) -> str:
+    """The id that an item is a mere reference to. The type may be left out."""
+    is_one = item.get("type") == "item_reference" or (item.keys() <= {"type", "id"} and item.get("type") is None)
+    return if_text(item.get("id")) if is_one else ""
+
+
+def items_by_id(response: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
+    """The items of a whole response, by the ids that requests may name them by."""
+    items = [if_object(item) for item in if_list(response.get("output"))]
+    return {name: item for item in items if (name := if_text(item.get("id")))}
+
+
+def with_items(body: Mapping[str, Any], items: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
+    """A request with these items at these places of its `input`."""
+    return {**body, "input": [items.get(place, item) for place, item in enumerate(if_list(body.get("input")))]}
+
+
 def dump_deleted(call_id: str) -> dict[str, Any]:
     """The answer to a request to delete a response."""
     return {"id": f"{_PREFIX}{call_id}", "object": "response", "deleted": True}
@@ -116,9 +147,14 @@ def dump_token_count(count: int) -> dict[str, Any]:
     return {"object": "response.input_tokens", "input_tokens": count}
 
 
+def is_lasting(message: Message) -> bool:
+    """Whether a system text belongs to its conversation: an item of the input does, instructions are for one answer."""
+    return OWN.form(message.native).get("place") == "input"
+
+
 def dump_input_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The input of a request as the items that are listed of it, oldest first; each has an id."""
-    spoken = [message for message in messages if message.role is not Role.SYSTEM]
+    spoken = [message for message in messages if message.role is not Role.SYSTEM or is_lasting(message)]
     items = dump_messages(spoken).get("input", [])
     if isinstance(items, str):
         items = [{"role": "user", "content": items}]

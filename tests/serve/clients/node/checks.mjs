@@ -54,6 +54,12 @@ const checks = {
     const { text, steps } = await streamed({ prompt: "Two places?", tools: { get_weather: weather }, stopWhen: stepCountIs(3) });
     return { text, calls: calls(steps) };
   },
+  async conversation() {
+    const messages = [{ role: "user", content: "Say hello." }];
+    const first = await generateText({ ...base, messages });
+    messages.push(...(first.responseMessages ?? first.response.messages), { role: "user", content: "What did you say?" });
+    return { text: (await generateText({ ...base, messages })).text };
+  },
   async object() {
     const result = await generateText({ ...base, prompt: "A person.", output: Output.object({ schema: person }) });
     return result.output;

@@ -1,0 +1,177 @@
+"""What a request's fields ask for beyond what all providers know, as its wire says, and what of them another wire leaves out."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from itertools import chain, islice
+from typing import Any
+
+import msgspec
+
+from dragoman import wires
+from dragoman.codec.field_types import fault_of_type
+from dragoman.codec.json_values import if_object
+from dragoman.codec.serving import RequestFields
+from dragoman.errors import InvalidRequestError
+from dragoman.loss import Loss, Lost
+from dragoman.message import NOTES
+from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
+from dragoman.wires.serving import serving
+
+__all__ = [
+    "check_references",
+    "check_types",
+    "embedding_losses",
+    "foreign_losses",
+    "one_candidate",
+    "shared_tools",
+    "without_lengths",
+    "without_own",
+]
+
+
+_NOTHING = RequestFields()
+_MOST = 100
+"""Fields that are named at most, so that an answer to nonsense is not longer than it."""
+_LONGEST = 100  # characters of a field's name
+_PACKING = ("encoding_format", "embedding_types")
+_ACCOUNTING = ("user", "truncate", "keep_alive", "priority", "title")
+
+
+def one_candidate(request: ModelRequest, wire: str) -> tuple[ModelRequest, list[Loss]]:
+    """The request for one answer, of which alone every response has room, and what that leaves out."""
+    path = _fields_of(wire).candidates
+    count = _at(request.options, path) if path else None
+    if count is None or (type(count) is int and count <= 1):
+        return request, []
+    loss = Loss(None, None, Lost.candidate, "a gateway gives the first answer alone", path)
+    return request.replace(options=_without(request.options, path)), [loss]
+
+
+def check_types(body: Mapping[str, Any], wire: str) -> None:
+    """Refuses a body one of whose fields is something that no client means.
+
+    Raises:
+        InvalidRequestError: there is one.
+    """
+    for path, types in _fields_of(wire).types.items():
+        if wanted := fault_of_type(_at(body, path), types):
+            raise InvalidRequestError(f"{path} must be {wanted}").at(field=path)
+
+
+def without_lengths(request: ModelRequest, wire: str) -> ModelRequest:
+    """The request without what fields of its wire's own say of the length of the answer."""
+    native = request.native or {}
+    options, own = request.options, if_object(native.get(wire))
+    for path in _fields_of(wire).lengths:
+        options = options if _at(options, path) is None else _without(options, path)
+        own = own if _at(own, path) is None else _without(own, path)
+    return request.replace(options=options, native={**native, wire: own} if wire in native else request.native)
+
+
+def check_references(request: ModelRequest, wire: str) -> None:
+    """Refuses fields that name what the provider's account holds.
+
+    Raises:
+        InvalidRequestError: there is one.
+    """
+    for path in _fields_of(wire).references:
+        if _at(request.options, path):
+            raise InvalidRequestError(
+                f"{path}: this server does not pass it on, since what it names is kept in an account that others share; leave it out"
+            ).at(field=path)
+
+
+def foreign_losses(request: ModelRequest, wire: str) -> list[Loss]:
+    """What a request that was read from this wire asks for in fields of the wire's own: another wire does not write them."""
+    fields = _fields_of(wire)
+    own = if_object((request.native or {}).get(wire))
+    found = list(islice(chain(_leaves(request.options, fields), _leaves(own, fields)), _MOST))
+    why = f"it is a field of {wire}"
+    kinds = [Lost.field if _is_minor(path, fields) else Lost.option for path in found]
+    return [Loss(None, None, kind, why, path[:_LONGEST]) for kind, path in zip(kinds, found, strict=True)]
+
+
+def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:
+    """The options of a request for vectors that another wire does not write; those that say how vectors are packed are none."""
+    why = f"it is a field of {wire}"
+    return [
+        Loss(None, None, Lost.field if name in _ACCOUNTING else Lost.option, why, name)
+        for name, value in request.options.items()
+        if value is not None and (name not in _PACKING or (isinstance(value, list) and value != ["float"]))
+    ]
+
+
+def shared_tools(request: ModelRequest, wire: str, there: str) -> tuple[ModelRequest, list[Loss]]:
+    """The request with those alone of its provider's tools that providers of the wire `there` have too, and what that leaves out."""
+    if not any(isinstance(tool, ServerTool) for tool in request.tools):
+        return request, []
+    tools: list[ToolSpec | ServerTool] = []
+    losses: list[Loss] = []
+    fields, known = _fields_of(wire), frozenset(_fields_of(there).server_tools.values())
+    for tool in request.tools:
+        if isinstance(tool, ToolSpec):
+            tools.append(tool)
+        elif (name := fields.server_tools.get(tool.name, "")) in known:
+            tools.append(ServerTool(name))
+            losses += [
+                Loss(None, None, Lost.option, f"it is a field of {wire}", f"tools.{tool.name}.{option}"[:_LONGEST])
+                for option, value in tool.options.items()
+                if value is not None and value not in fields.idle.get(f"tools.{option}", ())
+            ]
+        else:
+            losses.append(Loss(None, None, Lost.tool, f"it is a tool of {wire}", tool.name[:_LONGEST]))
+    settings = request.settings
+    left_out = {tool.name for tool in request.tools if isinstance(tool, ServerTool)}
+    if settings.tool_choice in left_out or (not tools and settings.tool_choice is not None):
+        if settings.tool_choice not in ("auto", "none"):
+            losses.append(Loss(None, None, Lost.setting, "there is no such tool", "tool_choice"))
+        settings = msgspec.structs.replace(settings, tool_choice=None)
+    return request.replace(tools=tuple(tools), settings=settings), losses[:_MOST]
+
+
+def without_own(request: ModelRequest, wire: str) -> ModelRequest:
+    """The request without what only this wire writes."""
+    native = {name: each for name, each in (request.native or {}).items() if name.removesuffix(NOTES) != wire}
+    return request.replace(options={}, wire=None, native=native or None)
+
+
+def _fields_of(wire: str) -> RequestFields:
+    return serving(wires.get(wire)).request_fields
+
+
+def _leaves(fields: Mapping[str, Any], known: RequestFields, before: str = "") -> Iterator[str]:
+    """The paths of what asks for something. Only objects that the table knows have paths of their own: other keys may be the client's."""
+    for name, value in fields.items():
+        path = f"{before}{name}"
+        if value is None or any(type(value) is type(idle) and value == idle for idle in known.idle.get(path, ())):
+            continue
+        if isinstance(value, dict) and value and _has_paths(path, known):
+            yield from _leaves(if_object(value), known, f"{path}.")
+        else:
+            yield path
+
+
+def _is_minor(path: str, known: RequestFields) -> bool:
+    steps = path.split(".")
+    return any(".".join(steps[: end + 1]) in known.minor for end in range(len(steps)))
+
+
+def _has_paths(path: str, known: RequestFields) -> bool:
+    return any(each.startswith(f"{path}.") for each in (*known.idle, *known.minor))
+
+
+def _at(fields: Mapping[str, Any], path: str) -> Any:
+    value: Any = fields
+    for step in path.split("."):
+        value = if_object(value).get(step)
+    return value
+
+
+def _without(fields: Mapping[str, Any], path: str) -> dict[str, Any]:
+    """The fields without the one at a path, and without objects that are empty then."""
+    step, _, further = path.partition(".")
+    if not further:
+        return {name: value for name, value in fields.items() if name != step}
+    inner = _without(if_object(fields[step]), further)
+    return {name: inner if name == step else value for name, value in fields.items() if name != step or inner}

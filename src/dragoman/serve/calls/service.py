@@ -1,0 +1,160 @@
+"""What all calls of a server share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import asynccontextmanager
+from datetime import datetime, timedelta
+from typing import TYPE_CHECKING, Any
+
+import anyio
+
+from dragoman.codec.agent_card import AgentCard
+from dragoman.errors import ModelNotFoundError, OverloadedError
+from dragoman.logs import logger
+from dragoman.model.chat_model import new_id, now
+from dragoman.result import ModelInfo
+from dragoman.runs import RunLog, Runs, open_log
+from dragoman.serve.calls.waiting import Waiting
+from dragoman.serve.calls.webhooks import Webhooks
+from dragoman.serve.http.callers import Authenticate, Caller
+from dragoman.serve.http.gate import Gate
+from dragoman.serve.http.limits import ServerLimits
+from dragoman.serve.http.metrics import Metrics
+from dragoman.serve.http.observed import Observed, log_call
+from dragoman.serve.store.answers import AnswerStore
+from dragoman.transport.address_policy import AddressPolicy
+
+if TYPE_CHECKING:
+    from dragoman.serve.calls.call import Backend
+
+__all__ = ["Service"]
+
+_LOG = logger("serve")
+_AGAIN_SECONDS = 1.0
+_PRUNE_SECONDS = 3600.0
+"""How often old answers are looked for."""
+
+
+class Service:
+    """What all calls of a server share: the backends, and what they are kept in."""
+
+    def __init__(
+        self,
+        backends: Sequence[Backend],
+        *,
+        authenticate: Authenticate,
+        has_keys: bool,
+        limits: ServerLimits,
+        answers: AnswerStore,
+        log: RunLog | None = None,
+        reopened: Callable[[], tuple[AnswerStore, RunLog]] | None = None,
+        webhooks: AddressPolicy | None = None,
+        cards: Mapping[str, AgentCard] = {},
+        new_id: Callable[[], str] = new_id,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """`reopened`: gives the store and the log anew, for a server that starts again after it has closed both."""
+        self._reopened, self._was_closed = reopened, False
+        self.backends = tuple(backends)
+        self.authenticate = authenticate
+        self.has_keys = has_keys
+        self.limits = limits
+        self.answers = answers
+        self.log = log or open_log("memory:")
+        self.runs = Runs(self.log)
+        self.gate = Gate(limits)
+        self.metrics = Metrics(lambda: self.gate.open)
+        self.new_id = new_id
+        self.clock = clock
+        self.webhooks = Webhooks(webhooks, answers)
+        self.waiting = Waiting()
+        self.cards = cards
+        """What is said of agents, by their names."""
+        self.grpc_address = ""
+        """Where agents are served over gRPC too; empty: nowhere."""
+        self.started_at = clock()
+        """When it was made."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold. It may be
+        entered again where the store is a URL."""
+        if self._was_closed and self._reopened is not None:
+            self.answers, self.log = self._reopened()
+            self.runs, self.webhooks = Runs(self.log), Webhooks(self.webhooks.policy, self.answers)
+        try:
+            async with self.log, self.runs:
+                pruning = asyncio.create_task(self._prune(), name="dragoman-prune")
+                try:
+                    yield
+                finally:
+                    self.runs.interrupt(_ends())
+                    pruning.cancel()
+                    await asyncio.wait([pruning])
+                    await self.webhooks.close()
+        finally:
+            self._was_closed = True
+            with anyio.CancelScope(shield=True):
+                for each in (*self.backends, self.answers):
+                    try:
+                        await each.close()
+                    except Exception:  # noqa: BLE001 - the others are to be closed too
+                        _LOG.exception("what a server held could not be closed")
+
+    async def drained(self) -> None:
+        """Refuses new calls, and waits until none runs, nor an answer in the background."""
+        await self.gate.drained()
+        await self.runs.idle()
+
+    def interrupt(self) -> None:
+        """Ends all calls and runs that go on: their clients read why."""
+        self.gate.closed = True
+        self.runs.interrupt(_ends())
+        self.gate.interrupt(_ends())
+
+    async def _prune(self) -> None:
+        """Forgets answers and runs that are old, now and then. A store of the user's looks after itself where it cannot."""
+        found: list[Any] = [getattr(each, "prune", None) for each in (self.answers, self.log)]
+        prunes = [prune for prune in found if prune is not None]
+        if not prunes or (kept := self.limits.kept_seconds) is None:
+            return
+        while True:
+            for prune in prunes:
+                try:
+                    await prune(self.clock() - timedelta(seconds=kept))
+                except Exception:  # noqa: BLE001 - it is tried again
+                    _LOG.exception("old answers could not be forgotten")
+            await anyio.sleep(min(_PRUNE_SECONDS, kept))
+
+    def observe(self, call: Observed) -> None:
+        """A call is over."""
+        self.metrics.observe(call)
+        log_call(call)
+
+    async def models(self, caller: Caller) -> list[ModelInfo]:
+        """What a client may name, each name once."""
+        found: dict[str, ModelInfo] = {}
+        for backend in self.backends:
+            for model in await backend.models():
+                if caller.may_use(model.name):
+                    found.setdefault(model.name, model)
+        return list(found.values())
+
+    def backend(self, model: str, caller: Caller) -> Backend:
+        """Who answers to that name. A name that the caller may not use is as if it were not there.
+
+        Raises:
+            ModelNotFoundError: nobody does.
+        """
+        for backend in self.backends:
+            if caller.may_use(model) and backend.serves(model):
+                return backend
+        raise ModelNotFoundError(
+            f"there is no model {model!r:.200} here; the list of models names those that there are"
+        ).at(field="model")
+
+
+def _ends() -> OverloadedError:
+    return OverloadedError("the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS)

@@ -1,0 +1,152 @@
+"""Push notifications: what happens in a task, sent to addresses that its client gave, as far as the server's policy lets it."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.errors import DragomanError, InvalidRequestError
+from dragoman.logs import logger
+from dragoman.serve.store.answers import AnswerStore, NoAnswers
+from dragoman.transport.address_policy import AddressPolicy
+from dragoman.transport.fetching import post
+
+__all__ = ["Webhooks"]
+
+_LOG = logger("serve")
+_MOST = 10
+"""Addresses of a task."""
+_LONGEST_ID = 200
+_MOST_BYTES = 16 * 1024
+"""Of an address with its token and what it asks for."""
+_FAILURES = 5
+"""After so many failures one after the other an address is forgotten."""
+_FIELDS = ("url", "token", "authentication")
+_Key = tuple[str, str, str, str]
+"""Owner, task, id of the configuration, id of the run."""
+
+
+class Webhooks:
+    """The addresses of tasks, kept beside the tasks, so that every process over that store knows them. Without a policy, or where nothing is
+    kept, there are none.
+
+    The process that begins a run sends it to the addresses that the task has then; that which takes an address meanwhile sends the rest
+    there.
+    """
+
+    def __init__(self, policy: AddressPolicy | None, store: AnswerStore) -> None:
+        self.policy = None if isinstance(store, NoAnswers) else policy
+        """What may be opened; `None`: nothing, and no client can ask for it."""
+        self._store = store
+        self._senders: dict[_Key, asyncio.Task[None]] = {}
+
+    async def add(self, owner: str, task_id: str, config: Mapping[str, Any], new_id: str) -> dict[str, Any]:
+        """Takes an address → what is kept of it.
+
+        Raises:
+            InvalidRequestError: it is none, the policy refuses it, or the task has as many as may be.
+        """
+        assert self.policy is not None
+        url, id_ = config.get("url"), if_text(config.get("id")) or new_id
+        if not isinstance(url, str) or not url:
+            raise InvalidRequestError("url must be the address that notifications go to")
+        self.policy.place(url)
+        if len(id_) > _LONGEST_ID or not id_.isprintable():
+            raise InvalidRequestError(f"id must have {_LONGEST_ID} characters at most, all of which can be printed")
+        _check_words(config)
+        kept = {"id": id_, "taskId": task_id}
+        kept |= {name: config[name] for name in _FIELDS if config.get(name) not in (None, "", {})}
+        if len(json_bytes.encode(kept)) > _MOST_BYTES:
+            raise InvalidRequestError(f"an address with all that belongs to it has {_MOST_BYTES} bytes at most")
+        mine = await self.of(owner, task_id)
+        if len(mine) >= _MOST and id_ not in mine:
+            raise InvalidRequestError(f"a task has {_MOST} addresses at most; delete one")
+        await self._store.save_push(owner, task_id, kept)
+        return kept
+
+    async def of(self, owner: str, task_id: str) -> dict[str, dict[str, Any]]:
+        """The addresses of a task, by their ids."""
+        return {each["id"]: each for each in await self._store.push_configs(owner, task_id)}
+
+    async def remove(self, owner: str, task_id: str, config_id: str) -> None:
+        """Forgets an address."""
+        await self._store.delete_push(owner, task_id, config_id)
+
+    def send(
+        self, owner: str, task_id: str, config_id: str, run_id: str, objects: AsyncGenerator[Mapping[str, Any], None]
+    ) -> None:
+        """Sends what happens in a run to an address until the run ends; once at a time."""
+        key = (owner, task_id, config_id, run_id)
+        if key not in self._senders:
+            sender = self._senders[key] = asyncio.create_task(self._send(key, objects), name=f"dragoman-push-{task_id}")
+            sender.add_done_callback(lambda _: self._senders.pop(key, None))
+
+    async def close(self) -> None:
+        """Sends nothing any more."""
+        senders = list(self._senders.values())
+        for each in senders:
+            each.cancel()
+        if senders:
+            await asyncio.wait(senders)
+
+    async def _send(self, key: _Key, objects: AsyncGenerator[Mapping[str, Any], None]) -> None:
+        owner, task_id, config_id, _ = key
+        failures = 0
+        try:
+            async with aclosing(objects):
+                async for each in objects:
+                    config = (await self.of(owner, task_id)).get(config_id)  # it may have been changed or deleted since
+                    if config is None:
+                        return
+                    failures = 0 if await self._is_posted(config, each) else failures + 1
+                    if failures >= _FAILURES:
+                        _LOG.warning("an address of a task takes no notifications, and is forgotten")
+                        await self.remove(owner, task_id, config_id)
+                        return
+        except DragomanError as error:
+            _LOG.info("notifications of a task ended: %s", error.message)
+        except Exception:  # noqa: BLE001 a store of the user's raises what it likes
+            _LOG.exception("notifications of a task ended")
+
+    async def _is_posted(self, config: Mapping[str, Any], each: Mapping[str, Any]) -> bool:
+        assert self.policy is not None
+        try:
+            return (await post(config["url"], self.policy, each, _headers(config))).status < 400
+        except DragomanError as error:
+            _LOG.info("a notification was not taken: %s", error.message)
+            return False
+
+
+def _check_words(config: Mapping[str, Any]) -> None:
+    """Refuses what no header can hold.
+
+    Raises:
+        InvalidRequestError: the token, or what proves who sends, is no text of ASCII that can be printed.
+    """
+    auth = config.get("authentication")
+    if auth is not None and not isinstance(auth, dict):
+        raise InvalidRequestError("authentication must be an object with a scheme and credentials")
+    words = {
+        "token": config.get("token"),
+        **{f"authentication.{name}": if_object(auth).get(name) for name in ("scheme", "credentials")},
+    }
+    for name, value in words.items():
+        if value is not None and not (isinstance(value, str) and value.isascii() and value.isprintable()):
+            raise InvalidRequestError(
+                f"{name} must be a text of ASCII characters that can be printed: it is sent as a header"
+            )
+
+
+def _headers(config: Mapping[str, Any]) -> dict[str, str]:
+    headers = {"content-type": "application/a2a+json"}
+    if token := if_text(config.get("token")):
+        headers["x-a2a-notification-token"] = token
+    auth = if_object(config.get("authentication"))
+    scheme, credentials = if_text(auth.get("scheme")), if_text(auth.get("credentials"))
+    if scheme and credentials:
+        headers["authorization"] = f"{scheme} {credentials}"
+    return headers

@@ -1,0 +1,292 @@
+"""A gateway: what a client of any wire asks goes to any provider."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import msgspec
+
+from dragoman.arguments import expect, expect_sequence
+from dragoman.errors import InvalidRequestError, ModelNotFoundError, SettingsError
+from dragoman.event import Event, RunError
+from dragoman.loss import Loss, refusal
+from dragoman.model.access import Key
+from dragoman.model.defaults import default_transport
+from dragoman.model.middleware import Middleware
+from dragoman.model.models import Models
+from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
+from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.runs.visible import Visible
+from dragoman.serve.calls.call import Call
+from dragoman.serve.calls.fields import check_references, embedding_losses, one_candidate, without_lengths
+from dragoman.serve.conversations.recalling import Recalled
+from dragoman.serve.conversations.recording import Recording
+from dragoman.serve.gateway.fitting import Fitting, with_losses
+from dragoman.serve.gateway.listings import Listings
+from dragoman.serve.gateway.offers import Offered, offers, providers_of
+from dragoman.serve.gateway.upstreams import Upstreams
+from dragoman.serve.seals.unsealing import open_messages
+from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
+
+if TYPE_CHECKING:
+    from dragoman.serve.seals.sealer import Sealer  # cryptography, which few need
+    from dragoman.serve.seals.sealing import Sealing
+
+__all__ = ["Gateway"]
+
+
+_OF_ALL = ("usage_estimated",)
+"""What is said of vectors whatever the provider."""
+
+
+class Gateway:
+    """Which models clients may ask for, and where these are. It is a `Backend`."""
+
+    edits = True
+    """The conversation is the client's."""
+    detaches = False
+    """What nobody reads any more is not paid for, unless its client asks for it in the background."""
+
+    def __init__(
+        self,
+        models: Offered,
+        *,
+        keys: Mapping[str, Key] = {},
+        base_urls: Mapping[str, str] = {},
+        transport: Transport | None = None,
+        environment: Mapping[str, str] | None = None,
+        on_loss: OnLoss | str = "tell",
+        settings: Settings | None = None,
+        max_tokens: int | None = None,
+        retries: int | None = None,
+        middleware: Sequence[Middleware] = (),
+        references: bool = False,
+        record: Path | str | None = None,
+        seal_key: str | bytes | Sequence[str | bytes] | None = None,
+        longest_call_id: int = 0,
+    ) -> None:
+        """Args:
+            models: the name that a client asks for → a model string, a provider's record, or several of them as a fallback; or a list
+                of model strings that clients ask for as they are. A `*` stands for any name: `["openai:gpt-*"]`,
+                `{"gpt-*": "openai:gpt-*"}`.
+            keys: provider → its key, or a function that gives it; else it is found in the environment.
+            base_urls: provider → where it is, if that is elsewhere.
+            transport: how requests go; left out, by HTTP with retries.
+            environment: variables that go before those of the process.
+            on_loss: what to do where a provider cannot be told all that a client asks: `tell` leaves it out and names it in the header
+                `dragoman-loss`; `refuse` answers with an error that names it.
+            settings: stand in where a request says nothing.
+            max_tokens: most tokens of an answer, whatever a request says.
+            retries: how often a failed request is sent again at most.
+            middleware: around every request to a provider, the first outermost.
+            references: pass on what names things kept in a provider's account, such as `previous_response_id`. All clients share
+                that account, and who guesses a name reads what is another's.
+            record: a folder in which each exchange with a provider is written for `dragoman.testing`'s player, without keys.
+            seal_key: seals what a provider signed, so that clients of other formats keep it and bring it back with their history; 16
+                random bytes or more, or several of them, the newest first: all open what was sealed. Left out, nothing is sealed.
+            longest_call_id: characters of a call's id in which what is sealed may stand too, for clients that bring back nothing but ids; as
+                long as theirs may be. 0: an id is never longer than its provider made it.
+
+        Raises:
+            SettingsError: a name, a model or a setting cannot be used.
+            TypeError: an argument is of another type.
+        """
+        if on_loss not in ("tell", "refuse"):
+            raise SettingsError(f'Gateway(on_loss={on_loss!r}) is unknown; it is "tell" or "refuse"')
+        expect("settings", settings, Settings, type(None))
+        if max_tokens is not None and max_tokens < 1:
+            raise SettingsError(f"Gateway(max_tokens={max_tokens}) must be 1 or more")
+        if retries is not None and retries < 0:
+            raise SettingsError(f"Gateway(retries={retries}) must be 0 or more")
+        expect("longest_call_id", longest_call_id, int)
+        if longest_call_id < 0 or (longest_call_id and seal_key is None):
+            raise SettingsError(
+                f"Gateway(longest_call_id={longest_call_id}) must be 0 or more, and seal_key=… must be there for an id to hold anything"
+            )
+        layers = expect_sequence("middleware", middleware, "functions")
+        names, self._patterns = offers(models)
+        self._upstreams = Upstreams(
+            _transport(transport, record),
+            keys=keys,
+            base_urls=base_urls,
+            environment=environment,
+            middleware=[*layers, Fitting()],
+        )
+        self._models = {name: self._upstreams.models(choice) for name, choice in names.items()}
+        self._upstreams.check(providers_of([*names.values(), *self._patterns]))
+        self._listings = Listings(self._upstreams)
+        self._is_plain = not layers
+        self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
+        self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
+        self.references = references
+        """Whether names of what a provider keeps are passed on to it."""
+        self._sealer = _sealer_of(seal_key)
+        self._longest_id = longest_call_id
+
+    @classmethod
+    def from_toml(
+        cls, path: Path | str, *, transport: Transport | None = None, environment: Mapping[str, str] | None = None
+    ) -> Gateway:
+        """A gateway as a TOML file says it: see `load_gateway`.
+
+        Raises:
+            SettingsError: the file cannot be read, or what it says cannot be used; with the line and the name of the entry.
+        """
+        from dragoman.serve.gateway.gateway_file import load_gateway
+
+        return load_gateway(path, transport=transport, environment=environment)
+
+    @property
+    def names(self) -> Sequence[str]:
+        """The names that clients may ask for, as they were given: a `*` stands for any characters."""
+        return [*self._models, *(f"{each.before}*{each.after}" for each in self._patterns)]
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """The names that clients may ask for; of a pattern those that the provider lists, asked for now and then."""
+        named = [ModelInfo(name, each.provider.name) for name, each in self._models.items()]
+        found = {info.name: info for info in [*await self._listings.of(self._patterns), *named]}
+        return list(found.values())
+
+    def serves(self, model: str) -> bool:
+        """See `Backend`."""
+        return model in self._models or any(each.string(model) is not None for each in self._patterns)
+
+    def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:  # noqa: ARG002
+        """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen.
+
+        Raises:
+            ModelNotFoundError: there is no such model.
+            InvalidRequestError: the request asks for what is not passed on.
+        """
+        model = self._found(known.request.model).chat()
+        request, losses = self._prepared(call, known.request)
+        sealer, owner = self._sealer, call.caller.id
+        messages, unopened = open_messages(request.messages, call.wire, sealer, owner)
+        if unopened or messages != request.messages:
+            request, losses = request.replace(messages=messages), [*losses, *unopened]
+        events = model.batches(request.replace(model=model.string))
+        if known.request.model not in self._models:
+            events = _unlisted(events, known.request.model)
+        if losses:
+            events = with_losses(events, losses, self._on_loss)
+        # where one model is asked once, nothing is taken back
+        events = events if self._is_plain and not model.fallbacks else _seen(events)
+        if sealer is None:
+            return events
+        from dragoman.serve.seals.sealing import Sealing
+
+        return _sealed(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
+
+    async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
+        """See `Backend`. Options go to a provider of the client's wire as they are, and to no other.
+
+        Raises:
+            InvalidRequestError: there is no text, or an option that may not be left out.
+        """
+        if not request.texts:
+            raise InvalidRequestError(
+                "there is no text to embed; lists of tokens are not taken, since each model has its own"
+            )
+        model = self._found(request.model).embeddings()
+        options: Mapping[str, Any] = request.options
+        is_own = model.provider.wire == call.wire.name
+        if not is_own:
+            losses = embedding_losses(request, call.wire.name)
+            if self._on_loss == "error" and (refused := refusal(losses)) is not None:
+                raise refused
+            options, call.observed.losses = {}, losses
+        purpose = request.purpose or "document"
+        result = await model.embed(request.texts, purpose, dimensions=request.dimensions, options=options)
+        return msgspec.structs.replace(result, metadata=_shown(result.metadata, request.model, is_own=is_own))
+
+    async def close(self) -> None:
+        """Closes the connections."""
+        await self._upstreams.transport.close()
+
+    def _prepared(self, call: Call, request: ModelRequest) -> tuple[ModelRequest, list[Loss]]:
+        """The request as it may go on, and what no provider is asked for.
+
+        Raises:
+            InvalidRequestError: it asks for what is not passed on.
+        """
+        wire = call.wire.name
+        if not self.references:
+            check_references(request, wire)
+        request, losses = one_candidate(request, wire)
+        settings = request.settings.over(self._settings)
+        if self._most is not None:
+            asked = settings.max_tokens or 0  # below 1 there is no limit with some providers
+            settings = msgspec.structs.replace(settings, max_tokens=min(self._most, asked if asked > 0 else self._most))
+            request = without_lengths(request, wire)
+        return request.replace(wire=wire, settings=settings, on_loss=self._on_loss, retries=self._retries), losses
+
+    def _found(self, name: str) -> Models:
+        """The models of a client's name.
+
+        Raises:
+            ModelNotFoundError: there are none.
+        """
+        if (known := self._models.get(name)) is not None:
+            return known
+        for pattern in self._patterns:
+            if (string := pattern.string(name)) is not None:
+                return self._upstreams.lately(string)
+        raise _not_found(name)
+
+
+def _shown(metadata: Mapping[str, Any], model: str, *, is_own: bool) -> dict[str, Any]:
+    """What a client reads of what a provider says beside its vectors: the model by the client's name for it, and nothing that another API
+    has."""
+    kept = {name: value for name, value in metadata.items() if is_own or name in _OF_ALL}
+    return {**kept, "model": model} if "model" in kept else kept
+
+
+def _not_found(name: str) -> ModelNotFoundError:
+    return ModelNotFoundError(f"there is no model {name!r:.200} here").at(field="model")
+
+
+async def _unlisted(batches: AsyncGenerator[list[Event], None], name: str) -> AsyncGenerator[list[Event], None]:
+    """The answer of a model whose name is the client's own, a pattern having let it through: that there is none is its client's business."""
+    async with aclosing(batches):
+        async for events in batches:
+            last = events[-1]
+            if type(last) is RunError and isinstance(last.error, ModelNotFoundError):
+                events = [*events[:-1], msgspec.structs.replace(last, error=_not_found(name))]
+            yield events
+
+
+def _transport(given: Transport | None, record: Path | str | None) -> Transport:
+    if record is None:
+        return given or default_transport()
+    return Recorder(given, record) if given is not None else Retry(Recorder(AiohttpTransport(), record))
+
+
+async def _seen(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[list[Event], None]:
+    """What a client sees that cannot take back."""
+    view = Visible(calls=True)
+    async with aclosing(batches):
+        async for events in batches:
+            if seen := [each for event in events for each in view.feed(event)]:
+                yield seen
+                if type(seen[-1]) is RunError:
+                    return  # what a fallback would ask now could not be shown any more
+    if rest := view.close():
+        yield rest
+
+
+async def _sealed(batches: AsyncGenerator[list[Event], None], sealing: Sealing) -> AsyncGenerator[list[Event], None]:
+    """An answer with the tokens that its client keeps."""
+    async with aclosing(batches):
+        async for events in batches:
+            yield [sealed for event in events for sealed in sealing.feed(event)]
+
+
+def _sealer_of(given: str | bytes | Sequence[str | bytes] | None) -> Sealer | None:
+    if given is None:
+        return None
+    from dragoman.serve.seals.sealer import Sealer
+
+    return Sealer([given] if isinstance(given, str | bytes) else given)

@@ -1,0 +1,114 @@
+"""The body of a request: read as far as the limits allow, and read as JSON."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Mapping
+from typing import Any, cast
+
+import anyio
+import msgspec
+from starlette.requests import ClientDisconnect
+from starlette.types import Receive
+
+from dragoman import json_bytes
+from dragoman.errors import InvalidRequestError, RequestTooLargeError
+from dragoman.serve.http.limits import ServerLimits
+
+__all__ = ["BodyTimeoutError", "json_object", "read_body"]
+
+_HALF_CHARACTER = re.compile(
+    rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]..", re.DOTALL
+)
+_BOM = b"\xef\xbb\xbf"
+
+
+class BodyTimeoutError(InvalidRequestError):
+    """The body did not come whole in time."""
+
+
+def _taken(count: int) -> None:
+    """Nobody counts."""
+
+
+async def read_body(
+    receive: Receive, headers: Mapping[str, str], limits: ServerLimits, take: Callable[[int], None] = _taken
+) -> bytes:
+    """The bytes of a body. `take`: is given how many more there are, before they are held.
+
+    Raises:
+        OverloadedError: `take` raises it.
+        RequestTooLargeError: there are too many.
+        BodyTimeoutError: they do not come.
+        InvalidRequestError: they are compressed.
+        ClientDisconnect: the client is gone.
+    """
+    most = limits.body_bytes
+    if headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
+        raise InvalidRequestError("the body is compressed, which this server does not read; send it as it is")
+    length = headers.get("content-length", "").strip()
+    if most is not None and length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > most):
+        raise _too_large(most)
+    data = bytearray()
+    with anyio.move_on_after(limits.body_seconds):
+        while True:
+            message = await receive()
+            if message["type"] == "http.disconnect":
+                raise ClientDisconnect
+            piece = message.get("body", b"")
+            if most is not None and len(data) + len(piece) > most:
+                raise _too_large(most)
+            take(len(piece))
+            data += piece
+            if not message.get("more_body", False):
+                return bytes(data)
+    raise BodyTimeoutError(f"the body did not come whole in {limits.body_seconds:g} seconds; send it again")
+
+
+def json_object(data: bytes, limits: ServerLimits) -> dict[str, Any]:
+    """A body that holds a JSON object; an empty one is an empty object. Of two fields of one name the last one counts.
+
+    Raises:
+        InvalidRequestError: it holds no JSON object, or one that is nested too deep.
+        RequestTooLargeError: it holds too many values.
+    """
+    data = data.removeprefix(_BOM)
+    if not data or data.isspace():
+        return {}
+    _bound(data, limits)
+    try:
+        body = msgspec.json.decode(data)
+    except msgspec.DecodeError as error:
+        if _HALF_CHARACTER.search(data):
+            raise InvalidRequestError(
+                r"the body holds half a character, such as \ud83d without its second half; send whole characters"
+            ) from error
+        raise InvalidRequestError(f"the body is no JSON: {error}") from error
+    except UnicodeDecodeError as error:
+        raise InvalidRequestError("the body is not in UTF-8") from error
+    if not isinstance(body, dict):
+        raise InvalidRequestError("the body must be a JSON object")
+    return cast("dict[str, Any]", body)
+
+
+def _bound(data: bytes, limits: ServerLimits) -> None:
+    """Refuses what would take much more memory or stack than it has bytes, before it is read.
+
+    Raises:
+        InvalidRequestError: it is nested too deep.
+        RequestTooLargeError: it holds too many values.
+    """
+    most = limits.values
+    if most is not None and len(data) > most and sum(map(data.count, (b",", b"[", b"{"))) > most:
+        raise RequestTooLargeError(
+            f"the body has more than {most} commas and brackets, which is the most that this server takes; send files as base64"
+        )
+    depth = json_bytes.MOST_DEPTH if limits.depth is None else min(limits.depth, json_bytes.MOST_DEPTH)
+    try:
+        json_bytes.bound(data, depth)
+    except ValueError as error:
+        raise InvalidRequestError(f"the body has more than {depth} levels of objects and lists") from error
+
+
+def _too_large(most: int) -> RequestTooLargeError:
+    return RequestTooLargeError(f"the body has more than {most} bytes, which is the most that this server takes")

@@ -1,0 +1,208 @@
+"""One request's connection: what goes out, signs of life in between, and an end when the client is gone or reads nothing."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Awaitable, Callable, Mapping
+from types import TracebackType
+from typing import Self
+
+import anyio
+from anyio.abc import TaskGroup
+from starlette.types import Message, Receive, Send
+
+from dragoman.errors import DragomanError, ProviderTimeoutError
+from dragoman.logs import logger
+from dragoman.serve.http.limits import ServerLimits
+
+__all__ = ["Connection"]
+
+_LOG = logger("serve")
+_NEVER = float("inf")
+_AT_ONCE = {"cache-control": "no-cache", "x-accel-buffering": "no"}
+"""Headers of a stream, so that no proxy keeps or collects it."""
+
+
+class Connection:
+    """Use it in `async with`: where the client leaves, or reads nothing for too long, the block is cancelled and left in silence.
+
+    One task beside the block's own waits for the client's leaving, and one timer looks after the rest; a write costs neither. What is not
+    read yet is bounded: a write waits until the server's buffer has room, and nothing is read ahead of it.
+    """
+
+    def __init__(
+        self, receive: Receive, send: Send, limits: ServerLimits, headers: Mapping[str, str] | None = None
+    ) -> None:
+        """`receive`: whose body was read already; `headers`: of whatever is answered."""
+        self._headers = [*_encoded(headers or {}), _NO_SNIFFING]
+        self._receive = receive
+        self._send = send
+        self._limits = limits
+        self._group: TaskGroup = anyio.create_task_group()
+        self._loop = asyncio.get_running_loop()
+        self._last = self._loop.time()
+        self._writing_since: float | None = None
+        self._timer: asyncio.TimerHandle | None = None
+        self._pinging: asyncio.Task[None] | None = None
+        self._start: Message | None = None
+        self._ping = b""
+        self._error_bytes: Callable[[DragomanError], bytes] | None = None
+        self._work: anyio.CancelScope | None = None
+        self._interruption: DragomanError | None = None
+        self._is_gone = False
+        self.started = False
+        """Whether the status was sent."""
+        self.ended = False
+        """Whether all was sent."""
+        self.first: float | None = None
+        """When the first piece of a stream went out, on the loop's clock."""
+
+    async def __aenter__(self) -> Self:
+        await self._group.__aenter__()
+        self._group.start_soon(self._wait_for_leaving)
+        self._timer = self._loop.call_later(self._limits.ping_seconds, self._look)
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> bool | None:
+        if self._timer is not None:
+            self._timer.cancel()
+        self._group.cancel_scope.cancel()
+        if (pinging := self._pinging) is not None:
+            pinging.cancel()
+            with anyio.CancelScope(shield=True):
+                await asyncio.wait((pinging,))
+        return await self._group.__aexit__(kind, error, trace)
+
+    async def run(self, work: Callable[[], Awaitable[None]]) -> Exception | None:
+        """Does what answers the request. What ended it before its time: its error, an interruption, or that it took too long; `None`:
+        nothing did."""
+        seconds = self._limits.run_seconds
+        deadline = _NEVER if seconds is None else self._loop.time() + seconds
+        self._work = anyio.CancelScope(deadline=deadline)
+        if self._interruption is not None:
+            return self._interruption
+        try:
+            with self._work:
+                await work()
+        except Exception as error:  # noqa: BLE001 - in a task group it would become a group
+            return error
+        if not self._work.cancelled_caught:
+            return None
+        return self._interruption or ProviderTimeoutError(
+            f"the answer took longer than {seconds:g} seconds, which is the most that this server takes"
+        )
+
+    def interrupt(self, error: DragomanError) -> None:
+        """Ends the work of `run`, which returns this error."""
+        self._interruption = error
+        if self._work is not None:
+            self._work.cancel()
+
+    def stream(self, headers: Mapping[str, str], ping: bytes, error_bytes: Callable[[DragomanError], bytes]) -> None:
+        """A stream is to come: it begins with the first `write`, or where nothing comes for long. `ping`: a sign of life; empty: the
+        format has none. `error_bytes`: how the format ends a stream with an error."""
+        self._start, self._ping, self._error_bytes = self._begun(200, {**headers, **_AT_ONCE}), ping, error_bytes
+
+    def add_headers(self, headers: Mapping[str, str]) -> None:
+        """Headers of a stream that has not begun; later they are left out."""
+        if self._start is not None and headers:
+            self._start["headers"] = [*self._start["headers"], *_encoded(headers)]
+
+    async def write(self, data: bytes) -> None:
+        """The next piece of a stream."""
+        if self.first is None:
+            self.first = self._loop.time()
+        if self._pinging is not None:
+            await asyncio.wait((self._pinging,))
+        if not self.started:
+            await self._begin()
+        await self._sent({"type": "http.response.body", "body": data, "more_body": True})
+
+    async def end(self, data: bytes = b"") -> None:
+        """The end of a stream, with its last piece."""
+        if self._pinging is not None:
+            await asyncio.wait((self._pinging,))
+        if not self.started:
+            await self._begin()
+        self.ended = True
+        await self._sent({"type": "http.response.body", "body": data, "more_body": False})
+
+    async def end_with(self, error: DragomanError) -> None:
+        """The end of a stream that has begun and cannot go on, as its format has it."""
+        if self._error_bytes is not None and not self.ended:
+            await self.end(self._error_bytes(error))
+
+    async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
+        """A whole response."""
+        self.started = self.ended = True
+        await self._sent(self._begun(status, {**headers, "content-length": str(len(body))}))
+        await self._sent({"type": "http.response.body", "body": body, "more_body": False})
+
+    def _begun(self, status: int, headers: Mapping[str, str]) -> Message:
+        return {"type": "http.response.start", "status": status, "headers": [*_encoded(headers), *self._headers]}
+
+    async def _begin(self) -> None:
+        assert self._start is not None, "stream() comes before what is streamed"
+        self.started = True
+        await self._sent(self._start)
+
+    async def _sent(self, message: Message) -> None:
+        if self._is_gone:
+            return
+        self._writing_since = self._loop.time()
+        try:
+            await self._send(message)
+        except OSError:  # so a server may say that the client is gone
+            self._is_gone = True
+            self._group.cancel_scope.cancel()
+        self._last, self._writing_since = self._loop.time(), None
+
+    async def _wait_for_leaving(self) -> None:
+        while (await self._receive())["type"] != "http.disconnect":
+            pass
+        self._group.cancel_scope.cancel()
+
+    def _look(self) -> None:
+        """Ends a connection whose client reads nothing; after a silence gives a sign of life."""
+        now, limits, since = self._loop.time(), self._limits, self._writing_since
+        again = now + limits.ping_seconds
+        if since is not None:
+            cut = _NEVER if limits.write_seconds is None else since + limits.write_seconds
+            if now >= cut:
+                _LOG.warning("a client read nothing for %g seconds; its call is ended", limits.write_seconds)
+                self._group.cancel_scope.cancel()
+                return
+            again = min(again, cut)
+        elif now < self._last + limits.ping_seconds:
+            again = self._last + limits.ping_seconds
+        elif self._start is not None and (self._ping or not self.started):
+            self._pinging = self._loop.create_task(self._give_sign())
+        self._timer = self._loop.call_at(again, self._look)
+
+    async def _give_sign(self) -> None:
+        try:
+            if self.ended:
+                return
+            if not self.started:
+                await self._begin()
+            if self._ping:
+                await self._sent({"type": "http.response.body", "body": self._ping, "more_body": True})
+        finally:
+            self._pinging = None
+
+
+_NO_SNIFFING = (b"x-content-type-options", b"nosniff")
+
+
+def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+    return [
+        (name.lower().encode("latin-1"), _one_line(value).encode("latin-1", "replace"))
+        for name, value in headers.items()
+    ]
+
+
+def _one_line(value: str) -> str:
+    """Without what a header cannot hold."""
+    return value if value.isprintable() else "".join([each if each.isprintable() else " " for each in value])

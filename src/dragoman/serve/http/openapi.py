@@ -1,0 +1,144 @@
+"""The OpenAPI document of a server, made of its places."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, cast
+
+from dragoman.codec.serving import PURPOSES, KeyPlace, Route
+from dragoman.errors import InvalidRequestError
+from dragoman.serve.http.places import Place
+from dragoman.wires.serving import serving
+from dragoman.wires.wire import Wire
+
+__all__ = ["description"]
+
+_NAMES = re.compile(r"\{(\w+)\}")
+_KIND: Mapping[object, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_TEXT = {"text/plain": {"schema": {"type": "string"}}}
+_OPERATIONS: Mapping[str, Any] = {
+    "/healthz": ("Whether the server lives.", _TEXT, {"200"}),
+    "/readyz": ("Whether it takes calls: not while it ends.", _TEXT, {"200", "503"}),
+    "/metrics": ("What Prometheus reads.", _TEXT, {"200", "401", "403"}),
+    "/openapi.json": ("This document.", {"application/json": {"schema": {"type": "object"}}}, {"200"}),
+}
+
+
+def description(places: Iterable[Place], *, has_keys: bool) -> dict[str, Any]:
+    """What is there: methods, parameters, keys, bodies and answers."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    try:
+        number = version("dragoman")
+    except PackageNotFoundError:
+        number = "0"
+    paths: dict[str, dict[str, Any]] = {
+        path: {"get": _own(path, words, content, statuses)} for path, (words, content, statuses) in _OPERATIONS.items()
+    }
+    wires: dict[str, Wire] = {}
+    for place in places:
+        paths.setdefault(place.path, {})[place.method.lower()] = _operation(place, has_keys=has_keys)
+        wires |= {wire.name: wire for wire, _ in place.candidates}
+    keys = {_scheme(key): _security(key) for wire in wires.values() for key in _keys(wire)}
+    return {
+        "openapi": "3.1.0",
+        "info": {"title": "dragoman", "version": number, "description": "Every API at the paths of its own clients."},
+        "paths": paths,
+        "components": {
+            "securitySchemes": keys,
+            "schemas": {f"{name}_error": _shape(_error(wire)) for name, wire in sorted(wires.items())},
+        },
+        "tags": [{"name": name} for name in sorted(wires)],
+    }
+
+
+def _operation(place: Place, *, has_keys: bool) -> dict[str, Any]:
+    wire, route = place.candidates[0]
+    also = list(dict.fromkeys(each.name for each, _ in place.candidates))
+    made: dict[str, Any] = {
+        "operationId": _id(place),
+        "summary": PURPOSES.get(route.purpose, route.purpose),
+        "tags": also,
+        "responses": {"200": _answer(wire, route), "default": _refusal(also)},
+    }
+    if names := _NAMES.findall(place.path):
+        made["parameters"] = [
+            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+            for name in names
+        ]
+    if place.method == "POST":
+        bodies = [body for each, one in place.candidates if (body := _body(each, one))]
+        schema = {"type": "object"} if not bodies else bodies[0] if len(bodies) == 1 else {"anyOf": bodies}
+        made["requestBody"] = {"required": bool(bodies), "content": {"application/json": {"schema": schema}}}
+    if has_keys:
+        names = dict.fromkeys(_scheme(key) for each, _ in place.candidates for key in _keys(each))
+        made["security"] = [{name: []} for name in names]
+    return made
+
+
+def _answer(wire: Wire, route: Route) -> dict[str, Any]:
+    if route.method == "HEAD":
+        return {"description": "It is there."}
+    if route.purpose == "alive":
+        return {"description": "It is there.", "content": _TEXT}
+    content: dict[str, Any] = {"application/json": {"schema": {"type": "object"}}}
+    if route.purpose == "chat":
+        content[wire.stream_type] = {}
+    return {"description": "The answer.", "content": content}
+
+
+def _refusal(names: Sequence[str]) -> dict[str, Any]:
+    shapes = [{"$ref": f"#/components/schemas/{name}_error"} for name in names]
+    schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
+    return {"description": "Why there is none.", "content": {"application/json": {"schema": schema}}}
+
+
+def _own(path: str, words: str, content: Any, statuses: set[str]) -> dict[str, Any]:
+    responses: dict[str, Any] = {each: {"description": words, "content": content} for each in ("200",)}
+    for status in sorted(statuses - {"200"}):
+        responses[status] = {"description": "It may not, or does not."}
+    return {"operationId": path.strip("/").replace(".", "_"), "summary": words, "responses": responses}
+
+
+def _body(wire: Wire, route: Route) -> Mapping[str, Any] | None:
+    """The JSON Schema of a body, as the wire has it; `None`: it has none."""
+    return serving(wire).bodies.get(route.path)
+
+
+def _keys(wire: Wire) -> Sequence[KeyPlace]:
+    return serving(wire).keys
+
+
+def _scheme(key: KeyPlace) -> str:
+    return key.kind if key.kind == "bearer" else f"{key.kind}_{key.name}"
+
+
+def _security(key: KeyPlace) -> dict[str, str]:
+    if key.kind == "bearer":
+        return {"type": "http", "scheme": "bearer"}
+    return {"type": "apiKey", "in": key.kind, "name": key.name}
+
+
+def _id(place: Place) -> str:
+    slash = " slash" if place.path.endswith("/") else ""
+    return re.sub(r"\W+", "_", f"{place.method.lower()} {place.path}{slash}").strip("_")
+
+
+def _error(wire: Wire) -> Any:
+    return wire.dump_error(InvalidRequestError("what was wrong", provider=None)).body
+
+
+def _shape(value: Any) -> dict[str, Any]:
+    """A JSON Schema that a value of this shape fits; texts and nothing may stand for each other."""
+    if isinstance(value, dict):
+        fields = cast("dict[str, Any]", value)
+        return {
+            "type": "object",
+            "required": list(fields),
+            "properties": {name: _shape(each) for name, each in fields.items()},
+        }
+    if isinstance(value, list):
+        return {"type": "array"}
+    kind = _KIND[type(value)]
+    return {"type": [kind, "null"]} if kind == "string" else {} if kind == "null" else {"type": kind}

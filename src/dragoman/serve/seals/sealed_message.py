@@ -1,0 +1,212 @@
+"""What a token holds of a model's message: where it came from, what the provider signed, and where in the message that stands.
+
+What the client has in its own format anyway is not repeated: text and calls are found again by their order. A digest of them binds a
+token to its message, so that beside other words, or another call, it opens nothing. A token of a call holds what stands between the
+one before it and its call, whose arguments nobody knows yet where it is made: it is bound to the text and to the calls so far.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from hashlib import blake2b
+from typing import Any
+
+import msgspec
+
+from dragoman.codec.json_values import if_object
+from dragoman.message import (
+    NOTES,
+    Content,
+    MarkPart,
+    Message,
+    Native,
+    Origin,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+
+__all__ = ["is_needed", "pack", "pack_call", "restored", "restored_calls", "unpack"]
+
+
+class _Text(msgspec.Struct, frozen=True, omit_defaults=True, tag="length"):
+    """So many characters of the text."""
+
+    length: int
+    native: Native = None
+
+
+class _Shown(msgspec.Struct, frozen=True, omit_defaults=True, tag="shown"):
+    """The next piece that is neither text nor hidden."""
+
+    native: Native = None
+    raw: str | None = None
+
+
+class _Hidden(msgspec.Struct, frozen=True, tag="hidden"):
+    """A whole piece that the client need not have."""
+
+    piece: Content
+
+
+class _Sealed(msgspec.Struct, frozen=True, omit_defaults=True):
+    origin: Origin
+    digest: bytes
+    pieces: tuple[_Text | _Shown | _Hidden, ...]
+    native: Native = None
+    after: tuple[int, int] | None = None
+    """Of a call's token: the characters of text and the shown pieces before its own."""
+
+
+_encode = msgspec.msgpack.Encoder().encode
+_decode = msgspec.msgpack.Decoder(_Sealed).decode
+
+
+def is_needed(message: Message) -> bool:
+    """Whether a message has anything that its provider must have back and another format cannot say."""
+    if message.origin is None:
+        return False
+    hidden = any(_is_hidden(piece) for piece in message.content if not isinstance(piece, TextPart))
+    return hidden or any(_own(value.native) for value in (message, *message.content))
+
+
+def pack(message: Message) -> bytes | None:
+    """The content of a message's token; `None`: it holds what cannot be written."""
+    assert message.origin is not None
+    return _written(_Sealed(message.origin, _digest(message.content), _pieces(message.content), _sent(message.native)))
+
+
+def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes | None:
+    """The content of a call's token. `content`: the message as far as the call, its last piece; `since`: how many of these pieces the
+    tokens of earlier calls hold."""
+    text, shown = _visible(content[:since])
+    pieces = _pieces(content[since:])
+    return _written(_Sealed(origin, _call_digest(*_visible(content)), pieces, after=(len(text), len(shown))))
+
+
+def unpack(content: bytes) -> _Sealed | None:
+    """What `pack` or `pack_call` wrote; `None`: it is of another release."""
+    try:
+        return _decode(content)
+    except (msgspec.MsgspecError, ValueError, RecursionError):
+        return None
+
+
+def restored(message: Message, sealed: _Sealed) -> Message | None:
+    """The message as its provider made it; `None`: the token is not this message's, or somebody changed the message."""
+    if sealed.after is not None or _digest(message.content) != sealed.digest:
+        return None
+    content = tuple(_filled(sealed.pieces, *_visible(message.content)))
+    return message.replace(content=content, origin=sealed.origin, native=sealed.native)
+
+
+def restored_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
+    """The same from the tokens of its calls, in their order. What follows the last of them is as the client has it."""
+    text, shown = _visible(message.content)
+    content: list[Content] = []
+    letters = calls = 0
+    for each in sealed:
+        if each.after is None or each.after[0] < letters or each.after[1] < calls:
+            return None
+        content += _plain(text[letters : each.after[0]], shown[calls : each.after[1]])
+        letters = each.after[0] + sum(piece.length for piece in each.pieces if isinstance(piece, _Text))
+        calls = each.after[1] + sum(isinstance(piece, _Shown) for piece in each.pieces)
+        if _call_digest(text[:letters], shown[:calls]) != each.digest:
+            return None
+        content += _filled(each.pieces, text[each.after[0] :], shown[each.after[1] :])
+    content += _plain(text[letters:], shown[calls:])
+    return message.replace(content=tuple(content), origin=sealed[0].origin)
+
+
+def _visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
+    """What every format shows of a message: its text, and the pieces beside it."""
+    text = "".join([piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)])
+    return text, [piece for piece in content if not isinstance(piece, TextPart | MarkPart) and not _is_hidden(piece)]
+
+
+def _plain(text: str, shown: Sequence[Content]) -> list[Content]:
+    return [*([TextPart(text)] if text else []), *shown]
+
+
+def _filled(pieces: Sequence[_Text | _Shown | _Hidden], text: str, shown: Sequence[Content]) -> list[Content]:
+    """The pieces of a token, with what the client has of them."""
+    content: list[Content] = []
+    left, start = iter(shown), 0
+    for each in pieces:
+        if isinstance(each, _Hidden):
+            content.append(each.piece)
+        elif isinstance(each, _Text):
+            content.append(TextPart(text[start : start + each.length], each.native))
+            start += each.length
+        elif isinstance(piece := next(left), ToolCallPart):
+            content.append(msgspec.structs.replace(piece, native=each.native, raw=each.raw))
+        else:
+            content.append(
+                msgspec.structs.replace(piece, native={**(piece.native or {}), **(each.native or {})} or None)
+            )
+    return content
+
+
+def _written(sealed: _Sealed) -> bytes | None:
+    try:
+        return _encode(sealed)
+    except (TypeError, ValueError, RecursionError, OverflowError):
+        return None
+
+
+def _pieces(content: Sequence[Content]) -> tuple[_Text | _Shown | _Hidden, ...]:
+    return tuple([_piece(piece) for piece in content if not isinstance(piece, MarkPart)])
+
+
+def _piece(piece: Content) -> _Text | _Shown | _Hidden:
+    if _is_hidden(piece):
+        return _Hidden(msgspec.structs.replace(piece, native=_sent(piece.native)))
+    if isinstance(piece, TextPart):
+        return _Text(len(piece.text), _sent(piece.native))
+    return _Shown(_sent(piece.native), piece.raw if isinstance(piece, ToolCallPart) else None)
+
+
+def _is_hidden(piece: Content) -> bool:
+    """Whether a format may leave the piece out, or show it in a form of its own."""
+    if isinstance(piece, TextPart):
+        return not piece.text.strip()
+    return isinstance(piece, ThinkingPart | ProviderPart) or getattr(piece, "run_by", "") == "provider"
+
+
+def _own(native: Native) -> bool:
+    return any(NOTES not in wire and fields for wire, fields in (native or {}).items())
+
+
+def _sent(native: Native) -> Native:
+    """The native mapping without what stood around the message in a response, which is never sent."""
+    kept: dict[str, Any] = {}
+    for wire, fields in (native or {}).items():
+        if NOTES in wire:
+            fields = {name: value for name, value in if_object(fields).items() if name not in ("response", "echo")}
+        if fields or NOTES not in wire:
+            kept[wire] = fields
+    return kept or None
+
+
+def _digest(content: Sequence[Content]) -> bytes:
+    """Of all that every format shows: the text, and the calls in their order."""
+    text, shown = _visible(content)
+    return _hashed(text, [_facts(piece) for piece in shown])
+
+
+def _call_digest(text: str, shown: Sequence[Content]) -> bytes:
+    """Of what is known when the last of these calls begins."""
+    return _hashed(text, [[getattr(piece, "id", None), getattr(piece, "name", None)] for piece in shown])
+
+
+def _hashed(text: str, facts: Sequence[Iterable[Any]]) -> bytes:
+    written = msgspec.json.encode([text.encode("utf-8", "surrogatepass"), facts], order="sorted")
+    return blake2b(written, digest_size=16).digest()
+
+
+def _facts(piece: Content) -> Iterable[Any]:
+    if isinstance(piece, ToolCallPart):
+        return piece.name, piece.arguments, piece.raw if piece.state != "complete" else None
+    return piece.__struct_config__.tag, isinstance(piece, ToolResultPart)

@@ -1,0 +1,158 @@
+"""Signed thinking across a gateway that keeps nothing: what a provider must have back goes to the client sealed, in a field of the
+client's own format, and comes back with its history (`unsealing`).
+
+Where a token stands is said by the client's wire: `dump_seal` makes the piece of content that holds one, `load_seal` finds it. A wire
+without them has no room. A wire whose clients keep fields of a call has `dump_call_seal` and `load_call_seal` too: a call goes out before
+its message is whole, so its token holds what stands before it. Where the gateway says so, the id of a call holds that token.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from dragoman.codec.digest import wire_of
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
+from dragoman.message import Content, Message, Origin, Role, ToolCallPart
+from dragoman.serve.seals.marks import is_sealed
+from dragoman.serve.seals.sealed_message import is_needed, pack, pack_call
+from dragoman.wires.serving import serving
+from dragoman.wires.wire import Wire
+
+if TYPE_CHECKING:
+    from dragoman.serve.seals.sealer import Sealer
+
+__all__ = ["Sealing", "seal_events"]
+
+
+class _Open:
+    """A message that is not at its end."""
+
+    def __init__(self, start: MessageStarted) -> None:
+        self.start = start
+        self.parts: dict[int, Content] = {}
+        """Those that are over, and the calls that began."""
+        self.last = -1
+        self.held = -1
+        """The index of the last part that a call's token holds."""
+        self.ids: dict[int, str] = {}
+        """Index of a call → its id with its token."""
+
+
+class Sealing:
+    """Adds a token to each message of an answer of another wire's provider, and to its calls, as its events pass."""
+
+    def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
+        """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
+        hold one."""
+        its = serving(wire)
+        self._dump, self._load, self._dump_call = its.dump_seal, its.load_seal, its.dump_call_seal
+        self._wire: str = wire.name
+        self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
+        self._is_idle = self._dump is None and self._dump_call is None and not longest_id
+        self._messages: dict[str, _Open] = {}
+
+    def feed(self, event: Event) -> list[Event]:
+        """One event → itself, a call with its token, and before the end of a message the piece that holds its token."""
+        if type(event) is PartDelta or self._is_idle:
+            return [event]
+        if isinstance(event, MessageStarted) and event.role is Role.MODEL:
+            self._messages[event.message_id] = _Open(event)
+        elif isinstance(event, PartStarted | PartFinished) and (known := self._messages.get(event.message_id)):
+            return [self._part(known, event)]
+        elif isinstance(event, MessageDropped):
+            self._messages.pop(event.message_id, None)
+        elif isinstance(event, RunError):
+            self._messages.clear()
+        elif isinstance(event, MessageFinished) and (known := self._messages.pop(event.message_id, None)):
+            return [*self._sealed(known, event), event]
+        return [event]
+
+    def _part(self, known: _Open, event: PartStarted | PartFinished) -> Event:
+        known.last = max(known.last, event.index)
+        if isinstance(event, PartFinished):
+            known.parts[event.index] = event.part
+            sealed_id = known.ids.get(event.index)
+            if sealed_id is None or not isinstance(event.part, ToolCallPart):
+                return event
+            return msgspec.structs.replace(event, part=msgspec.structs.replace(event.part, id=sealed_id))
+        if not isinstance(event.part, ToolCallPart) or event.part.run_by == "provider":
+            return event
+        known.parts[event.index] = event.part
+        token = self._call_token(known, event.index)
+        return event if token is None else msgspec.structs.replace(event, part=self._with(token, known, event))
+
+    def _call_token(self, known: _Open, index: int) -> str | None:
+        """What a call holds of the message so far: all that no earlier call does."""
+        origin = known.start.origin
+        if origin is None or wire_of(origin.prefix or "") == self._wire:
+            return None
+        if self._dump_call is None and not self._longest_id:
+            return None
+        before = [at for at in sorted(known.parts) if at <= index]
+        content = [known.parts[at] for at in before]
+        since = sum(at <= known.held for at in before)
+        if not is_needed(Message(Role.MODEL, tuple(content[since:]), origin=origin)):
+            return None
+        packed = pack_call(origin, content, since)
+        return None if packed is None else self._sealer.seal(packed, self._owner)
+
+    def _with(self, token: str, known: _Open, event: PartStarted) -> Content:
+        call = event.part
+        assert isinstance(call, ToolCallPart)
+        if len(call.id) + len(token) <= self._longest_id:
+            known.ids[event.index], known.held = call.id + token, event.index
+            return msgspec.structs.replace(call, id=call.id + token)
+        if self._dump_call is None:
+            return call
+        known.held = event.index
+        return self._dump_call(token, call)
+
+    def _sealed(self, known: _Open, finish: MessageFinished) -> list[Event]:
+        if self._dump is None:
+            return []
+        content = tuple([part for _, part in sorted(known.parts.items())])
+        native = {**(known.start.native or {}), **(finish.native or {})} or None
+        origin = _joined(known.start.origin, finish.origin)
+        if origin is not None and wire_of(origin.prefix or "") == self._wire and not self._is_from_a_gateway(content):
+            return []  # the client has it all in its own fields
+        message = Message(Role.MODEL, content, origin=origin, native=native)
+        packed = pack(message) if is_needed(message) else None
+        token = None if packed is None else self._sealer.seal(packed, self._owner)
+        if token is None:
+            return []
+        piece, index = self._dump(token), known.last + 1
+        return [PartStarted(finish.message_id, index, piece), PartFinished(finish.message_id, index, piece)]
+
+    def _is_from_a_gateway(self, content: Sequence[Content]) -> bool:
+        """Whether a gateway that was asked has put a token of its own into an answer: no server takes another's from a client, so that it
+        comes back within this one's."""
+        tokens = [self._load(piece) for piece in content] if self._load is not None else []
+        return any(isinstance(token, str) and is_sealed(token) for token in tokens)
+
+
+def seal_events(
+    events: Sequence[Event], wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0
+) -> list[Event]:
+    """A whole answer, with its tokens (see `Sealing`)."""
+    sealing = Sealing(wire, sealer, owner, longest_id=longest_id)
+    return [sealed for event in events for sealed in sealing.feed(event)]
+
+
+def _joined(start: Origin | None, end: Origin | None) -> Origin | None:
+    """An origin, with what the end of the answer adds to it."""
+    if start is None or end is None:
+        return end or start
+    known = {name: value for name in end.__struct_fields__ if (value := getattr(end, name)) is not None}
+    return msgspec.structs.replace(start, **known)

@@ -1,0 +1,74 @@
+"""Answers on their way into the store. A store that fails, or is slow, takes no answer from anybody."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import anyio
+
+from dragoman.errors import ContextLengthError, StoreError
+from dragoman.logs import logger
+from dragoman.serve.http.limits import ServerLimits
+from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.records import Answered
+
+__all__ = ["begin_answer", "keep_answer", "known_answers"]
+
+_LOG = logger("serve")
+
+
+async def begin_answer(store: AnswerStore, answered: Answered, *, seconds: float | None) -> None:
+    """Keeps an answer that is being made. `seconds`: so long it is waited for.
+
+    Raises:
+        StoreError: it is not kept.
+    """
+    await _save(store, answered, (), seconds)
+
+
+async def keep_answer(store: AnswerStore, answered: Answered, keys: Sequence[str], *, seconds: float | None) -> bool:
+    """Keeps an answer → whether it is kept. `seconds`: so long it is waited for; a store that is slower may keep it yet."""
+    try:
+        await _save(store, answered, keys, seconds)
+    except StoreError as failure:
+        _LOG.warning("an answer could not be kept: %s", failure)
+        return False
+    return True
+
+
+async def known_answers(store: AnswerStore, owner: str, keys: Sequence[str], limits: ServerLimits) -> list[Answered]:
+    """The conversation under the first of these keys that one is kept under, the oldest answer first. Where the store fails or is slow there
+    is none: who asks has a copy of its own.
+
+    Raises:
+        ContextLengthError: it is larger than may be.
+    """
+    try:
+        with anyio.fail_after(limits.keep_seconds):
+            last = await store.find(owner, keys)
+            if last is None:
+                return []
+            return await store.chain(owner, last.id, most_bytes=limits.conversation_bytes)
+    except ContextLengthError:
+        raise
+    except Exception as failure:  # noqa: BLE001 - a store of the user's raises what it likes
+        _LOG.warning(
+            "a conversation goes on from its client's copy, since the store of answers failed: %s", _of(failure)
+        )
+        return []
+
+
+async def _save(store: AnswerStore, answered: Answered, keys: Sequence[str], seconds: float | None) -> None:
+    try:
+        with anyio.fail_after(seconds):
+            await store.save(answered, keys)
+    except StoreError:
+        raise
+    except Exception as failure:  # a store of the user's raises what it likes
+        raise StoreError(f"the store of answers failed: {_of(failure)}") from failure
+
+
+def _of(failure: Exception) -> str:
+    if isinstance(failure, TimeoutError) and not str(failure):
+        return "it is slow, or locked by another process"
+    return str(failure) or type(failure).__name__

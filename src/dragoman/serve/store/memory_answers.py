@@ -1,0 +1,213 @@
+"""Kept answers in this process."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from itertools import count
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dragoman.serve.http.limits import check_conversation
+from dragoman.serve.store.answers import TaskPage, TaskQuery
+from dragoman.serve.store.decoded_answers import DecodedAnswers
+from dragoman.serve.store.records import Answered, Stage
+
+__all__ = ["MemoryAnswers"]
+
+_MOST_ANSWERS = 10_000
+_MOST_BYTES = 256 * 1024 * 1024
+_LONGEST_CHAIN = 10_000
+
+
+class _Kept(NamedTuple):
+    """An answer as it is held."""
+
+    number: int
+    data: bytes
+    keys: tuple[str, ...]
+    parent: str | None
+    created_at: datetime
+    task: str | None
+    thread: str | None
+    stage: Stage
+    updated_at: datetime
+
+
+class _Share:
+    """What one owner has."""
+
+    def __init__(self) -> None:
+        self.answers: OrderedDict[str, _Kept] = OrderedDict()
+        """The latest last."""
+        self.by_key: dict[str, dict[str, None]] = {}
+        """Key → ids, the latest last."""
+        self.by_task: dict[str, dict[str, None]] = {}
+        """The same of tasks; that with the latest change last."""
+        self.bytes = 0
+
+
+class MemoryAnswers:
+    """Answers in this process. Beyond so many, or so many bytes, the oldest go of whoever has most: nobody drives others' out."""
+
+    def __init__(self, *, most: int = _MOST_ANSWERS, most_bytes: int = _MOST_BYTES) -> None:
+        """`most`: answers; `most_bytes`: of them as JSON."""
+        self._most, self._most_bytes = most, most_bytes
+        self._shares: dict[str, _Share] = {}
+        self._push: OrderedDict[tuple[str, str], dict[str, dict[str, Any]]] = OrderedDict()
+        """Owner and task → where notifications go."""
+        self._count = self._bytes = 0
+        self._numbers, self._decoded = count(), DecodedAnswers()
+
+    async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
+        """See `AnswerStore`."""
+        share = self._shares.setdefault(answered.owner, _Share())
+        before = share.answers.get(answered.id)
+        kept = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
+        self._remove(answered.owner, answered.id, replaced=True)
+        data = msgspec.json.encode(answered)
+        if len(data) > self._most_bytes:
+            return
+        share = self._shares.setdefault(answered.owner, share)
+        share.answers[answered.id] = _Kept(
+            next(self._numbers),
+            data,
+            kept,
+            answered.parent,
+            answered.created_at,
+            answered.task_id,
+            answered.thread_id,
+            answered.stage,
+            answered.updated_at or answered.created_at,
+        )
+        share.bytes += len(data)
+        self._bytes += len(data)
+        self._count += 1
+        for key in kept:
+            share.by_key.setdefault(key, {})[answered.id] = None
+        if answered.task_id is not None:
+            runs = share.by_task.pop(answered.task_id, {})
+            share.by_task[answered.task_id] = {**runs, answered.id: None}
+        while self._count > self._most:
+            self._remove_oldest(max(self._shares, key=lambda owner: len(self._shares[owner].answers)))
+        while self._bytes > self._most_bytes:
+            self._remove_oldest(max(self._shares, key=lambda owner: self._shares[owner].bytes))
+
+    async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        share = self._shares.get(owner)
+        found = None if share is None else share.answers.get(id)
+        return None if found is None else self._of(found)
+
+    async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
+        """See `AnswerStore`."""
+        by_key = self._shares[owner].by_key if owner in self._shares else {}
+        ids = next((ids for key in keys if (ids := by_key.get(key))), None)
+        return None if ids is None else await self.get(owner, next(reversed(ids)))
+
+    async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        answers = self._shares.get(owner, _Share()).answers
+        found: dict[str, _Kept] = {}
+        at: str | None = id
+        while at is not None and at not in found and len(found) < _LONGEST_CHAIN:
+            if (one := answers.get(at)) is None:
+                break
+            found[at] = one
+            at = one.parent
+        check_conversation(sum([len(one.data) for one in found.values()]), most_bytes)
+        return [self._of(one) for one in reversed(found.values())]
+
+    async def task(self, owner: str, task_id: str) -> list[Answered]:
+        """See `AnswerStore`."""
+        share = self._shares.get(owner, _Share())
+        return [self._of(share.answers[run]) for run in share.by_task.get(task_id, {})]
+
+    async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
+        """See `AnswerStore`."""
+        share = self._shares.get(owner, _Share())
+        latest = [share.answers[next(reversed(runs))] for runs in reversed(share.by_task.values())]
+        found = sorted([each for each in latest if _is_wanted(each, wanted)], key=lambda each: -each.number)
+        after = [each for each in found if wanted.after is None or each.number < wanted.after]
+        page = [(each.number, self._of(each)) for each in after[: wanted.most]]
+        return TaskPage(page, len(found), more=len(after) > len(page))
+
+    async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
+        """See `AnswerStore`."""
+        self._push.setdefault((owner, task_id), {})[config["id"]] = dict(config)
+        while len(self._push) > 2 * self._most:  # they go with their tasks, of which there are no more than that
+            self._push.popitem(last=False)
+
+    async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
+        """See `AnswerStore`."""
+        return [dict(each) for each in self._push.get((owner, task_id), {}).values()]
+
+    async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        configs = self._push.get((owner, task_id), {})
+        configs.pop(id, None)
+        if not configs:
+            self._push.pop((owner, task_id), None)
+
+    async def prune(self, before: datetime) -> int:
+        """See `AnswerStore`."""
+        count = self._count
+        for owner, share in list(self._shares.items()):
+            needed: set[str | None] = set()
+            for answer, kept in reversed(list(share.answers.items())):  # what goes on comes after what it goes on from
+                if kept.created_at >= before or answer in needed:
+                    needed.add(kept.parent)
+                else:
+                    self._remove(owner, answer)
+        return count - self._count
+
+    async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
+        """See `AnswerStore`."""
+        return self._remove(owner, id)
+
+    async def close(self) -> None:
+        """Nothing is held that others could use."""
+
+    def _of(self, kept: _Kept) -> Answered:
+        return self._decoded.of(kept.number, kept.data)
+
+    def _remove_oldest(self, owner: str) -> None:
+        self._remove(owner, next(iter(self._shares[owner].answers)))
+
+    def _remove(self, owner: str, id: str, *, replaced: bool = False) -> bool:  # noqa: A002 what it is
+        share = self._shares.get(owner)
+        found = None if share is None else share.answers.pop(id, None)
+        if share is None or found is None:
+            return False
+        share.bytes -= len(found.data)
+        self._bytes -= len(found.data)
+        self._count -= 1
+        for key in found.keys:
+            ids = share.by_key[key]
+            ids.pop(id, None)
+            if not ids:
+                del share.by_key[key]
+        if found.task is not None:
+            self._leave_task(owner, share.by_task, found.task, id, replaced=replaced)
+        if not share.answers:
+            del self._shares[owner]
+        return True
+
+    def _leave_task(
+        self, owner: str, by_task: dict[str, dict[str, None]], task: str, run: str, *, replaced: bool
+    ) -> None:
+        by_task[task].pop(run)
+        if not by_task[task]:
+            del by_task[task]
+            if not replaced:
+                self._push.pop((owner, task), None)
+
+
+def _is_wanted(kept: _Kept, wanted: TaskQuery) -> bool:
+    return (
+        wanted.thread in (None, kept.thread)
+        and (wanted.stages is None or kept.stage in wanted.stages)
+        and (wanted.since is None or kept.updated_at >= wanted.since)
+    )

@@ -1,0 +1,15 @@
+"""What Alembic runs: the migrations, in the transaction of whoever asks for them."""
+
+from __future__ import annotations
+
+from alembic import context
+
+from dragoman.serve.store.sql_tables import MIGRATIONS, metadata
+
+__all__: list[str] = []
+
+if hasattr(context, "config"):  # else it is only imported
+    context.configure(
+        connection=context.config.attributes["connection"], target_metadata=metadata, version_table=MIGRATIONS.versions
+    )
+    context.run_migrations()

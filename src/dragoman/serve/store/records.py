@@ -1,0 +1,143 @@
+"""What a server keeps of an answer that it gave: `Answered`, and the keys under which it is found again."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from datetime import datetime
+from hashlib import blake2b
+from typing import Any, Literal
+
+import msgspec
+
+from dragoman.history.projection import is_shared, key
+from dragoman.interrupt import Interrupt
+from dragoman.message import Content, Message, Role, TextPart, Usage
+from dragoman.request import ModelRequest
+from dragoman.run_request import RunRequest
+
+__all__ = ["Answered", "AnsweredState", "Stage", "conversation_key", "keys_of", "latest_keys"]
+
+AnsweredState = Literal["in_progress", "completed", "failed", "cancelled"]
+Stage = Literal["working", "waiting", "signing_in", "completed", "failed", "refused", "cancelled"]
+"""How far a task is, as its latest run says it."""
+
+
+class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
+    """An answer that was given, or is being made."""
+
+    id: str
+    """Of the call, without the prefix that its wire gives it."""
+    owner: str
+    """Id of the caller whose it is."""
+    wire: str
+    """Name of the wire that the client speaks."""
+    created_at: datetime
+    """When the call came."""
+    request: ModelRequest
+    """What was asked, its messages without those of the answers that it goes on from."""
+    lasting: tuple[Message, ...] = ()
+    """System texts of the request that belong to the conversation; the others are for this answer alone."""
+    output: tuple[Message, ...] = ()
+    """The answer as the server has it: with an agent's own rounds of calls, and what providers signed."""
+    visible: tuple[Message, ...] = ()
+    """The answer as the client has it, where that is not `output`."""
+    parent: str | None = None
+    """Id of the answer that it goes on from."""
+    thread_id: str | None = None
+    """Id of the conversation, where it has one."""
+    task_id: str | None = None
+    """Id of the task that it is a part of, where its protocol has tasks."""
+    run_id: str | None = None
+    """Id of the run that makes it, where one goes on without its client."""
+    asked: RunRequest | None = None
+    """Of such a run: what its client called it, and which version it speaks, so that it reads the same when it reads it again."""
+    state: AnsweredState = "completed"
+    """How far it is."""
+    error: Mapping[str, Any] | None = None
+    """Of a failed one: what its client was answered."""
+    refused: bool = False
+    """Of a failed one: whether it failed since what was asked for is refused."""
+    updated_at: datetime | None = None
+    """When that was found out, where that is known."""
+    usage: Usage | None = None
+    """Of the whole answer."""
+    pending: tuple[Interrupt, ...] = ()
+    """What it waits for."""
+    key: str = ""
+    """The key of the conversation up to and with it, as its client has it; empty: it is found by its id or its thread alone."""
+    shared: bool = True
+    """Whether the client may ask for it by its id; else it is kept to recognise the conversation alone."""
+
+    @property
+    def stage(self) -> Stage:
+        """How far the task is whose latest run this is."""
+        if self.state == "completed" and self.pending:
+            return "signing_in" if all(each.reason == "auth" for each in self.pending) else "waiting"
+        if self.state == "failed":
+            return "refused" if self.refused else "failed"
+        return "working" if self.state == "in_progress" else self.state
+
+    @property
+    def messages(self) -> tuple[Message, ...]:
+        """What the conversation gains by it: the request's messages without its system texts, and the answer."""
+        return (*self._question, *self.output)
+
+    @property
+    def shown(self) -> tuple[Message, ...]:
+        """The same, as the client has it."""
+        return (*self._question, *(self.visible or self.output))
+
+    @property
+    def _question(self) -> list[Message]:
+        return [message for message in self.request.messages if message.role is not Role.SYSTEM]
+
+
+def conversation_key(conversation: Iterable[Message], scope: str) -> str:
+    """The key of a conversation as its client has it; what no client shows, and system texts, do not count. `scope`: within which it is looked for."""
+    shown = [message for message in conversation if message.role is not Role.SYSTEM and message.parts]
+    return f"conversation:{_digest(scope, *[_key_of(message) for message in shown])}"
+
+
+def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
+    """The keys of an answer. `conversation`: all that the client has before it; both as the client has them.
+
+    A call is known by its id, and by what it is and what it answers: many providers number the calls of each conversation.
+    """
+    before = _key_of(conversation[-1]) if conversation else ""
+    calls = [
+        f"call:{_digest(scope, before, call.id, key(Message.model(call)))}"
+        for message in answer
+        for call in message.tool_calls
+        if call.id
+    ]
+    return [conversation_key([*conversation, *answer], scope), *dict.fromkeys(calls)]
+
+
+def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
+    """The keys under which the latest answer of a conversation may be found, as its client sends it back."""
+    last = max((at for at, message in enumerate(conversation) if message.role is Role.MODEL), default=None)
+    if last is None:
+        return []
+    return keys_of(conversation[:last], [conversation[last]], scope)
+
+
+def _key_of(message: Message) -> str:
+    """What a message says. Clients of many formats join texts that stand beside each other."""
+    joined: list[Content] = []
+    for piece in message.content:
+        if not is_shared(piece):
+            continue
+        before = joined[-1] if joined else None
+        if isinstance(piece, TextPart) and isinstance(before, TextPart):
+            joined[-1] = TextPart(before.text + piece.text)
+        else:
+            joined.append(piece)
+    return key(Message(message.role, tuple(joined)))
+
+
+def _digest(*texts: str) -> str:
+    digest = blake2b(digest_size=16)
+    for text in texts:
+        data = text.encode("utf-8", "surrogatepass")
+        digest.update(b"%d:%b" % (len(data), data))
+    return digest.hexdigest()
