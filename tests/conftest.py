@@ -32,10 +32,27 @@ if (
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Marks the tests that look for examples, as many as the profile says."""
+    """Marks the tests that look for examples, and notes which point of an issue a test belongs to."""
     for item in items:
         if is_hypothesis_test(getattr(item, "obj", None)):
             item.add_marker(pytest.mark.property)
+        for mark in item.iter_markers("mend"):
+            item.user_properties.extend(("mend", point) for point in mark.args)
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    """Prints each mended point with its tests and their outcome; only for `pytest -m mend`."""
+    if terminalreporter.config.option.markexpr != "mend":
+        return
+    rows = {
+        (tuple(int(digits) for digits in point.split(".")), outcome, report.nodeid)
+        for outcome in ("passed", "failed", "skipped")
+        for report in terminalreporter.stats.get(outcome, ())
+        for name, point in report.user_properties
+        if name == "mend"
+    }
+    for number, outcome, test in sorted(rows):
+        terminalreporter.write_line(f"{'.'.join(map(str, number)):6} {outcome:8} {test}")
 
 
 @pytest.hookimpl(hookwrapper=True)
