@@ -77,7 +77,7 @@ class CannedProvider:
         self._body = body
         self._on_request = on_request
 
-    async def send(self, request: HttpRequest) -> Response:
+    async def send(self, request: HttpRequest) -> Response:  # noqa: ARG002 - the transport protocol
         """Answers a request."""
         self._on_request()
         return Response(self._body)
@@ -190,7 +190,7 @@ def serve_agent(recorder: Recorder, folder: Path) -> Any:
     return serve.app(model, store=url)
 
 
-def serve_gateway(recorder: Recorder, folder: Path) -> Any:
+def serve_gateway(recorder: Recorder, _folder: Path) -> Any:
     """A gateway from Anthropic's API to Gemini."""
     provider = CannedProvider(GOOGLE_ANSWER, recorder.reach_provider)
     models = {"small": "google:gemini-2.5-flash"}
