@@ -49,6 +49,7 @@ def _schema(given: str) -> dict[str, Any]:
 
 
 def chat(
+    context: typer.Context,
     prompt: Annotated[str, typer.Argument(help="What to ask; @path attaches a file.", show_default=False)] = "",
     model: Annotated[
         str | None,
@@ -106,11 +107,16 @@ def chat(
     dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
 
     \b
-    The model is -m, else DRAGOMAN_MODEL, else local: the embedded one, which needs no key. Keys are taken from
-    the environment (dragoman providers names the variables). What is piped in is data: only PROMPT attaches files.
-    Ctrl-C stops the answer.
+    The model is -m, else the one that answered last in a kept conversation, else DRAGOMAN_MODEL, else local: the
+    embedded one, which needs no key. Keys are taken from the environment (dragoman providers names the variables).
+    What is piped in is data: only PROMPT attaches files. Ctrl-C stops the answer.
     """
     schema = None if output_schema is None else _schema(output_schema)
+    if thread is not None and again:
+        raise typer.BadParameter("--thread names a conversation already", param_hint="--continue")
+    source = context.get_parameter_source("model")
+    if (thread is not None or again) and (source is None or source.name != "COMMANDLINE"):
+        model, base_url = _models_of_thread(store, thread, model, base_url)
     if base_url is None:
         _load_early(model or "local")
     from dragoman import providers
@@ -123,8 +129,6 @@ def chat(
     effort = int(reasoning) if reasoning and reasoning.isdecimal() else reasoning
     settings = Settings(temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort))
     own = tools_in(tools) if tools is not None else ()
-    if thread is not None and again:
-        raise typer.BadParameter("--thread names a conversation already", param_hint="--continue")
     memory = open_memory(store) if thread is not None or again else None
     agent = Agent[None](
         model, tools=own, system=system and clean(system), settings=settings, base_url=base_url, memory=memory
@@ -145,6 +149,35 @@ def chat(
     import asyncio
 
     return asyncio.run(_once(agent, content, screen, thread=thread, schema=schema, verbose=verbose, json=json))
+
+
+def _models_of_thread(
+    store: str | None, thread: str | None, usual: str | None, base_url: str | None
+) -> tuple[str | None, str | None]:
+    """The model that answered last in a conversation, and its base URL if it has no other; `usual` if it is new.
+
+    A conversation that was held with one model must not be sent to another because of a variable.
+    """
+    import asyncio
+
+    from dragoman import providers
+    from dragoman.cli.store import last_origin
+    from dragoman.errors import SettingsError
+
+    origin = asyncio.run(last_origin(store, thread))
+    if origin is None or not origin.model:
+        return usual, base_url
+    model = f"{origin.provider}:{origin.model}"
+    try:
+        provider = providers.get(origin.provider)
+    except SettingsError as error:
+        raise SettingsError(
+            f"this conversation was held with {model}; -m says who answers now ({error.message})"
+        ) from error
+    if model != usual and origin.provider != (usual or "local"):
+        echo(f"note: {model} answers, as before in this conversation; -m asks another model", err=True)
+    needs_url = provider.base_url is None and base_url is None and not provider.by_url
+    return model, origin.endpoint if needs_url else base_url
 
 
 def _load_early(model: str) -> None:
