@@ -103,7 +103,7 @@ async def begun(
     try:
         with store_deadline(call.service.limits):
             await record.begin()
-            await change_memory(agent, conversation)
+            await change_memory(agent, conversation, resource_of(call))
             run_id = await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
     except DragomanError:
         await record.forget()  # the client is answered that nothing was begun
