@@ -11,6 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple, Protocol
 
 from dragoman.codec.agent_card import Abilities, AgentCard
+from dragoman.codec.allowed import Allowed
 from dragoman.codec.serving import BEARER, ErrorResponse, KeyPlace, Links, RequestFields
 from dragoman.errors import DragomanError
 from dragoman.event import Event
@@ -35,6 +36,8 @@ class Serving(NamedTuple):
     """Path of a route → JSON Schema of what clients send there."""
     request_fields: RequestFields = RequestFields()
     """What is known of its further request fields."""
+    allowed: Allowed | None = None
+    """Fields of its requests that a gateway passes on; `None`: all."""
     stream_headers: Mapping[str, str] = {}
     """Headers of a streamed answer, beside its type."""
     id_header: str = "x-request-id"

@@ -1,5 +1,6 @@
 """Anthropic's Messages API, both ways. The conversation is `{"system": …, "messages": […]}`."""
 
+from dragoman.wires.anthropic.allowed import allowed
 from dragoman.wires.anthropic.decode import decoder, load_response
 from dragoman.wires.anthropic.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.anthropic.errors import dump_error, load_error
@@ -28,6 +29,6 @@ __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_model", "dump_models", "dump_token_count", "id_header", "keys"]
 __all__ += ["dump_seal", "load_seal"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed"]
 
 name = NAME

@@ -4,6 +4,7 @@ A tool plan is thinking in a field of its own. A message holds its plan, its con
 mixed otherwise is noted as a loss. Citations stand with the message, as the API has them. Normalised: nothing.
 """
 
+from dragoman.wires.cohere.allowed import allowed
 from dragoman.wires.cohere.decode import decoder, load_response
 from dragoman.wires.cohere.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.cohere.errors import dump_error, load_error
@@ -21,4 +22,4 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_model", "dump_models"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed"]

@@ -6,6 +6,7 @@ Known to change: results without ids of one function's calls are put in the orde
 apart.
 """
 
+from dragoman.wires.google.allowed import allowed
 from dragoman.wires.google.decode import decoder, load_response
 from dragoman.wires.google.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.google.errors import dump_error, load_error
@@ -31,6 +32,6 @@ __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
 __all__ += ["dump_seal", "load_seal"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed"]
 
 name = NAME

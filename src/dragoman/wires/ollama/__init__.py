@@ -4,6 +4,7 @@ A message holds one thinking, one text, images and calls, in this order; what wa
 Normalised: nothing. `stream` is always written, since the API streams where it is not told.
 """
 
+from dragoman.wires.ollama.allowed import allowed
 from dragoman.wires.ollama.decode import decoder, load_response
 from dragoman.wires.ollama.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.ollama.errors import dump_error, load_error
@@ -28,4 +29,4 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_idle", "dump_model", "dump_models", "dump_version"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed"]

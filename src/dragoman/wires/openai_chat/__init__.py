@@ -5,6 +5,7 @@ What vendors do differently in what they send is read without being told; what t
 
 from dragoman.codec.json_schema import strict_schema
 from dragoman.wires.chat.serving import dump_model, dump_models
+from dragoman.wires.openai_chat.allowed import allowed
 from dragoman.wires.openai_chat.dialect import WIRE
 from dragoman.wires.openai_chat.quirks import NAME, Quirks
 from dragoman.wires.openai_chat.serving import (
@@ -34,4 +35,4 @@ __all__ += ["load_error", "dump_error"]
 __all__ += ["strict_schema"]
 __all__ += ["dump_model", "dump_models"]
 __all__ += ["dump_call_seal", "dump_seal", "load_call_seal", "load_seal"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed"]

@@ -9,6 +9,7 @@ What is not kept to the letter:
 - written: counts that are not known are 0, but for `cache_write_tokens`, which is left out.
 """
 
+from dragoman.wires.openai_responses.allowed import allowed
 from dragoman.wires.openai_responses.approvals import dump_interrupt, load_interrupt, load_resume
 from dragoman.wires.openai_responses.decode import decoder, load_response
 from dragoman.wires.openai_responses.encode import dump_response, encoder, envelope, ping, stream_type
@@ -50,5 +51,5 @@ __all__ += ["dump_seal", "load_seal"]
 __all__ += ["is_lasting"]
 __all__ += ["call_id", "dump_deleted", "links", "with_state"]
 __all__ += ["item_references", "items_by_id", "with_items"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed"]
 __all__ += ["dump_interrupt", "load_interrupt", "load_resume"]
