@@ -14,7 +14,7 @@ What is refused takes along what it stands in, up to the next element of a list,
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Container, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
@@ -42,7 +42,7 @@ class Kind(NamedTuple):
     """Field → its mark, and the kinds of the objects in it."""
 
 
-class _Refused(Exception):  # noqa: N818 it never leaves this module
+class _Refused(Exception):
     """An object may not pass, by the field at this path."""
 
     def __init__(self, path: str) -> None:
@@ -80,10 +80,12 @@ class Allowed:
         """The table's text."""
         return self._table
 
-    def passed(self, body: Mapping[str, Any], root: str = "request") -> tuple[Mapping[str, Any], list[str]]:
+    def passed(
+        self, body: Mapping[str, Any], root: str = "request", known: Container[str] = ()
+    ) -> tuple[Mapping[str, Any], list[str]]:
         """A body without what may not pass, and the paths of that, each once. The body itself where all of it may.
 
-        `root`: the kind that the body is of.
+        `root`: the kind that the body is of; `known`: further fields of it that may pass.
         """
         left_out: list[str] = []
         fields = self._fields((root,), body)
@@ -92,7 +94,8 @@ class Allowed:
         out: dict[str, Any] = {}
         for key, value in body.items():
             try:
-                out[key] = self._field(fields, key, value, key, left_out)
+                is_known = key in known and key not in fields
+                out[key] = value if is_known else self._field(fields, key, value, key, left_out)
             except _Refused as refused:
                 left_out.append(refused.path)
         return (out, list(dict.fromkeys(left_out))) if left_out else (body, [])

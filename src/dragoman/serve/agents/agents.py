@@ -12,7 +12,7 @@ from dragoman.arguments import expect
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Role
-from dragoman.request import EmbeddingsRequest
+from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.run_request import RunRequest
@@ -61,6 +61,14 @@ class AgentBackend:
     def names(self) -> Sequence[str]:
         """What clients may ask for."""
         return list(self._agents)
+
+    def admit(self, call: Call) -> Call:
+        """See `Backend`. An agent's provider gets no field of a client's but those of `AgentPolicy`."""
+        return call
+
+    def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
+        """See `Backend`."""
+        return True
 
     @property
     def detaches(self) -> bool:

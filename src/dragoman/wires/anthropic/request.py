@@ -18,7 +18,7 @@ from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
 from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
 from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+__all__ = ["dump_http", "dump_request", "forward", "load_request", "routes"]
 
 routes: tuple[Route, ...] = (
     Route("POST", "/v1/messages", "chat"),
@@ -84,7 +84,9 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     }
     nulls: dict[str, Any] = dict.fromkeys(form.get("null", ()))
     body = {**nulls, **options, **{key: value for key, value in fields.items() if value is not None}}
-    used = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
+    used: Iterable[str] = ()
+    if request.wire != NAME:  # a client of this API sends the betas that it wants
+        used = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
     needed = dict.fromkeys([*form.get("betas", ()), *[betas[word] for word in used if word in betas]])
     headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(needed)} if needed else {})}
     return HttpRequest("/messages", headers, body, names=renamed(out.names))
@@ -92,6 +94,13 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
 
 _REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, _CONVERSATION)
 load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http
+
+
+def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+    """A client's body as it is, with its own beta headers and no others."""
+    betas = OWN.form(request.native).get("betas")
+    headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
+    return HttpRequest("/messages", headers, {**body, "model": request.model})
 
 
 def _header(headers: Mapping[str, str]) -> list[str]:

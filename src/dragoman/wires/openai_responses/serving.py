@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, EMBEDDINGS_BODY, TEXT, a_list, an_object, either
 from dragoman.codec.field_types import typed
+from dragoman.codec.forwarding import forward_to
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.serving import Links, RequestFields
 from dragoman.errors import InvalidRequestError
@@ -17,6 +18,7 @@ from dragoman.wires.openai_responses.messages import dump_messages
 from dragoman.wires.openai_responses.quirks import OWN
 
 __all__ = [
+    "forward",
     "bodies",
     "call_id",
     "dump_deleted",
@@ -37,6 +39,9 @@ __all__ = [
 
 _SEARCHES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
 _MINOR = ["include", "reasoning.summary", "text.format", "truncation", "stream_options", "max_tool_calls"]
+forward = forward_to("/responses")
+"""How a client's body goes to a provider of the same API."""
+
 request_fields = RequestFields(
     idle={
         "store": (False, True),
@@ -74,6 +79,9 @@ bodies = {
     "/v1/embeddings": EMBEDDINGS_BODY,
 }
 """Path → JSON Schema of what clients send there."""
+
+unstored = {"store": False}
+"""Options by which the provider keeps nothing of a request."""
 
 _PREFIX = "resp_"
 _LINKS = ("background", "conversation", "previous_response_id")
