@@ -80,7 +80,7 @@ class Fitting:
                 if body is not None:
                     return request.replace(messages=messages, verbatim=body)
         origin = Origin(destination.provider, destination.endpoint or None, destination.model)
-        return request.replace(messages=_from(origin, messages))
+        return request.replace(messages=_from(origin, messages), as_sent=True)
 
     def _body(
         self,

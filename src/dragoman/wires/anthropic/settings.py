@@ -14,6 +14,7 @@ from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.settings import Fields, take_fields, take_stops
 from dragoman.loss import Loss, Lost
 from dragoman.request import ModelRequest
+from dragoman.wires.anthropic.limits import default_max_tokens
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 
 __all__ = ["FIELDS", "dump_schema", "dump_settings", "load_schema", "load_settings"]
@@ -78,7 +79,8 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
         "output_config": config or None,
     }
     if fields["max_tokens"] is None and form.get("max_tokens") != "absent" and "max_tokens" not in request.options:
-        fields["max_tokens"] = _max_tokens(thinking, quirks)
+        budget = if_object(thinking).get("budget_tokens", 0)
+        fields["max_tokens"] = default_max_tokens(request.model, budget, quirks.max_tokens)
     return {key: value for key, value in fields.items() if value is not None}
 
 
@@ -164,13 +166,6 @@ def _dump_reasoning(
     if request.settings.max_tokens is not None:  # which must exceed the budget
         budget = max(_LEAST_BUDGET, min(budget, request.settings.max_tokens - 1))
     return {**details, "type": "enabled", "budget_tokens": budget}, None
-
-
-def _max_tokens(thinking: Mapping[str, Any] | None, quirks: Quirks) -> int:
-    """How many tokens to allow where no setting does."""
-    if thinking is None or thinking["type"] == "disabled":
-        return quirks.max_tokens
-    return max(quirks.max_tokens_thinking, quirks.max_tokens + thinking.get("budget_tokens", 0))
 
 
 def _take(body: dict[str, Any], outer: str, inner: str) -> None:
