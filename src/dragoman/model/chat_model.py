@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman import wires
 from dragoman.capability import Capability
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import free_prefix, prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History, Turn
 from dragoman.codec.positions import given_losses, places_sent, unrepaired_losses
@@ -315,12 +315,12 @@ class ChatModel:
             response = await self._access.send(HttpRequest(url, headers, http.body, retries=0))
             await response.close()
 
-    def _dumped(self, request: ModelRequest, target: Origin, quirks: Any) -> tuple[HttpRequest, str | None, list[Loss]]:
+    def _dumped(self, request: ModelRequest, target: Origin, quirks: Any) -> tuple[HttpRequest, str, list[Loss]]:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
         dump, wire = self.wire.dump_http, self.wire.name
         if request.verbatim is not None and (forward := serving(self.wire).forward) is not None:
             # what follows from the prefix is asked of stored responses alone, which only this API has
-            before = prefix(request.messages, wire) if serving(self.wire).unstored else None
+            before = prefix(request.messages, wire) if serving(self.wire).unstored else free_prefix(wire)
             return forward(request, request.verbatim, quirks), before, []
         turn = None
         if self._remembers and request.native is None:

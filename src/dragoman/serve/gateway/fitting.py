@@ -51,10 +51,10 @@ class Fitting:
         self, request: ModelRequest, asked: str, client: ClientCopy | None = None, *, stores: bool = False
     ) -> None:
         """Args:
-            request: what middlewares are given.
-            asked: the client's name of the model.
-            client: what the client sent; `None`: it sent the end of a conversation that the server has.
-            stores: whether providers may keep what clients of other APIs ask.
+        request: what middlewares are given.
+        asked: the client's name of the model.
+        client: what the client sent; `None`: it sent the end of a conversation that the server has.
+        stores: whether providers may keep what clients of other APIs ask.
         """
         self._messages, self._asked, self._client, self._stores = request.messages, asked, client, stores
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import aclosing, suppress
+from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -14,6 +15,7 @@ from dragoman.arguments import expect, expect_sequence
 from dragoman.errors import InvalidRequestError, ModelNotFoundError, SettingsError
 from dragoman.event import Event, RunError
 from dragoman.loss import Loss, refusal
+from dragoman.message import Message
 from dragoman.model.access import Key
 from dragoman.model.defaults import default_transport
 from dragoman.model.middleware import Middleware
@@ -181,12 +183,11 @@ class Gateway:
         model = self._found(known.request.model).chat()
         request, losses = self._prepared(call, known.request)
         sealer, owner = self._sealer, call.caller.id
-        client = None if known.sent is None else self._copy_of(call, known.sent, known)
-        if client is not None and all(provider.wire == call.wire.name for provider in model.providers):
-            request = request.replace(messages=client.request.messages)
-        else:
-            messages, unopened = open_messages(request.messages, call.wire, sealer, owner)
-            request, losses = request.replace(messages=messages), [*losses, *unopened]
+        is_own = known.sent is not None and all(provider.wire == call.wire.name for provider in model.providers)
+        messages = known.sent.messages if known.sent is not None and is_own else request.messages
+        messages, unopened = open_messages(messages, call.wire, sealer, owner)
+        request, losses = request.replace(messages=messages), [*losses, *unopened]
+        client = self._copy_of(call, known, messages if is_own else None)
         fitting = Fitting(request, known.request.model, client, stores=self._stores)
         events = model.with_innermost(fitting).batches(request.replace(model=model.string))
         if known.request.model not in self._models:
@@ -241,12 +242,14 @@ class Gateway:
             return True
         return restores is not None and restores(found[0].quirks)
 
-    def _copy_of(self, call: Call, sent: ModelRequest, known: Recalled) -> ClientCopy:
-        """What the client sent. What does not open of it is told of the conversation as the server has it."""
-        messages, _ = open_messages(sent.messages, call.wire, self._sealer, call.caller.id)
-        is_exact = all(one is other for one, other in zip(messages, sent.messages, strict=False))
-        is_exact = is_exact and len(messages) == len(sent.messages)
-        request = sent if is_exact else sent.replace(messages=messages)
+    def _copy_of(self, call: Call, known: Recalled, opened: tuple[Message, ...] | None) -> ClientCopy | None:
+        """What the client sent, where that is the whole conversation. `opened`: its messages, where their seals are opened already."""
+        if (sent := known.sent) is None:
+            return None
+        if opened is None:
+            opened, _ = open_messages(sent.messages, call.wire, self._sealer, call.caller.id)
+        is_exact = len(opened) == len(sent.messages) and all(map(is_, opened, sent.messages))
+        request = sent if is_exact else sent.replace(messages=opened)
         return ClientCopy(request, call.body, is_exact, known.stored)
 
     def _prepared(self, call: Call, request: ModelRequest) -> tuple[ModelRequest, list[Loss]]:

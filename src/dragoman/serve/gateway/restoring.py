@@ -52,7 +52,9 @@ def _settle(message: Message, answer: Message, destination: Destination, *, rest
         return message
     thinking = () if thinks else [piece for piece in answer.content if isinstance(piece, ThinkingPart)]
     calls = iter(answer.tool_calls)
-    pieces = [_with_native(piece, next(calls)) if isinstance(piece, ToolCallPart) else piece for piece in message.content]
+    pieces = [
+        _with_native(piece, next(calls)) if isinstance(piece, ToolCallPart) else piece for piece in message.content
+    ]
     if not thinking and all(one is other for one, other in zip(pieces, message.content, strict=True)):
         return message
     whose = Origin(origin.provider, origin.endpoint, origin.model)  # whatever became of what stands before
@@ -69,5 +71,5 @@ def _with_native(call: ToolCallPart, kept: ToolCallPart) -> Content:
 
 
 def _said(message: Message) -> tuple[Any, ...]:
-    """What a message says: its text, and its calls."""
-    return message.text, [(call.name, call.arguments, call.raw) for call in message.tool_calls]
+    """What a message says: its text, and its calls by their ids."""
+    return message.text, [(call.id, call.name, call.arguments, call.raw) for call in message.tool_calls]

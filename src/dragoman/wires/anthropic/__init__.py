@@ -1,6 +1,5 @@
 """Anthropic's Messages API, both ways. The conversation is `{"system": …, "messages": […]}`."""
 
-from dragoman.wires.anthropic.allowed import allowed
 from dragoman.wires.anthropic.decode import decoder, load_response
 from dragoman.wires.anthropic.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.anthropic.errors import dump_error, load_error
@@ -19,6 +18,7 @@ from dragoman.wires.anthropic.serving import (
     load_seal,
     request_fields,
 )
+from dragoman.wires.anthropic.serving_allowed import allowed
 
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout"]

@@ -14,10 +14,9 @@ from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.request import HttpRequest, ModelRequest, Settings
-from dragoman.wires.anthropic.limits import fit_together
 from dragoman.wires.anthropic.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
-from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
+from dragoman.wires.anthropic.settings import FIELDS, dump_settings, fit_together, load_schema, load_settings
 from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
 __all__ = ["adapt", "dump_http", "dump_request", "forward", "load_request", "routes"]

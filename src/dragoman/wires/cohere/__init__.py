@@ -4,7 +4,6 @@ A tool plan is thinking in a field of its own. A message holds its plan, its con
 mixed otherwise is noted as a loss. Citations stand with the message, as the API has them. Normalised: nothing.
 """
 
-from dragoman.wires.cohere.allowed import allowed
 from dragoman.wires.cohere.decode import decoder, load_response
 from dragoman.wires.cohere.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.cohere.errors import dump_error, load_error
@@ -12,6 +11,7 @@ from dragoman.wires.cohere.messages import dump_messages, layout, load_messages,
 from dragoman.wires.cohere.quirks import NAME, Quirks
 from dragoman.wires.cohere.request import dump_http, dump_request, load_request, routes
 from dragoman.wires.cohere.serving import bodies, dump_model, dump_models, forward, request_fields
+from dragoman.wires.cohere.serving_allowed import allowed
 
 name = NAME
 

@@ -6,7 +6,6 @@ Known to change: results without ids of one function's calls are put in the orde
 apart.
 """
 
-from dragoman.wires.google.allowed import allowed
 from dragoman.wires.google.decode import decoder, load_response
 from dragoman.wires.google.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.google.errors import dump_error, load_error
@@ -23,6 +22,7 @@ from dragoman.wires.google.serving import (
     load_seal,
     request_fields,
 )
+from dragoman.wires.google.serving_allowed import allowed
 
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout"]

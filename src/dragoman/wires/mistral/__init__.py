@@ -5,10 +5,10 @@ calls have nine letters and digits, the order of roles is strict, and calls are 
 Every request is dumped as it was loaded; nothing is normalised.
 """
 
-from dragoman.wires.mistral.allowed import allowed
 from dragoman.wires.mistral.dialect import WIRE
 from dragoman.wires.mistral.quirks import NAME, Quirks
 from dragoman.wires.mistral.serving import bodies, dump_model, dump_models, forward, request_fields
+from dragoman.wires.mistral.serving_allowed import allowed
 
 name = NAME
 load_messages, dump_messages = WIRE.load_messages, WIRE.dump_messages

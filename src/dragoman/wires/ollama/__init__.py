@@ -4,7 +4,6 @@ A message holds one thinking, one text, images and calls, in this order; what wa
 Normalised: nothing. `stream` is always written, since the API streams where it is not told.
 """
 
-from dragoman.wires.ollama.allowed import allowed
 from dragoman.wires.ollama.decode import decoder, load_response
 from dragoman.wires.ollama.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.ollama.errors import dump_error, load_error
@@ -19,6 +18,7 @@ from dragoman.wires.ollama.serving import (
     dump_version,
     request_fields,
 )
+from dragoman.wires.ollama.serving_allowed import allowed
 
 name = NAME
 

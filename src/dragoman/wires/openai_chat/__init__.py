@@ -5,7 +5,6 @@ What vendors do differently in what they send is read without being told; what t
 
 from dragoman.codec.json_schema import strict_schema
 from dragoman.wires.chat.serving import dump_model, dump_models
-from dragoman.wires.openai_chat.allowed import allowed
 from dragoman.wires.openai_chat.dialect import WIRE
 from dragoman.wires.openai_chat.quirks import NAME, Quirks
 from dragoman.wires.openai_chat.serving import (
@@ -18,6 +17,7 @@ from dragoman.wires.openai_chat.serving import (
     request_fields,
     restores,
 )
+from dragoman.wires.openai_chat.serving_allowed import allowed
 
 name = NAME
 load_messages, dump_messages = WIRE.load_messages, WIRE.dump_messages

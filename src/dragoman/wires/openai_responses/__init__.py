@@ -9,7 +9,6 @@ What is not kept to the letter:
 - written: counts that are not known are 0, but for `cache_write_tokens`, which is left out.
 """
 
-from dragoman.wires.openai_responses.allowed import allowed
 from dragoman.wires.openai_responses.approvals import dump_interrupt, load_interrupt, load_resume
 from dragoman.wires.openai_responses.decode import decoder, load_response
 from dragoman.wires.openai_responses.encode import dump_response, encoder, envelope, ping, stream_type
@@ -38,6 +37,7 @@ from dragoman.wires.openai_responses.serving import (
     with_items,
     with_state,
 )
+from dragoman.wires.openai_responses.serving_allowed import allowed
 
 name = NAME
 
