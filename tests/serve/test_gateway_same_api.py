@@ -52,7 +52,7 @@ class Behind:
         )
         response = await self.transport.send(request)
         data = b"".join([piece async for piece in _pieces(response)])
-        return {"status": response.status, **msgspec.json.decode(data)}
+        return {**msgspec.json.decode(data), "status": response.status}
 
     @property
     def losses(self) -> str:

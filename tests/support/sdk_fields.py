@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Callable, Iterator, Mapping
-from typing import Any, ForwardRef, Literal, NamedTuple, get_args, get_origin
+from typing import Any, ForwardRef, Literal, NamedTuple, NotRequired, Required, get_args, get_origin
 
 import pydantic
-from typing_extensions import NotRequired, Required, get_type_hints, is_typeddict
+from typing_extensions import get_type_hints, is_typeddict
 
 __all__ = ["Fields", "kinds_of"]
 

@@ -94,7 +94,7 @@ class Allowed:
         out: dict[str, Any] = {}
         for key, value in body.items():
             try:
-                is_known = key in known and key not in fields
+                is_known = key in known and not self._is_listed(fields, key)
                 out[key] = value if is_known else self._field(fields, key, value, key, left_out)
             except _Refused as refused:
                 left_out.append(refused.path)
@@ -157,16 +157,18 @@ class Allowed:
             try:
                 passed = out[key] = self._field(fields, key, inner, below, left_out)
             except _Refused as refused:
-                if refused.path != below or self._takes_along(fields, key):
+                if refused.path != below or self._is_listed(fields, key):
                     raise
                 left_out.append(below)
                 is_whole = False
                 continue
             is_whole = is_whole and passed is inner
+        if not out and not is_whole:
+            raise _Refused(left_out.pop())  # an empty object asks for nothing
         return value if is_whole else out
 
-    def _takes_along(self, fields: Mapping[str, Any], key: str) -> bool:
-        """Whether a field that is refused refuses its object too: one that the table has. Any other is merely left out."""
+    def _is_listed(self, fields: Mapping[str, Any], key: str) -> bool:
+        """Whether the table has a field. One that is refused refuses its object too; any other is merely left out."""
         return key in fields or (self._spell is not None and self._spell(key) in fields)
 
     def _fields(self, kinds: tuple[str, ...], value: Mapping[str, Any]) -> Mapping[str, Any] | None:

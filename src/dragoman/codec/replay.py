@@ -50,7 +50,9 @@ def readable(
         elif origin.prefix is not None:
             wire = digest.wire_of(origin.prefix)
             is_free = origin.prefix == digest.free_prefix(wire)
-            out.append(None if is_free or digest_at(wire, position) == origin.prefix else "what stood before it has changed")
+            out.append(
+                None if is_free or digest_at(wire, position) == origin.prefix else "what stood before it has changed"
+            )
         else:
             out.append(None)
     return out

@@ -90,5 +90,6 @@ FunctionCallingConfig: allowedFunctionNames mode streamFunctionCallArguments
 RetrievalConfig: languageCode latLng=LatLng
 LatLng: latitude longitude
 embeddings: content=Content model outputDimensionality requests=embeddings taskType title
-""", camel,
+""",
+    camel,
 )

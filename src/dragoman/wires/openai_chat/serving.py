@@ -13,7 +13,16 @@ from dragoman.message import Content, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.serving import OPENAI_MINOR
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 
-__all__ = ["forward", "bodies", "dump_call_seal", "dump_seal", "load_call_seal", "load_seal", "request_fields", "restores"]
+__all__ = [
+    "forward",
+    "bodies",
+    "dump_call_seal",
+    "dump_seal",
+    "load_call_seal",
+    "load_seal",
+    "request_fields",
+    "restores",
+]
 
 _MINOR = ["stream_options", "response_format.json_schema", "response_format.type", "provider", "transforms", "store"]
 forward = forward_to("/chat/completions")
