@@ -22,7 +22,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 
 from dragoman import Agent, providers
 from dragoman.errors import AuthenticationError, PermissionDeniedError, ProviderError, RateLimitError, SettingsError
-from dragoman.model.access import Access, read_all
+from dragoman.model.access import Access, Route, read_all
 from dragoman.providers.auth import Answer, Grant
 from dragoman.providers.google_auth import vertex_url
 from dragoman.providers.keys import find_key
@@ -126,10 +126,10 @@ def access(environment: dict[str, str], provider: str = "vertex", **how: Any) ->
     return Access(providers.get(provider), AiohttpTransport(), environment=environment, **how)
 
 
-async def status(way: Access, google: Google) -> int | None:
+async def status(way: Access, google: Google, route: Route | None = None) -> int | None:
     """Sends a request → the status of its answer, also of one that refuses."""
     try:
-        response = await way.send(HttpRequest(f"{google.url}/model", body={}))
+        response = await way.send(HttpRequest(f"{google.url}/model", body={}), route)
     except AuthenticationError as error:
         if error.body and b"invalid credentials" in error.body:
             return error.status
@@ -313,7 +313,7 @@ async def test_a_user_of_gcloud_is_known_by_the_file_of_its_login(google: Google
     [asked] = google.asked
     del asked["headers"]
     assert asked == {"grant_type": "refresh_token", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
-    assert (await way._sent())["x-goog-user-project"] == "pays"
+    assert (await way._credentials()).headers["x-goog-user-project"] == "pays"
     assert await way.base_url("m") == vertex_url("pays", "global")
 
 
@@ -493,7 +493,7 @@ async def test_azure_takes_an_application_of_entra(google: Google) -> None:
     )
     assert google.seen == ["Bearer token-1", "Bearer token-2"]
     way = access(environment | {"AZURE_OPENAI_API_KEY": "k"}, "azure")
-    assert await way._sent() == {"api-key": "k"}
+    assert (await way._credentials()).headers == {"api-key": "k"}
 
 
 # keys that change
@@ -529,8 +529,9 @@ async def test_a_refused_key_is_replaced_where_its_function_gives_another(google
 
 async def test_a_token_of_a_function_leads_to_the_project(google: Google) -> None:
     way = access({"GOOGLE_CLOUD_PROJECT": "p", **NOTHING}, api_key=rotating(["ya29.a"], promise=True))
-    assert await way.base_url("m") == vertex_url("p", "global")
-    assert await status(way, google) == 200
+    route = await way.route("m")
+    assert route.base_url == vertex_url("p", "global")
+    assert await status(way, google, route) == 200
     assert google.seen == ["Bearer ya29.a"]
 
 
@@ -539,11 +540,10 @@ async def test_a_keys_function_is_called_once_a_request(google: Google) -> None:
     keys = ["ya29.a", "ya29.b", "ya29.c", "ya29.d", "ya29.e"]
     way = access({"GOOGLE_CLOUD_PROJECT": "p", **NOTHING}, api_key=rotating(keys, promise=True))
     for _ in range(3):
-        await way.base_url("m")
-        assert await status(way, google) == 200
+        route = await way.route("m")
+        assert await status(way, google, route) == 200
     assert google.seen == ["Bearer ya29.a", "Bearer ya29.b", "Bearer ya29.c"]
     await way.base_url("m")  # and no request, since something else failed
-    await way.base_url("m")
     assert await status(way, google) == 200
     assert google.seen[-1] == "Bearer ya29.e"
 

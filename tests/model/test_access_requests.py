@@ -80,9 +80,9 @@ async def test_a_key_that_was_asked_for_the_url_is_of_its_own_access_alone() -> 
     keys = iter("abcdef")
     first, player = way(OK, OK, provider=keyed(lambda *_: None), api_key=lambda: next(keys))
     other, others = way(OK, api_key=lambda: next(keys))
-    await first.base_url("m")
+    route = await first.route("m")
     await other.send(ASK)
-    await first.send(ASK)
+    await first.send(ASK, route)
     await first.send(ASK)
     assert [one.headers["authorization"] for one in others.requests] == ["Bearer b"]
     assert [one.headers["authorization"] for one in player.requests] == ["Bearer a", "Bearer c"]
@@ -290,3 +290,24 @@ async def test_credentials_that_lead_nowhere_say_so() -> None:
     with pytest.raises(SettingsError, match="name a project") as caught:
         await one.base_url("m")
     assert caught.value.provider == "scripted"
+
+
+async def test_credentials_can_sign_each_request_over_its_url_headers_and_bytes() -> None:
+    """As AWS Signature Version 4 does: what is signed is what is sent, and each attempt is signed anew."""
+    signed: list[tuple[HttpRequest, float]] = []
+
+    def sign(request: HttpRequest, now: float) -> Mapping[str, str]:
+        signed.append((request, now))
+        return {"x-signature": str(len(signed))}
+
+    provider = keyed(lambda *_: Auth(sign=sign))
+    one, player = way(Exchange(status=401, body=b"{}"), OK, provider=provider, headers={"x-team": "t"})
+    await one.fetch(ASK)
+    headers = {"x-own": "1", "x-team": "t"}
+    assert [(request.path, request.headers, request.body) for request, _ in signed] == [
+        (ASK.path, headers, b'{"a":1}')
+    ] * 2
+    assert {now for _, now in signed} == {1000.0}
+    assert [(request.headers, request.body) for request in player.requests] == [
+        ({**headers, "x-signature": number}, b'{"a":1}') for number in ("1", "2")
+    ]

@@ -293,9 +293,9 @@ async def test_leaving_the_block_ends_what_it_began_and_leaves_nothing(url: str)
     assert model.ended == 3
     assert (len(asyncio.all_tasks()), threading.active_count()) == before
     if not url.startswith("memory:"):
-        with pytest.raises(RunLogError, match="the log is closed"):
+        with pytest.raises(RunLogError, match="log is closed"):
             await log.lease("r", "me", 1)
-        with pytest.raises(RunLogError, match="the log is closed"):
+        with pytest.raises(RunLogError, match="log is closed"):
             await log.read("r")
 
 

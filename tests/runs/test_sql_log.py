@@ -15,10 +15,10 @@ from sqlalchemy import inspect, select
 from dragoman.errors import RunLogError
 from dragoman.event import PartDelta
 from dragoman.runs import Lease, open_log
-from dragoman.runs.sql_engine import migrate
 from dragoman.runs.sql_log import SqlLog
-from dragoman.runs.sql_tables import HEAD, VERSIONS, metadata, runs
+from dragoman.runs.sql_tables import MIGRATIONS, metadata, runs
 from dragoman.sql.engine import open_engine
+from dragoman.sql.migrate import migrate
 from support import postgres
 
 pytestmark = pytest.mark.anyio
@@ -28,16 +28,16 @@ def test_the_newest_migration_is_the_one_that_is_asked_for() -> None:
     config = Config()
     config.set_main_option("script_location", "dragoman.runs:migrations")
     config.set_main_option("path_separator", "os")
-    assert ScriptDirectory.from_config(config).get_heads() == [HEAD]
+    assert ScriptDirectory.from_config(config).get_heads() == [MIGRATIONS.head]
 
 
 def test_the_migrations_make_the_tables_that_the_code_knows(shared_url: str) -> None:
     engine = open_engine(shared_url, connections=1, writes=True)
-    migrate(engine)
-    migrate(engine)
+    migrate(engine, MIGRATIONS)
+    migrate(engine, MIGRATIONS)
     with engine.connect() as connection:
-        assert {*inspect(connection).get_table_names()} == {*metadata.tables, VERSIONS}
-        context = MigrationContext.configure(connection, opts={"version_table": VERSIONS})
+        assert {*inspect(connection).get_table_names()} == {*metadata.tables, MIGRATIONS.versions}
+        context = MigrationContext.configure(connection, opts={"version_table": MIGRATIONS.versions})
         assert compare_metadata(context, metadata) == []
     engine.dispose()
 

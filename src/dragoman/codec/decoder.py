@@ -13,7 +13,7 @@ from typing import Any, ClassVar, Self
 
 from dragoman import json_bytes
 from dragoman.codec.emitter import Emitter
-from dragoman.codec.framing import EventStream, LineStream, is_cut, is_json
+from dragoman.codec.framing import EventStream, Framing, is_cut, is_json
 from dragoman.codec.json_values import body_bytes, need_object
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
 from dragoman.event import Event
@@ -28,7 +28,7 @@ _SHOWN = 200
 class ResponseDecoder(ABC):
     """Reads one response. What comes after an error, or after the end, is ignored."""
 
-    FRAMES: ClassVar[type[EventStream | LineStream]] = EventStream
+    FRAMES: ClassVar[type[Framing]] = EventStream
     """What the stream consists of."""
 
     def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:

@@ -10,14 +10,33 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable
+from typing import Protocol
 
 from dragoman import json_bytes
 
-__all__ = ["EventStream", "LineStream", "event_bytes", "is_cut", "is_json"]
+__all__ = ["EventStream", "Framing", "LineStream", "event_bytes", "is_cut", "is_json"]
 
 _BOM = b"\xef\xbb\xbf"
 _FIELD_NAMES = (b"data", b"event", b"id", b"retry")
 _FIRST_FIELD = re.compile(rb"(?:data|event|id|retry)?[:\r\n]")  # no name: a comment
+
+
+class Framing(Protocol):
+    """Cuts a stream into the payloads of its frames. A provider with a framing of its own (a binary event stream)
+    implements this; a frame's headers that matter go into the payload as JSON fields."""
+
+    @property
+    def body(self) -> bytes | None:
+        """What came in place of a stream; `None`: this is one, or too little has come to tell."""
+        ...
+
+    def feed(self, data: bytes) -> list[bytes]:
+        """More bytes → the payloads that they complete."""
+        ...
+
+    def close(self) -> list[bytes]:
+        """The end of the bytes → the last payloads, perhaps incomplete."""
+        ...
 
 
 class EventStream:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from sqlalchemy import (
+    DDL,
     BigInteger,
     Column,
     ForeignKey,
@@ -15,15 +16,32 @@ from sqlalchemy import (
     Table,
     Text,
     UniqueConstraint,
+    event,
 )
 
 from dragoman.sql.migrate import Migrations
 
-__all__ = ["MIGRATIONS", "attachments", "bodies", "branches", "files", "messages", "metadata", "threads"]
-
-MIGRATIONS = Migrations("dragoman.memory:migrations", "0001", "dragoman_memory_version")
+__all__ = ["MIGRATIONS", "WORD_INDEX", "attachments", "bodies", "branches", "files", "messages", "metadata", "threads"]
 
 metadata = MetaData()
+MIGRATIONS = Migrations("dragoman.memory:migrations", "0001", "dragoman_memory_version", metadata)
+WORD_INDEX = {
+    "sqlite": (
+        "CREATE VIRTUAL TABLE IF NOT EXISTS dragoman_words USING fts5("
+        "text, content='dragoman_bodies', content_rowid='body_id', tokenize='unicode61 remove_diacritics 0')",
+        "CREATE TRIGGER IF NOT EXISTS dragoman_bodies_in AFTER INSERT ON dragoman_bodies WHEN new.text <> '' BEGIN "
+        "INSERT INTO dragoman_words(rowid, text) VALUES (new.body_id, new.text); END",
+        "CREATE TRIGGER IF NOT EXISTS dragoman_bodies_out AFTER DELETE ON dragoman_bodies WHEN old.text <> '' BEGIN "
+        "INSERT INTO dragoman_words(dragoman_words, rowid, text) VALUES ('delete', old.body_id, old.text); END",
+    ),
+    "postgresql": (
+        "CREATE INDEX IF NOT EXISTS ix_dragoman_bodies_text ON dragoman_bodies USING gin (to_tsvector('simple', text))",
+    ),
+}
+"""Database → the statements that create the index of words, which SQLAlchemy has no table for."""
+for _dialect, _statements in WORD_INDEX.items():
+    for _statement in _statements:
+        event.listen(metadata, "after_create", DDL(_statement.replace("%", "%%")).execute_if(dialect=_dialect))
 _ID = BigInteger().with_variant(Integer, "sqlite")  # which alone counts by itself there
 
 threads = Table(

@@ -8,11 +8,10 @@ import time
 from collections import deque
 from collections.abc import Awaitable, Callable, Generator, Mapping
 from contextlib import closing
-from contextvars import ContextVar
 from copy import copy
 from functools import cached_property
 from hashlib import blake2b
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, TypeVar
 from weakref import WeakKeyDictionary
 
 import anyio
@@ -33,7 +32,7 @@ from dragoman.transport.redaction import hidden, is_secret, public_url, redacted
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop
 
-__all__ = ["Access", "Key", "read_all", "unsendable"]
+__all__ = ["Access", "Key", "Route", "read_all", "unsendable"]
 
 Key: TypeAlias = str | Callable[[], str | Awaitable[str]]
 """A key, or a function that gives the one to use now; it is called for every request."""
@@ -48,8 +47,27 @@ _SHOWN = 200  # characters of where a redirection leads
 _REMEMBERED = 64
 """Requests whose keys are looked for in what is told of an error."""
 
-_ready: ContextVar[tuple[Access, str | None] | None] = ContextVar("_ready", default=None)
-"""The key that a function gave to find the base URL; the request that follows carries it."""
+
+class Route(msgspec.Struct, frozen=True):
+    """Where a model is asked, and the key that was read to find that out."""
+
+    base_url: str
+    """Without a slash at its end."""
+    quirks: Any = None
+    """As `Provider.quirks`."""
+    key: str | None = None
+    """For the first request on this route; `None`: there is none, or it has not been read yet."""
+
+    def __repr__(self) -> str:
+        return f"Route({public_url(self.base_url)})"  # the key is a secret
+
+
+class _Credentials(NamedTuple):
+    """What authorizes a request."""
+
+    headers: Mapping[str, str]
+    sign: Callable[[HttpRequest, float], Mapping[str, str]] | None = None
+    """As `Auth.sign`."""
 
 
 class Access:
@@ -111,55 +129,63 @@ class Access:
         return _digest({name: value for name, value in headers.items() if name not in secret}), _digest(secret)
 
     async def base_url(self, model: str, *, embeddings: bool = False) -> str:
-        """The provider's base URL, without a slash at its end. May start what serves `model`. `embeddings`: of the place that
-        makes these, where it is another.
+        """Returns the provider's base URL. See `route`."""
+        return (await self.route(model, embeddings=embeddings)).base_url
+
+    async def route(self, model: str, *, embeddings: bool = False) -> Route:
+        """Finds where `model` is asked; may start a local server for it. Results of `discovery` are cached.
+
+        Args:
+            model: name of the model.
+            embeddings: use the provider's own URL for embeddings, if it has one.
 
         Raises:
-            SettingsError: there is none, or it or the credentials cannot be used.
-            AuthenticationError: there are no credentials, where these say what the URL is.
+            SettingsError: there is no base URL, or it or the credentials cannot be used.
+            AuthenticationError: the URL depends on credentials, and there are none.
+            DragomanError: as `send`, if the provider must be asked first.
         """
-        place = None
+        key, credentials_url = None, None
         if self.provider.auth is not None:
-            _ready.set(None)
             key = await self._key()
-            _ready.set((self, key))
-            place = None if (auth := self._auth(key)) is None else auth.base_url
+            credentials_url = None if (auth := self._auth(key)) is None else auth.base_url
         provider = self.provider
         if embeddings and provider.embeddings_url is not None:
             provider = msgspec.structs.replace(provider, base_url=provider.embeddings_url)
-        return await find_base_url(
-            provider, self._base_url, model=model, place=place, environment=self._environment, system=self._system
+        base_url = await find_base_url(
+            provider,
+            self._base_url,
+            model=model,
+            place=credentials_url,
+            environment=self._environment,
+            system=self._system,
         )
+        if embeddings or provider.discovery is None:
+            return Route(base_url, provider.quirks, key)
+        if (place := self._places.get(base_url)) is None:
+            flow = provider.discovery(base_url)
+            place = self._places[base_url] = await self._run(flow, await self._credentials(key))
+        return Route(place.base_url, place.quirks, key)
 
-    async def place(self, model: str) -> Place:
-        """Where `model` is asked, and how. What a provider's `discovery` found is kept.
+    async def send(self, request: HttpRequest, route: Route | None = None) -> Response:
+        """Sends a request with the provider's headers. A 401 is tried once more if credentials can be renewed.
 
-        Raises:
-            DragomanError: as `base_url`, or as `send` where it has to be found first.
-        """
-        base_url = await self.base_url(model)
-        if self.provider.discovery is None:
-            return Place(base_url, self.provider.quirks)
-        if (found := self._places.get(base_url)) is None:
-            found = self._places[base_url] = await self._run(self.provider.discovery(base_url), await self._sent())
-        return found
-
-    async def send(self, request: HttpRequest) -> Response:
-        """Sends a request (`path` is the whole URL) with the provider's headers, and once more with others where these were
-        refused (401) and there are others.
+        Args:
+            request: `path` is the whole URL.
+            route: its key is used for the first attempt, so that a key function is called once a request.
 
         Raises:
             AuthenticationError: there is no key, or no token for the credentials.
             ProviderError: it refused, which subclass tells why, or answered with a redirection or with nothing.
             DragomanError: as `Transport.send`, also from where the credentials are checked.
         """
-        carried = self._with(request, await self._sent())
+        key = None if route is None else route.key
+        carried = self._authorize(request, await self._credentials(key))
         response = await self._transport.send(carried)
         if response.status == 401:
             if self._grant is not None and self._grant.headers.items() <= carried.headers.items():
                 self._grant = None
             try:
-                again = self._with(request, await self._sent())
+                again = self._authorize(request, await self._credentials())
             except BaseException:
                 await response.close()
                 raise
@@ -175,14 +201,14 @@ class Access:
         """The error itself, without the keys of the latest requests, which a provider may repeat."""
         return redacted(error, {word for sent in self._carried for word in secrets(sent.path, sent.headers)})
 
-    async def fetch(self, request: HttpRequest) -> tuple[Mapping[str, str], bytes]:
-        """The whole answer to a request: headers, with names in lower case, and body.
+    async def fetch(self, request: HttpRequest, route: Route | None = None) -> tuple[Mapping[str, str], bytes]:
+        """Returns the whole answer to a request: headers, with names in lower case, and body.
 
         Raises:
             DragomanError: as `send`.
         """
         try:
-            response = await self.send(request)
+            response = await self.send(request, route)
             try:
                 return response.headers, await read_all(response)
             finally:
@@ -209,26 +235,33 @@ class Access:
             )
         return redacted(error.at(provider=self.provider.name, status=response.status, body=body), held)
 
-    def _with(self, request: HttpRequest, headers: Mapping[str, str]) -> HttpRequest:
-        headers = {**request.headers, **headers}
-        self._carried.append(HttpRequest(request.path, headers))
-        return msgspec.structs.replace(request, headers=headers)
+    def _authorize(self, request: HttpRequest, credentials: _Credentials) -> HttpRequest:
+        """The request with the provider's headers, and signed if its credentials sign requests."""
+        request = msgspec.structs.replace(request, headers={**request.headers, **credentials.headers})
+        if credentials.sign is not None:
+            if request.body is not None and not isinstance(request.body, bytes):
+                # A signature covers the bytes that are sent, so they are made here and never again.
+                request = msgspec.structs.replace(request, body=msgspec.json.encode(request.body))
+            signature = credentials.sign(request, self._clock())
+            request = msgspec.structs.replace(request, headers={**request.headers, **signature})
+        self._carried.append(HttpRequest(request.path, request.headers))
+        return request
 
-    async def _sent(self) -> dict[str, str]:
-        key, given = await self._key(), dict(self._headers or {})
+    async def _credentials(self, key: str | None = None) -> _Credentials:
+        """What authorizes the next request. `key`: one that was read already."""
+        key = await self._key() if key is None else key
+        headers = dict(self._headers or {})
         auth = self._auth(key)
         if auth is not None and auth.flow is not None:
-            given = {**(await self._granted(auth.flow)).headers, **given}
-        return request_headers(
-            self.provider, api_key=key, headers=given, environment=self._environment, system=self._system
+            headers = {**(await self._granted(auth.flow)).headers, **headers}
+        headers = request_headers(
+            self.provider, api_key=key, headers=headers, environment=self._environment, system=self._system
         )
+        return _Credentials(headers, None if auth is None else auth.sign)
 
     async def _key(self) -> str | None:
         if self._api_key is None or isinstance(self._api_key, str):
             return self._api_key
-        if (ready := _ready.get()) is not None and ready[0] is self:
-            _ready.set(None)
-            return ready[1]
         key = self._api_key()
         return await key if inspect.isawaitable(key) else key
 
@@ -254,14 +287,14 @@ class Access:
                     raise
             return grant
 
-    async def _run(self, flow: Generator[HttpRequest, Answer, R], headers: Mapping[str, str] = {}) -> R:
-        """Sends a flow's requests until it ends. `headers`: that they carry."""
+    async def _run(self, flow: Generator[HttpRequest, Answer, R], credentials: _Credentials | None = None) -> R:
+        """Sends a flow's requests until it ends. `credentials`: for a flow that asks the provider itself."""
         with closing(flow):
             try:
                 request = next(flow)
                 while True:
-                    if headers:
-                        request = self._with(request, headers)
+                    if credentials is not None:
+                        request = self._authorize(request, credentials)
                     response = await self._transport.send(request)
                     try:
                         answer = Answer(response.status, await read_all(response))

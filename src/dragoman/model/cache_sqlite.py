@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-from contextlib import suppress
 from threading import Lock
 from time import time_ns
 
@@ -23,6 +21,7 @@ from sqlalchemy import (
 )
 from sqlalchemy.dialects.sqlite import insert
 
+from dragoman.sql.address import create_private_file
 from dragoman.sql.engine import open_engine
 
 __all__ = ["SqliteStore"]
@@ -78,8 +77,7 @@ class SqliteStore:
     def _open(self) -> Engine:
         with self._opening:
             if self._engine is None:
-                with suppress(FileExistsError):
-                    os.close(os.open(self._path, os.O_CREAT | os.O_EXCL, 0o600))
+                create_private_file(self._path)
                 engine = open_engine(self._url, connections=1, writes=True)
                 with engine.begin() as connection:
                     _metadata.create_all(connection)

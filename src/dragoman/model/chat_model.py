@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import aclosing, suppress
 from datetime import UTC, datetime
+from functools import partial
 from inspect import signature
 from os import urandom
 from typing import Any, NamedTuple, cast
@@ -23,14 +24,14 @@ from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartS
 from dragoman.hooks import Hooks, ModelStart, active
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, ToolCallPart
-from dragoman.model.access import Access, Key, unsendable
+from dragoman.model.access import Access, Key, Route, unsendable
 from dragoman.model.chunks import answer_chunks
 from dragoman.model.linking import unlinked
 from dragoman.model.middleware import Batches, Destination, Middleware, wrap
 from dragoman.model.strings import ModelString
 from dragoman.model.watch import Watch
 from dragoman.providers.address import joined
-from dragoman.providers.provider import Place, Provider
+from dragoman.providers.provider import Provider
 from dragoman.repair import traced
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.result import ChatResult
@@ -63,7 +64,7 @@ class _OpenResponse(NamedTuple):
     decoder: StreamDecoder
     names: Mapping[str, str]
     losses: tuple[Loss, ...]
-    place: Place
+    route: Route
 
 
 class ChatModel:
@@ -258,8 +259,8 @@ class ChatModel:
 
     async def _open(self, request: ModelRequest, watch: Watch | None) -> _OpenResponse:
         """Sends a request, and once more where only its link to a stored response was refused → the open response."""
-        place = await self._access.place(self.name)
-        base_url, quirks = place.base_url, place.quirks
+        route = await self._access.route(self.name)
+        base_url, quirks = route.base_url, route.quirks
         sent, places = places_sent(request.messages)
         request = request.replace(model=self.name)
         if sent is not request.messages:
@@ -288,7 +289,7 @@ class ChatModel:
                 http.method,
                 retries=request.retries,
             )
-            send = self._access.send
+            send = partial(self._access.send, route=route)
             response = await (send(http_request) if watch is None else watch.send(send, http_request))
         except DragomanError as error:
             if (again := unlinked(request, error)) is None:
@@ -300,16 +301,16 @@ class ChatModel:
             decoder = self.wire.decoder(**how)
         else:
             decoder = self._agent.decoder(**how, tools=[tool.name for tool in request.tools])
-        return _OpenResponse(response, decoder, http.names, left_out, place)
+        return _OpenResponse(response, decoder, http.names, left_out, route)
 
     async def _leave(self, opened: _OpenResponse, agent: AgentClient) -> None:
         """Ends what an agent still works at for nobody, where its protocol has it go on for a client that is gone."""
         answer = getattr(opened.decoder, "answer", None)
         run_id: str | None = getattr(answer, "run_id", None)
-        http = agent.dump_cancel(run_id, opened.place.quirks) if run_id else None
+        http = agent.dump_cancel(run_id, opened.route.quirks) if run_id else None
         if http is None:
             return
-        url = joined(opened.place.base_url, http.path) if http.path else opened.place.base_url
+        url = joined(opened.route.base_url, http.path) if http.path else opened.route.base_url
         headers = {"content-type": "application/json", **http.headers}
         with anyio.move_on_after(_LEAVING, shield=True), suppress(DragomanError):
             response = await self._access.send(HttpRequest(url, headers, http.body, retries=0))

@@ -174,11 +174,12 @@ class EmbeddingsModel:
 
     async def _send(self, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
         """One request → its vectors, as many as texts and as long as was asked."""
-        base_url = await self._access.base_url(self.name, embeddings=True)
+        route = await self._access.route(self.name, embeddings=True)
         http = self.wire.dump_http(request, quirks=self.provider.quirks)
         sent = {"content-type": "application/json", **http.headers}
         try:
-            headers, body = await self._access.fetch(HttpRequest(joined(base_url, http.path), sent, http.body))
+            url = joined(route.base_url, http.path)
+            headers, body = await self._access.fetch(HttpRequest(url, sent, http.body), route)
         except UnicodeEncodeError as error:
             raise unsendable(error).at(provider=self.provider.name) from None
         try:

@@ -13,7 +13,7 @@ from dragoman import wires
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.message import NOTES, Content, DataPart, FilePart, Message, Role
-from dragoman.model.access import Access
+from dragoman.model.access import Access, Route
 from dragoman.providers.address import joined
 
 __all__ = ["download", "files_of"]
@@ -58,19 +58,21 @@ async def download(access: Access, part: FilePart) -> DataPart:
             "pass the model that made it",
             provider=provider.name,
         )
-    base_url = await access.base_url(provider.chat_model or "")
+    route: Route | None = await access.route(provider.chat_model or "")
+    base_url = route.base_url
     download = holder.dump_download(part)
     name, mime_type, about = part.name, part.mime_type, dict[str, Any]()
     if download.about is not None:
         _, body = await access.fetch(
-            msgspec.structs.replace(download.about, path=joined(base_url, download.about.path))
+            msgspec.structs.replace(download.about, path=joined(base_url, download.about.path)), route
         )
+        route = None  # its key was for the first request
         with suppress(msgspec.DecodeError, UnicodeError):
             about = if_object(msgspec.json.decode(body))
         name = name or if_text(about.get("filename")) or None
         mime_type = if_text(about.get("mime_type")) or mime_type
     headers, data = await access.fetch(
-        msgspec.structs.replace(download.content, path=joined(base_url, download.content.path))
+        msgspec.structs.replace(download.content, path=joined(base_url, download.content.path)), route
     )
     if not mime_type or mime_type.endswith("/*"):
         declared = headers.get("content-type", "").partition(";")[0].strip()

@@ -10,7 +10,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import DecodeError, SettingsError
-from dragoman.model.access import Access
+from dragoman.model.access import Access, Route
 from dragoman.model.kinds import kinds_of
 from dragoman.providers.address import joined
 from dragoman.request import HttpRequest
@@ -44,14 +44,15 @@ async def list_models(access: Access) -> list[ModelInfo]:
         return [ModelInfo(name, provider.name, kinds_of(name, {})) for name in provider.models()]
     if provider.models_path is None:
         raise SettingsError(f"{provider.display_name} provider does not list its models", provider=provider.name)
-    root = await access.base_url(provider.chat_model or "")
-    base, _, query = root.partition("?")
+    route: Route | None = await access.route(provider.chat_model or "")
+    base, _, query = route.base_url.partition("?")
     url: str | None = joined(f"?{query}", urljoin(base + "/", "." + provider.models_path))
     seen: set[str] = set()
     models: dict[str, ModelInfo] = {}
     while url and url not in seen:
         seen.add(url)
-        body = await _get(access, url)
+        body = await _get(access, url, route)
+        route = None  # its key was for the first request
         for model in load_models(provider.name, body):
             models.setdefault(model.name, model)
         url = next_page(url, body)
@@ -110,8 +111,8 @@ def _model(provider: str, item: dict[str, Any]) -> ModelInfo:
     )
 
 
-async def _get(access: Access, url: str) -> Any:
-    _, body = await access.fetch(HttpRequest(url, method="GET"))
+async def _get(access: Access, url: str, route: Route | None) -> Any:
+    _, body = await access.fetch(HttpRequest(url, method="GET"), route)
     try:
         return msgspec.json.decode(body)
     except (msgspec.DecodeError, UnicodeError) as error:

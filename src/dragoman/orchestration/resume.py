@@ -184,9 +184,11 @@ def _decided(
     if interrupt.reason == "approval":
         arguments = _edited(resume, payload, call, tool) or arguments
     value = (payload["value"],) if interrupt.reason != "approval" else ()
+    # An approval and the first question of its tool share an id.
+    question = "" if waiting.answers or not value else "?1"
     return Decision(
         waiting,
-        (interrupt.id if waiting.answers or not value else f"{interrupt.id}?1",),
+        (seal.claim_name(resume, interrupt.id) + question,),
         arguments=arguments,
         approved=waiting.approved or not value,
         answers=(*waiting.answers, *value),
@@ -222,7 +224,7 @@ def _inner(waiting: Waiting, answers: Mapping[int, tuple[Resume, Interrupt]], se
         passed.append(msgspec.structs.replace(resume, interrupt_id=inner_id, signature=signature))
     return Decision(
         waiting,
-        tuple([interrupt.id for _, interrupt in answers.values()]),
+        tuple([seal.claim_name(resume, interrupt.id) for resume, interrupt in answers.values()]),
         arguments=waiting.arguments,
         approved=waiting.approved,
         answers=waiting.answers,

@@ -1,4 +1,4 @@
-"""Where a key is not enough: a flow of requests that ends in the headers which a provider wants. It sends nothing itself."""
+"""Credentials that are more than a key: a flow of requests that ends in headers, or a signature of each request. Sans-I/O."""
 
 from __future__ import annotations
 
@@ -51,6 +51,10 @@ class Auth(msgspec.Struct, frozen=True):
     base_url: str | SettingsError | None = None
     """Where these credentials lead, unless the caller or a variable names another URL; an error: they do not tell, and
     must; `None`: where the record says."""
+    sign: Callable[[HttpRequest, float], Mapping[str, str]] | None = None
+    """A whole request and the time, in seconds since 1970 → headers that sign it (AWS Signature Version 4). `path` is
+    the whole URL, `body` the bytes that are sent, `headers` all others. Called for each attempt of `Access.send`; a
+    retry of the transport sends the same bytes and signature again."""
 
 
 def form(url: str, fields: Mapping[str, str]) -> HttpRequest:

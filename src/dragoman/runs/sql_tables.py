@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
 
-__all__ = ["HEAD", "VERSIONS", "claims", "events", "metadata", "posts", "runs"]
+from dragoman.sql.migrate import Migrations
 
-HEAD = "0001"
-"""The newest migration."""
-VERSIONS = "dragoman_runs_version"
-"""The table that says which migration the database is at."""
+__all__ = ["MIGRATIONS", "claims", "events", "metadata", "posts", "runs"]
 
 metadata = MetaData()
+MIGRATIONS = Migrations("dragoman.runs:migrations", "0001", "dragoman_runs_version", metadata)
 
 runs = Table(
     "dragoman_runs",

@@ -1,12 +1,14 @@
-"""URLs of databases, checked before a database is opened."""
+"""Where databases are: their URLs, checked before one is opened, and the files of SQLite."""
 
 from __future__ import annotations
 
+import os
+from contextlib import suppress
 from importlib.util import find_spec
 
 from dragoman.errors import SettingsError
 
-__all__ = ["check_address"]
+__all__ = ["check_address", "create_private_file"]
 
 _EXTRAS = {
     "sqlite": ("sql", ("sqlalchemy", "alembic")),
@@ -30,3 +32,10 @@ def check_address(url: str, thing: str, short: str) -> None:
     extra, packages = _EXTRAS[scheme]
     if lacking := [package for package in packages if find_spec(package) is None]:
         raise SettingsError(f"a {short} in {scheme} needs {', '.join(lacking)}: pip install 'dragoman[{extra}]'")
+
+
+def create_private_file(path: str | os.PathLike[str]) -> None:
+    """Creates an empty file that only its owner can read, unless there is one. SQLite gives the files beside it (`-wal`,
+    `-shm`) the same mode. Errors are left to the driver, which explains them when it opens the file."""
+    with suppress(OSError):
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import os
 import threading
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,9 +10,10 @@ from contextlib import suppress
 from typing import Any, TypeVar
 
 from sqlalchemy import Connection, RootTransaction
-from sqlalchemy.exc import DBAPIError, SQLAlchemyError
+from sqlalchemy.exc import DBAPIError, OperationalError, SQLAlchemyError
 
 from dragoman.errors import DragomanError
+from dragoman.sql.address import create_private_file
 from dragoman.sql.engine import open_engine
 from dragoman.sql.migrate import Migrations, migrate
 from dragoman.sql.writer import Writer
@@ -32,17 +32,44 @@ _MET = {"40001", "40P01", "23503"}
 """What Postgres says where two transactions met: they are not serial, they wait for each other, or one deleted what the other refers to."""
 
 
-class Database:
-    """Reads and writes; a file that it makes is its owner's alone. All that a process writes goes through one thread and one connection; what comes in while it commits is
-    committed together. Nothing is opened before the first use."""
+def _run_each(connection: Connection, works: Sequence[Work]) -> list[Any]:
+    return [work(connection) for work in works]
 
-    def __init__(self, url: str, migrations: Migrations, *, name: str, failure: Callable[[str], DragomanError]) -> None:
-        """`name`: what it holds, for names of threads and in errors. `failure`: makes the error for what goes wrong."""
+
+class Database:
+    """Reads and writes one database; a file that it creates is readable by its owner alone.
+
+    All that a process writes goes through one thread and one connection. What comes in during a
+    commit is committed together. Nothing is opened before the first use.
+    """
+
+    def __init__(
+        self,
+        url: str,
+        migrations: Migrations,
+        *,
+        name: str,
+        failure: Callable[[str], DragomanError],
+        carry_out: Callable[[Connection, Sequence[Any]], Sequence[Any]] = _run_each,
+        pause: float = 0.0,
+    ) -> None:
+        """Opens nothing yet.
+
+        Args:
+            url: `sqlite:///path` or `postgresql://…`.
+            migrations: the tables.
+            name: what the database holds, in errors and in names of threads.
+            failure: makes the error for a message.
+            carry_out: does the work of one transaction; returns a result for each piece, or the exception
+                that refuses it. By default each piece is a function of the connection.
+            pause: least number of seconds from one commit to the next.
+        """
         self._migrations, self._name, self._failure = migrations, name, failure
+        self._carry_out = carry_out
         self._write_engine = open_engine(url, connections=1, writes=True)
         self._read_engine = open_engine(url, connections=_READERS, writes=False)
         thread = f"dragoman-{name.replace(' ', '-')}"
-        self._writer = Writer(self._commit, name=thread, closed=self._closed)
+        self._writer = Writer(self._commit, name=thread, closed=self._closed, pause=pause)
         self._readers = ThreadPoolExecutor(_READERS, f"{thread}-read")
         self._opening = threading.Lock()
         self._opened = False
@@ -53,11 +80,15 @@ class Database:
         """How many transactions were written."""
 
     async def write(self, work: Work) -> Any:
-        """Does the work in a transaction → its result, once that is durable. Who stops waiting does not stop the work, which may be done more
-        than once, though only one time counts.
+        """Does the work in a transaction → its result, once that is durable. See `submit`."""
+        return await self.submit(work)
+
+    async def submit(self, work: Any) -> Any:
+        """Gives `carry_out` a piece of work → its result, once that is durable. A caller that stops waiting does not
+        stop the work, which may be done more than once, though only one time counts.
 
         Raises:
-            DragomanError: what the work raised, or the database failed, or it is closed.
+            DragomanError: the work was refused, the database failed, or it is closed.
         """
         return await self._writer.do(work)
 
@@ -93,15 +124,17 @@ class Database:
         self._write_engine.dispose()
         self._read_engine.dispose()
 
-    def _commit(self, works: Sequence[Work]) -> Sequence[Any]:
+    def _commit(self, works: Sequence[Any]) -> Sequence[Any]:
         """In the writer's thread. Work that fails must not undo that of others: each is then done alone."""
         self._open()
         if len(works) > 1:
-            with suppress(Exception):
-                try:
-                    return self._transaction(works)
-                except _NotBegunError as error:  # no work is to blame, and each alone would wait as long again
-                    return [self._store_error(error.cause) for _ in works]
+            try:
+                return self._transaction(works)
+            except _NotBegunError as error:  # no work is to blame, and each alone would wait as long again
+                return [self._store_error(error.cause) for _ in works]
+            except Exception as error:  # noqa: BLE001 - each piece of work is told what it was
+                if isinstance(error, SQLAlchemyError) and not _is_undone(error):
+                    return [self._store_error(error) for _ in works]
             return [result for work in works for result in self._commit([work])]
         for last in range(_TRIES - 1, -1, -1):
             try:
@@ -111,16 +144,20 @@ class Database:
             except SQLAlchemyError as error:
                 if not (last and _met(error)):
                     return [self._store_error(error)]
-            except Exception as error:  # noqa: BLE001 - what the work refuses; who asked for it is told
+            except DragomanError as error:  # what the work refuses
+                return [error]
+            except (ValueError, TypeError) as error:  # the driver refused a value, such as half a character
+                return [self._store_error(error)]
+            except Exception as error:  # noqa: BLE001 - the caller is told
                 return [error]
         raise AssertionError
 
-    def _transaction(self, works: Sequence[Work]) -> list[Any]:
+    def _transaction(self, works: Sequence[Any]) -> Sequence[Any]:
         try:
             transaction = self._begun()
             with transaction:
                 assert self._connection is not None
-                results = [work(self._connection) for work in works]
+                results = self._carry_out(self._connection, works)
         except (SQLAlchemyError, _NotBegunError):
             connection, self._connection = self._connection, None
             if connection is not None:
@@ -145,14 +182,13 @@ class Database:
             if not self._opened:
                 try:
                     if self.dialect == "sqlite" and (path := self._write_engine.url.database):
-                        with suppress(OSError):  # it is there, or the driver says why it cannot be
-                            os.close(os.open(path, os.O_CREAT | os.O_EXCL, 0o600))
+                        create_private_file(path)
                     migrate(self._write_engine, self._migrations)
                 except SQLAlchemyError as error:
                     raise self._store_error(error) from error
                 self._opened = True
 
-    def _store_error(self, error: SQLAlchemyError) -> DragomanError:
+    def _store_error(self, error: Exception) -> DragomanError:
         cause = str(getattr(error, "orig", None) or error).strip().partition("\n")[0]
         path = self._write_engine.url.database if self.dialect == "sqlite" else None
         place = f"; its file is {path}" if path else ""
@@ -170,6 +206,12 @@ class _NotBegunError(Exception):
     def __init__(self, cause: SQLAlchemyError) -> None:
         super().__init__(str(cause))
         self.cause = cause
+
+
+def _is_undone(error: SQLAlchemyError) -> bool:
+    """True if the database is known to have undone the transaction. After a lost connection or a failed commit it
+    is not: the work may have been stored, and must not be done a second time."""
+    return not isinstance(error, OperationalError) or _met(error)
 
 
 def _met(error: SQLAlchemyError) -> bool:

@@ -14,6 +14,7 @@ __all__ = ["open_engine"]
 
 _PRAGMAS = ("synchronous = NORMAL", "foreign_keys = ON")
 """With WAL, NORMAL keeps what was committed when a process is killed; when power fails the last commits may be gone, none is torn."""
+_LOCKED = (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED)
 _SECONDS = 30
 """How long one waits for another that writes."""
 
@@ -52,8 +53,10 @@ def _use_wal(cursor: sqlite3.Cursor) -> None:
     while True:
         try:
             cursor.execute("PRAGMA journal_mode = WAL")
-        except sqlite3.OperationalError:  # two that open a new file at once: for this SQLite does not wait by itself
-            if time.monotonic() > until:
+        except sqlite3.OperationalError as error:
+            # Two that open a new file at once: SQLite does not wait here by itself. Any other error
+            # (a read-only disk, a folder that is missing) will not go away.
+            if error.sqlite_errorcode & 0xFF not in _LOCKED or time.monotonic() > until:
                 raise
             time.sleep(0.005)
         else:

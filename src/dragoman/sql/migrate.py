@@ -1,35 +1,94 @@
-"""Tables brought up to date by Alembic."""
+"""Creates tables, brings them up to date, and repairs files that an earlier release broke.
+
+Alembic keeps what it works on in module globals (`alembic.op`, `alembic.context`). Two databases
+that migrate at once would run their statements on each other's connections, so one lock for the
+whole process surrounds every call of Alembic. It is taken inside the database's own transaction,
+which is safe: who holds it waits for no database.
+
+Versions and tables change in one transaction. Releases before the lock could leave a file whose
+version is the newest while its tables are missing, or tables of one purpose in the file of
+another, without a version. Both are repaired here, without touching a row.
+"""
 
 from __future__ import annotations
 
-import msgspec
-from sqlalchemy import Connection, Engine, inspect, text
+import threading
+from collections.abc import Callable
+from typing import Any
 
+import msgspec
+from sqlalchemy import Connection, Engine, MetaData, inspect, text
+
+from dragoman.logs import logger
 from dragoman.sql.dialects import DIALECTS
 
 __all__ = ["Migrations", "migrate"]
 
+_ALEMBIC = threading.Lock()
+"""Held while Alembic works, whichever database it works on."""
+
 
 class Migrations(msgspec.Struct, frozen=True):
-    """The tables of one purpose, through their versions. Several may share a database."""
+    """The tables of one purpose, through their versions. Several purposes may share a database."""
 
     place: str
-    """Where Alembic finds them: a package and a folder of it, such as `dragoman.runs:migrations`."""
+    """A package and its folder of Alembic scripts, such as `dragoman.runs:migrations`."""
     head: str
-    """The newest one."""
+    """The newest version."""
     versions: str
-    """The table that says which one the database is at."""
+    """Name of the table that holds the version of a database."""
+    tables: MetaData
+    """The tables as they are at `head`."""
 
 
 def migrate(engine: Engine, migrations: Migrations) -> None:
-    """Makes the tables, or brings them up to date; one process at a time does so. `engine`: that of the writer."""
+    """Creates the tables or brings them up to date. One thread of one process does so at a time.
+
+    Args:
+        engine: the writer's, whose transactions lock the database.
+        migrations: what the database should hold.
+    """
     with engine.connect() as connection:
-        if _version(connection, migrations.versions) == migrations.head:
+        if _is_current(connection, migrations):
             return
     with engine.begin() as connection:
         connection.execute(text(DIALECTS[engine.dialect.name].lock))
-        if _version(connection, migrations.versions) == migrations.head:
+        if _is_current(connection, migrations):
             return
+        version = _version(connection, migrations.versions)
+        if version == migrations.head:
+            _restore_tables(connection, migrations)
+        elif version is None and _has_stray_tables(connection, migrations):
+            _restore_tables(connection, migrations)
+            _run_alembic("stamp", connection, migrations)
+        else:
+            _run_alembic("upgrade", connection, migrations)
+
+
+def _is_current(connection: Connection, migrations: Migrations) -> bool:
+    """True if the version is the newest and no table is missing."""
+    if _version(connection, migrations.versions) != migrations.head:
+        return False
+    return migrations.tables.tables.keys() <= set(inspect(connection).get_table_names())
+
+
+def _has_stray_tables(connection: Connection, migrations: Migrations) -> bool:
+    """True if some tables are there without a version, each with the columns of `head`."""
+    inspector = inspect(connection)
+    present = set(inspector.get_table_names())
+    tables = [table for name, table in migrations.tables.tables.items() if name in present]
+    columns = [{column["name"] for column in inspector.get_columns(table.name)} for table in tables]
+    return bool(tables) and columns == [set(table.columns.keys()) for table in tables]
+
+
+def _restore_tables(connection: Connection, migrations: Migrations) -> None:
+    """Creates the tables that are missing."""
+    logger("sql").warning("tables of %s were missing; they are created again", migrations.versions)
+    migrations.tables.create_all(connection, checkfirst=True)
+
+
+def _run_alembic(command_name: str, connection: Connection, migrations: Migrations) -> None:
+    with _ALEMBIC:
         from alembic import command
         from alembic.config import Config
 
@@ -37,7 +96,8 @@ def migrate(engine: Engine, migrations: Migrations) -> None:
         config.set_main_option("script_location", migrations.place)
         config.set_main_option("path_separator", "os")
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        run: Callable[[Any, str], None] = getattr(command, command_name)
+        run(config, "head")
 
 
 def _version(connection: Connection, versions: str) -> str | None:

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from alembic import context
 
-from dragoman.runs.sql_tables import VERSIONS, metadata
+from dragoman.runs.sql_tables import MIGRATIONS, metadata
 
 __all__: list[str] = []
 
 if hasattr(context, "config"):  # else it is only imported
     context.configure(
-        connection=context.config.attributes["connection"], target_metadata=metadata, version_table=VERSIONS
+        connection=context.config.attributes["connection"], target_metadata=metadata, version_table=MIGRATIONS.versions
     )
     context.run_migrations()

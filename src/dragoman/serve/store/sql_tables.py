@@ -20,9 +20,8 @@ from dragoman.sql.migrate import Migrations
 
 __all__ = ["MIGRATIONS", "answers", "keys", "metadata", "push_configs"]
 
-MIGRATIONS = Migrations("dragoman.serve.store:migrations", "0003", "dragoman_serve_version")
-
 metadata = MetaData()
+MIGRATIONS = Migrations("dragoman.serve.store:migrations", "0003", "dragoman_serve_version", metadata)
 _ID = BigInteger().with_variant(Integer, "sqlite")  # which alone counts by itself there
 
 

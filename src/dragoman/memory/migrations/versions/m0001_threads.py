@@ -5,21 +5,14 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
+from dragoman.memory.sql_tables import WORD_INDEX
+
 __all__ = ["down_revision", "downgrade", "revision", "upgrade"]
 
 revision = "0001"
 down_revision: str | None = None
 
 _ID = sa.BigInteger().with_variant(sa.Integer, "sqlite")
-_SQLITE = (
-    "CREATE VIRTUAL TABLE dragoman_words USING fts5("
-    "text, content='dragoman_bodies', content_rowid='body_id', tokenize='unicode61 remove_diacritics 0')",
-    "CREATE TRIGGER dragoman_bodies_in AFTER INSERT ON dragoman_bodies WHEN new.text <> '' BEGIN "
-    "INSERT INTO dragoman_words(rowid, text) VALUES (new.body_id, new.text); END",
-    "CREATE TRIGGER dragoman_bodies_out AFTER DELETE ON dragoman_bodies WHEN old.text <> '' BEGIN "
-    "INSERT INTO dragoman_words(dragoman_words, rowid, text) VALUES ('delete', old.body_id, old.text); END",
-)
-_POSTGRES = ("CREATE INDEX ix_dragoman_bodies_text ON dragoman_bodies USING gin (to_tsvector('simple', text))",)
 
 
 def upgrade() -> None:
@@ -85,7 +78,7 @@ def upgrade() -> None:
         sa.Column("digest", sa.LargeBinary, sa.ForeignKey("dragoman_files.digest"), nullable=False),
     )
     op.create_index("ix_dragoman_attachments_digest", "dragoman_attachments", ["digest"])
-    for statement in _SQLITE if op.get_bind().dialect.name == "sqlite" else _POSTGRES:
+    for statement in WORD_INDEX[op.get_bind().dialect.name]:
         op.execute(statement)
 
 
