@@ -100,7 +100,9 @@ REFERENCES: list[tuple[str, dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("wire", "body"), REFERENCES)
 @pytest.mark.parametrize("upstream", ["own", "anthropic", "openai_responses"])
-async def test_what_others_have_in_the_account_is_not_to_be_named(wire: str, body: dict[str, Any], upstream: str) -> None:
+async def test_what_others_have_in_the_account_is_not_to_be_named(
+    wire: str, body: dict[str, Any], upstream: str
+) -> None:
     there = Behind(wire, "Hello.", upstream=None if upstream == "own" else Behind(upstream, "Hello.").upstream)
     answer = await there.post(body)
     assert answer["status"] == 200
@@ -134,7 +136,9 @@ def test_an_allow_list_is_the_fields_of_the_official_library_that_name_nothing(w
     assert allowed.table.strip() == allow_list(wire).strip()
 
 
-def chains(fields: Mapping[str, Fields], kind: str = "request", seen: tuple[str, ...] = ()) -> Iterator[tuple[str, Any]]:
+def chains(
+    fields: Mapping[str, Fields], kind: str = "request", seen: tuple[str, ...] = ()
+) -> Iterator[tuple[str, Any]]:
     """Each field of the library: its path of kinds, and a body that has it with a secret in it, down to where kinds come again."""
     for name, inner in fields[kind].fields.items():
         if name == fields[kind].tag:

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman import Message, ToolCallPart, providers, serve
+from dragoman import Agent, Message, ToolCallPart, providers, serve
 from dragoman.message import ThinkingPart
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.serve.store.memory_answers import MemoryAnswers
@@ -48,7 +48,9 @@ class Behind:
         if "{model}" not in PATHS[self.wire]:
             body = {**body, "model": self.model}
         request = HttpRequest(
-            f"http://127.0.0.1{path}", {"content-type": "application/json", "authorization": "Bearer none", **headers}, body
+            f"http://127.0.0.1{path}",
+            {"content-type": "application/json", "authorization": "Bearer none", **headers},
+            body,
         )
         response = await self.transport.send(request)
         data = b"".join([piece async for piece in _pieces(response)])
@@ -94,9 +96,9 @@ def faults(body: Mapping[str, Any], signed: Mapping[str, str]) -> list[str]:
             found.append("thinking with a temperature, top_k or top_p")
         for message in body["messages"]:
             blocks = message["content"] if isinstance(message["content"], list) else []
-            if message["role"] == "assistant" and any(block["type"] == "tool_use" for block in blocks):
-                if blocks[0]["type"] != "thinking":
-                    found.append("Expected `thinking`, found `tool_use`")
+            calls = message["role"] == "assistant" and any(block["type"] == "tool_use" for block in blocks)
+            if calls and blocks[0]["type"] != "thinking":
+                found.append("Expected `thinking`, found `tool_use`")
     if "temperature" in body and "top_p" in body:
         found.append("`temperature` and `top_p` cannot both be specified for this model")
     for block in objects(dict(body)):
@@ -109,7 +111,9 @@ def worker(request: ModelRequest) -> Message:
     """Thinks, and calls a tool, each round another."""
     number = len(request.messages)
     thought = ThinkingPart(f"Thought {number}.", native={"anthropic": {"signature": f"sig-{number}"}})
-    return Message.model(thought, f"Step {number}.", ToolCallPart(f"toolu_{number}", "bash", {"command": f"ls {number}"}))
+    return Message.model(
+        thought, f"Step {number}.", ToolCallPart(f"toolu_{number}", "bash", {"command": f"ls {number}"})
+    )
 
 
 def moved(body: dict[str, Any]) -> dict[str, Any]:
@@ -163,6 +167,31 @@ async def test_marks_that_a_client_moved_do_not_stay_in_their_old_places(named: 
     await there.post(moved(body))
     assert not faults(there.body, signed)
     assert len(signed) == 10
+
+
+@pytest.mark.mend("2.1")
+async def test_marks_that_a_client_moved_do_not_pile_up_in_an_agents_conversation() -> None:
+    """The agent asks for the cache as a whole, and what was thought comes back."""
+    model = ScriptedModel(worker, wire="anthropic")
+    agent = Agent(model, transport=model.transport, api_key="k")
+    there = Behind("anthropic", None, upstream=model)
+    there.transport.app, there.model = serve.app({"agent": agent}), "agent"
+    body = coding()
+    for number in range(1, 7):
+        body = moved(body)
+        answer = await there.post(body)
+        assert answer["status"] == 200
+        assert [*objects(there.body)].count(there.body) == 1
+        assert sum("cache_control" in each for each in objects(there.body)) == 1
+        assert there.body["cache_control"] == {"type": "ephemeral"}
+        thoughts = [each for each in objects(there.body) if each.get("type") == "thinking" and "signature" in each]
+        assert len(thoughts) == number - 1
+        results = [
+            {"type": "tool_result", "tool_use_id": block["id"], "content": "done"}
+            for block in answer["content"]
+            if block["type"] == "tool_use"
+        ]
+        body["messages"] += [{"role": "assistant", "content": answer["content"]}, {"role": "user", "content": results}]
 
 
 @pytest.mark.mend("2.1")
@@ -261,7 +290,11 @@ async def test_what_chats_libraries_do_not_carry_comes_back_to_a_vendor_that_dem
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
     for _ in range(3):
         answer = await there.post({"messages": messages, "tools": tools})
-        message = {key: value for key, value in answer["choices"][0]["message"].items() if key in ("role", "content", "tool_calls")}
+        message = {
+            key: value
+            for key, value in answer["choices"][0]["message"].items()
+            if key in ("role", "content", "tool_calls")
+        }
         call = message["tool_calls"][0]["id"]
         messages += [message, {"role": "tool", "tool_call_id": call, "content": "done"}]
     thoughts = [each.get("reasoning_content") for each in there.body["messages"] if each["role"] == "assistant"]
@@ -275,7 +308,9 @@ async def test_what_chats_libraries_do_not_carry_comes_back_to_a_vendor_that_dem
 @pytest.mark.mend("2.1")
 async def test_what_another_provider_thought_is_told_and_left_out() -> None:
     """A client that changes the model in the middle has another provider's thinking in its copy."""
-    first = ScriptedModel.like(PROVIDERS["google"], lambda _: Message.model(ThinkingPart("Hm."), "Yes."), key_required=False)
+    first = ScriptedModel.like(
+        PROVIDERS["google"], lambda _: Message.model(ThinkingPart("Hm."), "Yes."), key_required=False
+    )
     second = ScriptedModel.like(PROVIDERS["anthropic"], "No.", key_required=False)
     app = serve.app(gateway=serve.Gateway({"first": first, str(second.chat_model): second}))
     there = Behind("anthropic", None, upstream=second)
@@ -308,7 +343,9 @@ async def test_openai_keeps_nothing_of_other_apis_clients(client: str) -> None:
 
 
 @pytest.mark.mend("2.6")
-@pytest.mark.parametrize("more", [{}, {"store": True}, {"store": False}, {"store": False, "include": ["reasoning.encrypted_content"]}])
+@pytest.mark.parametrize(
+    "more", [{}, {"store": True}, {"store": False}, {"store": False, "include": ["reasoning.encrypted_content"]}]
+)
 async def test_what_a_client_of_responses_says_of_storing_counts(more: dict[str, Any]) -> None:
     there = Behind("openai_responses", "Hello.")
     asked = {"input": [{"role": "user", "content": "Hi."}], **more}

@@ -244,7 +244,9 @@ def derived(wire: str) -> dict[str, Fields]:
 
 def _parsed(table: str) -> dict[str, Fields]:
     return {
-        name: Fields(kind.tag, kind.values, kind.optional, {field + mark: inner for field, (mark, inner) in kind.fields.items()})
+        name: Fields(
+            kind.tag, kind.values, kind.optional, {field + mark: inner for field, (mark, inner) in kind.fields.items()}
+        )
         for name, kind in parse_kinds(table).items()
     }
 
@@ -278,7 +280,9 @@ def minimized(wire: str, kinds: Mapping[str, Fields]) -> dict[str, Fields]:
     out: dict[str, Fields] = {}
     for number, names in members.items():
         first = kinds[names[0]]
-        fields = {field: tuple(dict.fromkeys(title[group[each]] for each in inner)) for field, inner in first.fields.items()}
+        fields = {
+            field: tuple(dict.fromkeys(title[group[each]] for each in inner)) for field, inner in first.fields.items()
+        }
         values = frozenset().union(*[kinds[name].values for name in names])
         out[title[number]] = Fields(first.tag, values, first.optional, fields)
     return out
@@ -290,7 +294,17 @@ def rendered(kinds: Mapping[str, Fields]) -> str:
     for name, kind in kinds.items():
         tag = f" {kind.tag}{'?' * kind.optional}={','.join(sorted(kind.values))}" if kind.tag else ""
         fields = [field + ("=" + "|".join(inner) if inner else "") for field, inner in sorted(kind.fields.items())]
-        lines.append("\n".join(wrap(f"{name}{tag}: {' '.join(fields)}", 98, subsequent_indent="    ", break_long_words=False, break_on_hyphens=False)))
+        lines.append(
+            "\n".join(
+                wrap(
+                    f"{name}{tag}: {' '.join(fields)}",
+                    98,
+                    subsequent_indent="    ",
+                    break_long_words=False,
+                    break_on_hyphens=False,
+                )
+            )
+        )
     return "\n".join(lines) + "\n"
 
 

@@ -71,7 +71,11 @@ def _required(kind: Any) -> set[str]:
         return set()
     if is_typeddict(kind):
         hints = get_type_hints(kind, include_extras=True)
-        return {name for name, hint in hints.items() if get_origin(hint) is Required or (kind.__total__ and get_origin(hint) is not NotRequired)}
+        return {
+            name
+            for name, hint in hints.items()
+            if get_origin(hint) is Required or (kind.__total__ and get_origin(hint) is not NotRequired)
+        }
     return {field.alias or name for name, field in kind.model_fields.items() if field.is_required()}
 
 
