@@ -36,7 +36,7 @@ def test_reasoning_is_a_budget_below_max_tokens(reasoning, thinking, max_tokens)
 
 
 def test_an_effort_fits_into_max_tokens():
-    assert dump_request(settings=Settings(reasoning="high", max_tokens=3000))["thinking"]["budget_tokens"] == 2999
+    assert dump_request(settings=Settings(reasoning="high", max_tokens=3000))["thinking"]["budget_tokens"] == 1500
     assert dump_request(settings=Settings(reasoning="high", max_tokens=10))["thinking"]["budget_tokens"] == 1024
 
 

@@ -186,8 +186,8 @@ def _dump_reasoning(
         effort = reasoning if own.get("effort", True) or reasoning != _USUAL_EFFORT else None
         return {**details, "type": "adaptive"}, effort
     budget = quirks.budgets[reasoning]
-    if request.settings.max_tokens is not None:  # which must exceed the budget
-        budget = max(_LEAST_BUDGET, min(budget, request.settings.max_tokens - 1))
+    if (limit := request.settings.max_tokens) is not None:
+        budget = min(budget, _room(limit))
     return {**details, "type": "enabled", "budget_tokens": budget}, None
 
 
@@ -241,18 +241,21 @@ def _fit_thinking(body: Mapping[str, Any], losses: list[Loss]) -> Any:
         losses.append(Loss(None, None, Lost.setting, why, "reasoning"))
         return None
     budget, limit = thinking.get("budget_tokens"), body.get("max_tokens")
-    if not isinstance(budget, int) or not isinstance(limit, int) or budget + min(limit // 2, _ANSWER) <= limit:
+    if not isinstance(budget, int) or not isinstance(limit, int) or budget < limit:
         return thinking
     if limit <= _LEAST_BUDGET:
         why = f"the API wants {_LEAST_BUDGET} tokens of thinking at least, and max_tokens is {limit}"
         losses.append(Loss(None, None, Lost.setting, why, "reasoning"))
         return None
-    lowered = max(_LEAST_BUDGET, limit - min(limit // 2, _ANSWER))
-    if budget >= limit:
-        why = f"the budget of {budget} tokens must be below max_tokens, which is {limit}; {lowered} are sent"
-        losses.append(Loss(None, None, Lost.setting, why, "reasoning"))
-        return {**thinking, "budget_tokens": lowered}
-    return thinking
+    lowered = _room(limit)
+    why = f"the budget of {budget} tokens must be below max_tokens, which is {limit}; {lowered} are sent"
+    losses.append(Loss(None, None, Lost.setting, why, "reasoning"))
+    return {**thinking, "budget_tokens": lowered}
+
+
+def _room(limit: int) -> int:
+    """The largest budget of thinking that leaves tokens for the answer."""
+    return max(_LEAST_BUDGET, limit - min(limit // 2, _ANSWER))
 
 
 def _unfit_sampling(body: Mapping[str, Any], *, thinks: bool, both: bool) -> dict[str, str]:
