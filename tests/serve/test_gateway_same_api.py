@@ -9,11 +9,13 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman import Agent, Message, ToolCallPart, providers, serve
+from dragoman import Agent, Message, ToolCallPart, providers, serve, wires
+from dragoman.errors import OverloadedError
 from dragoman.message import ThinkingPart
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.testing import ScriptedModel
+from dragoman.wires.serving import serving
 from support.gateway import AsgiTransport
 from support.switching import PROVIDERS
 
@@ -351,3 +353,33 @@ async def test_what_a_client_of_responses_says_of_storing_counts(more: dict[str,
     asked = {"input": [{"role": "user", "content": "Hi."}], **more}
     await there.post(asked)
     assert there.body == {**asked, "model": there.upstream.chat_model}
+
+
+@pytest.mark.mend("2.6")
+def test_what_runs_in_the_background_runs_here() -> None:
+    body = {"model": "alias", "input": "Hi.", "background": True, "previous_response_id": None, "store": True}
+    forward = serving(wires.get("openai_responses")).forward
+    assert forward is not None
+    sent = forward(ModelRequest("gpt-5"), body, None).body
+    assert sent == {"model": "gpt-5", "input": "Hi.", "previous_response_id": None, "store": True}
+
+
+@pytest.mark.mend("2.1")
+@pytest.mark.parametrize("asked", ["first", "second"])
+async def test_each_model_of_a_fallback_gets_what_is_its_own(asked: str) -> None:
+    """The client's API has what the client sent; another has the conversation as the server knows it."""
+
+    def fails(_: ModelRequest) -> Message:
+        raise OverloadedError("busy")
+
+    own = ScriptedModel.like(PROVIDERS["anthropic"], fails if asked == "second" else worker, key_required=False)
+    other = ScriptedModel.like(PROVIDERS["google"], fails if asked == "first" else "Hello.", key_required=False)
+    models = [own, other] if asked == "second" else [other, own]
+    there = Behind("anthropic", None, upstream=own)
+    there.model = "either"
+    there.transport.app = serve.app(gateway=serve.Gateway({"either": models}))
+    body = coding()
+    answer = await there.post(body)
+    assert answer["status"] == 200
+    assert own.bodies[-1] == {**body, "model": own.chat_model}
+    assert other.bodies[-1]["contents"][0]["parts"] == [{"text": "Look."}]

@@ -48,7 +48,13 @@ class Fitting:
     """A `BatchMiddleware`: the innermost of a gateway, made for one call. The request's `wire` is that of its client."""
 
     def __init__(
-        self, request: ModelRequest, asked: str, client: ClientCopy | None = None, *, stores: bool = False
+        self,
+        request: ModelRequest,
+        asked: str,
+        client: ClientCopy | None,
+        recalled: tuple[Message, ...],
+        *,
+        stores: bool = False,
     ) -> None:
         """Args:
         request: what middlewares are given.
@@ -56,7 +62,8 @@ class Fitting:
         client: what the client sent; `None`: it sent the end of a conversation that the server has.
         stores: whether providers may keep what clients of other APIs ask.
         """
-        self._messages, self._asked, self._client, self._stores = request.messages, asked, client, stores
+        self._messages, self._recalled = request.messages, recalled
+        self._asked, self._client, self._stores = asked, client, stores
 
     def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`. Where nothing is left out, no step stands between."""
@@ -105,6 +112,8 @@ class Fitting:
         self, request: ModelRequest, wire: str, destination: Destination, losses: list[Loss]
     ) -> ModelRequest:
         """The request for a provider of another API. What the model's messages hold of the client's stays with them: nobody writes it."""
+        if request.messages is self._messages:  # no middleware has changed it
+            request = request.replace(messages=self._recalled)
         if not request.tools and request.settings.tool_choice in ("auto", "none"):  # some take no choice among none
             request = request.replace(settings=msgspec.structs.replace(request.settings, tool_choice=None))
         shared, lost = shared_tools(request, wire, destination.wire)

@@ -183,12 +183,12 @@ class Gateway:
         model = self._found(known.request.model).chat()
         request, losses = self._prepared(call, known.request)
         sealer, owner = self._sealer, call.caller.id
-        is_own = known.sent is not None and all(provider.wire == call.wire.name for provider in model.providers)
-        messages = known.sent.messages if known.sent is not None and is_own else request.messages
-        messages, unopened = open_messages(messages, call.wire, sealer, owner)
-        request, losses = request.replace(messages=messages), [*losses, *unopened]
-        client = self._copy_of(call, known, messages if is_own else None)
-        fitting = Fitting(request, known.request.model, client, stores=self._stores)
+        recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
+        client = self._copy_of(call, known, recalled)
+        is_own = client is not None and model.provider.wire == call.wire.name
+        request = request.replace(messages=client.request.messages if client is not None and is_own else recalled)
+        losses = [*losses, *unopened]
+        fitting = Fitting(request, known.request.model, client, recalled, stores=self._stores)
         events = model.with_innermost(fitting).batches(request.replace(model=model.string))
         if known.request.model not in self._models:
             events = _unlisted(events, known.request.model)
@@ -242,11 +242,12 @@ class Gateway:
             return True
         return restores is not None and restores(found[0].quirks)
 
-    def _copy_of(self, call: Call, known: Recalled, opened: tuple[Message, ...] | None) -> ClientCopy | None:
-        """What the client sent, where that is the whole conversation. `opened`: its messages, where their seals are opened already."""
+    def _copy_of(self, call: Call, known: Recalled, recalled: tuple[Message, ...]) -> ClientCopy | None:
+        """What the client sent, where that is the whole conversation. `recalled`: the conversation as the server has it, its seals opened."""
         if (sent := known.sent) is None:
             return None
-        if opened is None:
+        opened = recalled
+        if sent.messages is not known.request.messages:
             opened, _ = open_messages(sent.messages, call.wire, self._sealer, call.caller.id)
         is_exact = len(opened) == len(sent.messages) and all(map(is_, opened, sent.messages))
         request = sent if is_exact else sent.replace(messages=opened)
