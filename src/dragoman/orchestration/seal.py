@@ -1,6 +1,6 @@
 """Signatures of interrupts: an approval counts only for what was to be approved, and nobody can make one up.
 
-A token is `VERSION.EXPIRY.NONCE.HMAC`. The HMAC covers the interrupt (id, tool, arguments, reason),
+A token is `VERSION.EXPIRY.NONCE.HMAC`. The HMAC covers the interrupt (id, tool, arguments, reason, schema),
 the expiry, the thread, the owner and the nonce, so that the approval is of no use to another
 caller or in another conversation. Expiry and nonce are in the token because formats of clients
 have no field for them. The nonce names the question: it is derived from the id of the model's
@@ -94,6 +94,7 @@ class Seal(msgspec.Struct, frozen=True):
             self.thread,
             self.owner,
             state.decode(),
+            interrupt.schema,
         ]
         mac = hmac.digest(self.key or b"", _encode([_VERSION, *fields]), "sha256")
         return f"{_VERSION}.{token.expiry}.{token.nonce}.{mac.hex()}"
