@@ -130,7 +130,7 @@ async def test_a_gateway_that_refuses_losses_refuses_it(wire: str, body: dict[st
 
 @pytest.mark.parametrize("wire", WIRES)
 def test_an_allow_list_is_the_fields_of_the_official_library_that_name_nothing(wire: str) -> None:
-    """A library that has a field more fails here: somebody says what it is. `python -m support.allow_lists` writes the tables."""
+    """A library that has a field more fails here: somebody says what it is. `PYTHONPATH=tests:scripts python -m support.allow_lists` writes the tables."""
     allowed = serving(wires.get(wire)).allowed
     assert allowed is not None
     assert allowed.table.strip() == allow_list(wire).strip()
@@ -215,6 +215,38 @@ RECORDED: Mapping[str, set[str]] = {
     },
 }  # fmt: skip
 """Wire → what was recorded and names objects of an account, or another model."""
+
+
+@pytest.mark.parametrize("wire", WIRES)
+async def test_what_was_recorded_goes_through_a_gateway_as_it_is(wire: str) -> None:
+    allowed = serving(wires.get(wire)).allowed
+    assert allowed is not None
+    there = Behind(wire, lambda _: "Hello.")
+    count = 0
+    for exchange in [*exchanges(*FOLDERS[wire])][::7]:
+        body = exchange.request
+        if (
+            not isinstance(body, dict)
+            or exchange.status != 200
+            or body.keys().isdisjoint(HI[wire])
+            or body.keys() & SERVERS
+        ):
+            continue
+        if wire == "google" and "generatecontent" not in exchange.url.lower():
+            continue
+        passed, _ = allowed.passed(body)
+        sent = len(there.upstream.sent)
+        await there.post(body)
+        if len(there.upstream.sent) == sent:  # refused, for what it names
+            continue
+        count += 1
+        model = {} if wire == "google" else {"model": there.upstream.chat_model}
+        assert there.body == {**passed, **model}, exchange.id
+    assert count > 2
+
+
+SERVERS = {"n", "background", "previous_response_id", "conversation"}
+"""Fields that the server itself answers to."""
 
 
 async def test_options_of_vectors_pass_by_the_list_too() -> None:

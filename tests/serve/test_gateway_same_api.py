@@ -56,7 +56,8 @@ class Behind:
         )
         response = await self.transport.send(request)
         data = b"".join([piece async for piece in _pieces(response)])
-        return {**msgspec.json.decode(data), "status": response.status}
+        is_json = response.headers["content-type"] == "application/json"
+        return {**(msgspec.json.decode(data) if is_json and data[:1] == b"{" else {}), "status": response.status}
 
     @property
     def losses(self) -> str:

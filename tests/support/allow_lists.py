@@ -6,12 +6,15 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Mapping
 from functools import cache
+from pathlib import Path
 from textwrap import wrap
 from typing import Any
 
 from typing_extensions import get_type_hints
 
+from dragoman import wires
 from dragoman.codec.allowed import parse_kinds
+from dragoman.wires.serving import serving
 from support.sdk_fields import Fields, kinds_of
 
 __all__ = ["REFUSED", "allow_list", "kinds"]
@@ -391,3 +394,18 @@ _ROOTS: Mapping[str, Callable[[], Any]] = {
     "cohere": _cohere,
     "ollama": _ollama,
 }
+
+
+def main() -> None:
+    """Writes the tables into the packages of the wires."""
+    for wire in REFUSED:
+        path = Path(wires.__file__).parent / wire / "serving_allowed.py"
+        allowed = serving(wires.get(wire)).allowed
+        if allowed is None:
+            continue
+        before, _, after = path.read_text().partition(allowed.table)
+        path.write_text(f"{before}\n{allow_list(wire)}{after}")
+
+
+if __name__ == "__main__":
+    main()
