@@ -56,11 +56,14 @@ class Fitting:
         *,
         stores: bool = False,
     ) -> None:
-        """Args:
-        request: what middlewares are given.
-        asked: the client's name of the model.
-        client: what the client sent; `None`: it sent the end of a conversation that the server has.
-        stores: whether providers may keep what clients of other APIs ask.
+        """Makes the layer of one call.
+
+        Args:
+            request: what middlewares are given.
+            asked: the client's name of the model.
+            client: what the client sent; `None`: it sent the end of a conversation that the server has.
+            recalled: the conversation as the server has it.
+            stores: whether providers may keep what clients of other APIs ask.
         """
         self._messages, self._recalled = request.messages, recalled
         self._asked, self._client, self._stores = asked, client, stores
