@@ -116,11 +116,11 @@ async def begun(
 
 @asynccontextmanager
 async def read_run(call: Call, run_id: str, *, cancel_on_leave: bool) -> AsyncGenerator[AsyncIterator[Sequence[Event]]]:
-    """The events of a run from its first to its end, by the page, for as long as its client stays. `cancel_on_leave`: the run ends where
-    the client leaves before it does."""
+    """The events of a run from its first to its end, by the page, for as long as its client stays. A client that reads slowly
+    holds the run back. `cancel_on_leave`: the run ends if the client leaves before it does."""
     is_over = False
     try:
-        async with aclosing(call.service.runs.pages(run_id)) as pages:
+        async with aclosing(call.service.runs.pages(run_id, paces=True)) as pages:
             yield pages
         is_over = True
     finally:
