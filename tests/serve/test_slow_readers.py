@@ -63,7 +63,7 @@ class Source:
         """Bytes of it."""
         self._pieces = pieces
 
-    async def reply(self, request: ModelRequest) -> AsyncGenerator[str]:  # noqa: ARG002 the type's
+    async def reply(self, request: ModelRequest) -> AsyncGenerator[str]:
         for _ in range(self._pieces):
             self.said += len(PIECE)
             await asyncio.sleep(0)

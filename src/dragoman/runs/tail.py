@@ -13,11 +13,11 @@ __all__ = ["Cursor", "Tail"]
 
 _MOST = 1024
 """Events that stay here. Who is further behind reads from the log."""
-_MOST_BYTES = 256 * 1024
+_MOST_BYTES = 512 * 1024
 """Bytes of them."""
 _PAGE = 256
 """Events that a reader takes at once."""
-_PAGE_BYTES = 64 * 1024
+_PAGE_BYTES = 128 * 1024
 """Bytes of them, unless one event alone is larger."""
 _AHEAD_BYTES = 1024 * 1024
 """So far a run may be ahead of the reader that keeps up best."""

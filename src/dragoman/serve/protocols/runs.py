@@ -30,9 +30,14 @@ from dragoman.serve.store.keeping import keep_answer, store_deadline
 from dragoman.serve.store.records import Answered, AnsweredState
 from dragoman.tools import Tool
 
-__all__ = ["Served", "begun", "read_run", "served_agent"]
+__all__ = ["Served", "begun", "latest_key", "read_run", "served_agent"]
 
 _FORGET_SECONDS = 0.2
+
+
+def latest_key(thread_id: str | None) -> str:
+    """The key under which the run of a conversation is kept that was begun last, also while it goes on."""
+    return f"latest:{thread_id}"
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -186,7 +191,8 @@ class _Record:
 
     async def begin(self) -> None:
         """Keeps that there is a run."""
-        await keep_answer(self._store, self._answered, self._keys[1:], seconds=self._seconds)
+        keys = [latest_key(self._answered.thread_id), *self._keys[1:]]  # its conversation goes on from it at its end
+        await keep_answer(self._store, self._answered, keys, seconds=self._seconds)
 
     async def forget(self) -> None:
         """Removes the record of a run that could not begin. A store that is slow gets the request and is not waited
