@@ -6,7 +6,7 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.errors import DragomanError, SettingsError
+from dragoman.errors import SettingsError
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.logs import logger
 from dragoman.loss import Loss
@@ -54,7 +54,7 @@ class Observed:
         """In US dollars, where it is known."""
         self.losses: Sequence[Loss] = ()
         """What of the request was left out."""
-        self.error: DragomanError | None = None
+        self.error: Exception | None = None
         """With which the answer ended."""
 
     def note_first(self, at: float | None) -> None:
