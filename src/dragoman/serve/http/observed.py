@@ -12,6 +12,7 @@ from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.result import Usage
+from dragoman.serve.http.names import fits_pattern
 
 __all__ = ["LEFT", "Observed", "log_call", "offered_name"]
 
@@ -80,12 +81,7 @@ def offered_name(model: str, names: Sequence[str]) -> str:
     characters), else its first name. So there are no more than it offers, whatever clients send."""
     if model in names:
         return model
-    return next((name for name in names if "*" in name and _fits(model, name)), next(iter(names), ""))
-
-
-def _fits(model: str, pattern: str) -> bool:
-    before, _, after = pattern.partition("*")
-    return model.startswith(before) and model.endswith(after)
+    return next((name for name in names if "*" in name and fits_pattern(model, name)), next(iter(names), ""))
 
 
 def log_call(call: Observed) -> None:
