@@ -103,7 +103,7 @@ def test_a_conversation_is_shown(cli: Cli, data: Path) -> None:
     assert (code, err) == (0, "")
     assert "\x1b" not in out
     assert out.splitlines() == [
-        "> Look", "here [31m", "> [image/png]", "I will.", '[calls look {"at":"it"}]', '> [look: {"seen":"a river"}]', "It is the Glomma."
+        "> Look", "here\\u001b[31m", "> [image/png]", "I will.", '[calls look {"at":"it"}]', '> [look: {"seen":"a river"}]', "It is the Glomma."
     ]  # fmt: skip
     code, out, _ = cli("threads", "show", "trip", "--json")
     assert [message.content for message in load_messages(out)] == [message.content for message in CONVERSATION]

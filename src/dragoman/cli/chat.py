@@ -12,6 +12,7 @@ import typer
 
 from dragoman.cli.prompt import clean, piped, prompt_parts
 from dragoman.cli.store import StoreOption, open_memory
+from dragoman.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -198,25 +199,25 @@ async def _once(
     used = [each.usage for each in results if each.usage is not None]
     usage = reduce(add, used) if used else None
     if json:
-        typer.echo(_as_json(results, usage, known_cost(results)))
+        echo_json(_json_fields(results, usage, known_cost(results)))
     for each in results:
         show_notes(each)
     show_pending(result.pending, "it was left unanswered; in a terminal it is asked for")
     if verbose:
-        typer.echo(usage_line(usage, known_cost(results)), err=True)
+        echo(usage_line(usage, known_cost(results)), err=True)
     if result.pending:
         return 1
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0
 
 
-def _as_json(results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None) -> bytes:
+def _json_fields(results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None) -> dict[str, Any]:
     """What `--json` prints of the runs of one prompt."""
     last = results[-1]
     messages = [message for each in results for message in each.messages]
     fields = {"output": last.output, "finish_reason": last.finish_reason, "usage": usage, "messages": messages}
     dollars = {} if cost is None else {"cost": f"{cost:f}"}
     pending = {"pending": last.pending} if last.pending else {}
-    return msgspec.json.format(msgspec.json.encode({**fields, **dollars, **pending}))
+    return {**fields, **dollars, **pending}
 
 
 def _ignore(_: object) -> None:
