@@ -156,22 +156,13 @@ def test_the_newest_uvicorn_that_may_be_installed(tmp_path: Path) -> None:
     extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
     wanted = [each for each in extras["serve"] if each.startswith(("uvicorn", "httptools"))]
     assert any("<" in each for each in wanted if each.startswith("uvicorn"))
-    command = [
-        sys.executable,
-        "-m",
-        "pip",
-        "install",
-        "-q",
-        "--no-deps",
-        "--upgrade",
-        "--target",
-        str(tmp_path),
-        *wanted,
-    ]
+    subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
+    pip = [str(tmp_path / "venv" / "bin" / "python"), "-m", "pip", "install", "-q", "--no-deps"]
+    command = [*pip, "--upgrade", "--target", str(tmp_path / "newest"), *wanted]
     installed = subprocess.run(command, capture_output=True, text=True, check=False)
     if installed.returncode:
         pytest.skip(f"packages cannot be installed here: {installed.stderr[-200:]}")
-    path = os.pathsep.join([str(tmp_path), str(root / "src"), str(root / "tests")])
+    path = os.pathsep.join([str(tmp_path / "newest"), str(root / "src"), str(root / "tests")])
     again = [
         sys.executable,
         "-m",

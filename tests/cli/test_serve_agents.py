@@ -6,7 +6,7 @@ import json
 import os
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Generator
 from contextlib import contextmanager
 from pathlib import Path
 from urllib.request import Request, urlopen
@@ -36,7 +36,7 @@ USABLE = ["key", "function", "header", "environment", "fallback", "record", "scr
 
 
 @contextmanager
-def serving(target: str, folder: Path, **environment: str) -> Iterator[str]:
+def serving(target: str, folder: Path, **environment: str) -> Generator[str]:
     """A server as a process of its own → its URL."""
     (folder / "keyed.py").write_text(AGENTS)
     system = {name: value for name, value in os.environ.items() if not name.endswith("_API_KEY")}

@@ -88,7 +88,7 @@ async def test_a_fault_of_the_client_is_not_logged(caplog: pytest.LogCaptureFixt
 
 async def test_a_store_that_fails_is_named(caplog: pytest.LogCaptureFixture) -> None:
     class Broken(MemoryAnswers):
-        async def get(self, *_: Any) -> Any:
+        async def get(self, owner: str, id: str) -> Any:
             raise StoreError("the disk is full")
 
     app = serve.app(Agent(ScriptedModel(["Hi."])), store=Broken())

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from dragoman.codec.agent_card import AgentCard
-from dragoman.errors import ModelNotFoundError, OverloadedError
+from dragoman.errors import DragomanError, ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
@@ -119,7 +119,8 @@ class Service:
         """Warns of each model that has no key: its clients could not be answered."""
         for backend in self.backends:
             check: Any = getattr(backend, "check_keys", None)
-            for model, error in (check() if check is not None else {}).items():
+            errors: Mapping[str, DragomanError | None] = check() if check is not None else {}
+            for model, error in errors.items():
                 if error is not None:
                     _LOG.warning("%s cannot be asked: %s", model, error.message)
 
