@@ -135,11 +135,11 @@ async def test_the_run_goes_on_once_its_client_reads(wire: str) -> None:
 
 
 async def test_a_client_that_is_cut_off_lets_a_detached_run_go_on() -> None:
-    source = Source(300)
+    source = Source(150)
     limits = ServerLimits(write_seconds=0.5, ping_seconds=0.2)
     policy = AgentPolicy(on_disconnect="detach")
     async with serving(source, policy=policy, limits=limits) as (app, port), asking(port, "ag_ui"):
-        await until(lambda: source.said == 300 * len(PIECE))
+        await until(lambda: source.said == 150 * len(PIECE))
         await until(lambda: not app.state.service.runs.driven)
         [status] = await app.state.service.runs.list()
         assert status.state == "success"
