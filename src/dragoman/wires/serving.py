@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from dragoman.codec.agent_card import Abilities, AgentCard
@@ -91,7 +92,15 @@ class Serving(NamedTuple):
 
 
 def serving(wire: object) -> Serving:
-    """What a wire has of it."""
+    """Returns what a wire has of it, computed once a wire."""
+    try:
+        return _serving(wire)
+    except TypeError:  # it has no hash
+        return _serving.__wrapped__(wire)
+
+
+@lru_cache(256)
+def _serving(wire: object) -> Serving:
     return Serving(**{name: getattr(wire, name) for name in Serving._fields if hasattr(wire, name)})
 
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.arguments import expect
-from dragoman.errors import InvalidRequestError, SettingsError
+from dragoman.errors import AuthenticationError, InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Role
 from dragoman.request import EmbeddingsRequest, ModelRequest
@@ -79,6 +79,10 @@ class AgentBackend:
     async def models(self) -> Sequence[ModelInfo]:
         """The names of the agents."""
         return [ModelInfo(name, "dragoman", display_name=each.display_name) for name, each in self._agents.items()]
+
+    def check_keys(self) -> Mapping[str, AuthenticationError | None]:
+        """See `Agent.check_keys`; of all agents."""
+        return {name: error for agent in self._agents.values() for name, error in agent.check_keys().items()}
 
     def serves(self, model: str) -> bool:
         """See `Backend`."""

@@ -43,7 +43,7 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
         if links.background and not request.stream:
             await _respond_in_progress(call, envelope)
             return
-        events, kept = call.service.runs.pages(call.id), None  # the run keeps it
+        events, kept = call.service.runs.pages(call.id, paces=True), None  # the run keeps it
     async with aclosing(events):
         await (_stream if request.stream else _whole)(call, envelope, events, kept)
 

@@ -12,7 +12,7 @@ import msgspec
 
 from dragoman import providers
 from dragoman.arguments import expect, expect_sequence
-from dragoman.errors import InvalidRequestError, ModelNotFoundError, SettingsError
+from dragoman.errors import AuthenticationError, InvalidRequestError, ModelNotFoundError, SettingsError
 from dragoman.event import Event, RunError
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message
@@ -157,6 +157,13 @@ class Gateway:
         named = [ModelInfo(name, each.provider.name) for name, each in self._models.items()]
         found = {info.name: info for info in [*await self._listings.of(self._patterns), *named]}
         return list(found.values())
+
+    def check_keys(self) -> Mapping[str, AuthenticationError | None]:
+        """Returns the error for a key that is missing, or None, for each model that the gateway names and each pattern."""
+        errors = {name: error for each in self._models.values() for name, error in each.check_keys().items()}
+        for pattern in self._patterns:
+            errors[pattern.model] = self._upstreams.key_error(pattern.provider)
+        return errors
 
     def serves(self, model: str) -> bool:
         """See `Backend`."""
