@@ -11,7 +11,8 @@ DragomanError
 ├── StoreError                 a store of conversations failed, or is closed
 ├── RunInterruptedError        the process that drove the run ended before the run did
 ├── RunLogError                a run's log cannot take or give what it was asked for
-│   └── LeaseLostError             somebody else may drive the run now
+│   ├── LeaseLostError             somebody else may drive the run now
+│   └── LogFullError               the log holds as much as it may
 └── ProviderError              the provider answered with an error (its fault, where no line below fits)
     ├── AuthenticationError        401: the key is missing or wrong
     ├── PermissionDeniedError      403: the key may not do this
@@ -50,6 +51,7 @@ __all__ = [
     "InvalidRequestError",
     "LeaseLostError",
     "LimitReachedError",
+    "LogFullError",
     "ModelNotFoundError",
     "OverloadedError",
     "PermissionDeniedError",
@@ -179,6 +181,10 @@ class RunInterruptedError(DragomanError):
 
 class RunLogError(DragomanError):
     """A run's log cannot take or give what it was asked for: no such run, an offset that is not its end, a run that is over."""
+
+
+class LogFullError(RunLogError):
+    """The log holds as many bytes as it may, and takes no more of runs that go on."""
 
 
 class LeaseLostError(RunLogError):

@@ -7,12 +7,12 @@ from collections.abc import Awaitable, Callable, Sequence
 from contextlib import aclosing, suppress
 from typing import TYPE_CHECKING, Any, Protocol
 
-from dragoman.errors import DragomanError, RunLogError
+from dragoman.errors import DragomanError, LogFullError, RunLogError
 from dragoman.event import Event, RunError, RunFinished, event_to_json
 from dragoman.logs import logger
 from dragoman.result import ChatResult
 from dragoman.runs.ending import end_run
-from dragoman.runs.log import Lease, LogFullError, RunLog
+from dragoman.runs.log import Lease, RunLog
 from dragoman.runs.tail import Tail
 from dragoman.runs.weights import weigh_events
 

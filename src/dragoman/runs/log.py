@@ -10,10 +10,10 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 
-from dragoman.errors import RunInterruptedError, RunLogError
+from dragoman.errors import RunInterruptedError
 from dragoman.event import Event, RunError, RunFinished
 
-__all__ = ["Lease", "LogFullError", "Posted", "RunLog", "RunState", "RunStatus", "state_after"]
+__all__ = ["Lease", "Posted", "RunLog", "RunState", "RunStatus", "state_after"]
 
 RunState = Literal["running", "success", "pending", "cancelled", "error", "interrupted"]
 """`running`, or how it ended: the outcome of `RunFinished`, or an error. `interrupted`: its process ended before it did."""
@@ -28,10 +28,6 @@ class Lease(msgspec.Struct, frozen=True):
     """Who has it."""
     token: int
     """Grows with each change of hands, from 1 on: what comes later from an earlier owner is refused."""
-
-
-class LogFullError(RunLogError):
-    """The log holds as many bytes as it may, and takes no more of runs that go on."""
 
 
 class RunStatus(msgspec.Struct, frozen=True):

@@ -12,10 +12,11 @@ from typing import Any, Self
 
 import msgspec
 
+from dragoman.errors import LogFullError
 from dragoman.event import Event
 from dragoman.runs.batch import batches, events_of
 from dragoman.runs.ledger import Append, Change, Ledger, Post, Take, new_run
-from dragoman.runs.log import Lease, LogFullError, Posted, RunState, RunStatus, state_after
+from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
 
 __all__ = ["MemoryLog"]
 
