@@ -23,7 +23,7 @@ from dragoman.telemetry import telemetry
 from dragoman.testing import ScriptedModel, assert_calls
 from dragoman.tools import handoff
 from dragoman.tools.agent_tool import agent_tool
-from dragoman.tools.toolset import toolset
+from dragoman.tools.toolsets import toolset
 from dragoman.transport import Player
 from support.model import PROVIDER, Script, agent, says
 

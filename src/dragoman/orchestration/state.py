@@ -34,8 +34,8 @@ from dragoman.tools import (
     split_tools,
 )
 from dragoman.tools.account import Account
-from dragoman.tools.handoff import Transfer
 from dragoman.tools.record import CallRecords
+from dragoman.tools.transfer import Transfer
 
 __all__ = ["Claim", "StreamingState"]
 

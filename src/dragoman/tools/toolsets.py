@@ -16,8 +16,8 @@ from dragoman.arguments import expect, expect_callable, expect_each, wrong
 from dragoman.errors import ToolError
 from dragoman.logs import logger
 from dragoman.tools.context import ToolContext
+from dragoman.tools.definition import Approval, Tool, tool, tool_map
 from dragoman.tools.outcome import words
-from dragoman.tools.tool import Approval, Tool, tool, tool_map
 
 __all__ = ["CombinedToolset", "Toolset", "split_tools", "toolset"]
 
