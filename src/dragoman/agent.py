@@ -75,7 +75,7 @@ class Agent(Generic[Deps]):
         on_loss: OnLoss = "tell",
         approval_key: str | bytes | None = None,
         executor: ToolExecutor | None = None,
-        orchestrator: Callable[[], StreamingOrchestrator] | None = None,
+        orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator | None = None,
         accumulator: Callable[[], MessageAccumulator] | None = None,
         display_name: str | None = None,
         id_factory: Callable[[], str] = new_id,
@@ -91,7 +91,8 @@ class Agent(Generic[Deps]):
         `ChatResult.losses`; `error` refuses the request instead. `memory` keeps the conversations of sends with a
         `thread_id`. `approval_key` signs what runs wait for: an approval or an answer counts
         then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`,
-        `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours.
+        `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours. `orchestrator` is a class or function that
+        makes one for each run, or one for all runs.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -100,7 +101,9 @@ class Agent(Generic[Deps]):
         """
         log_from_environment()
         hooks = (hooks,) if isinstance(hooks, Hooks) else hooks
-        tools, middleware, server_tools, hooks = sequences(() if tools is None else tools, middleware, server_tools, hooks)
+        tools, middleware, server_tools, hooks = sequences(
+            () if tools is None else tools, middleware, server_tools, hooks
+        )
         check_agent(locals())
         self.tools = tools_of(tools)
         """The tools and sets that it was given."""
@@ -219,9 +222,13 @@ class Agent(Generic[Deps]):
             return await run.result()
 
     @overload
-    async def send_for(self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions[Deps]]) -> ChatResult[T]: ...
+    async def send_for(
+        self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[T]: ...
     @overload
-    async def send_for(self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]) -> ChatResult[T]: ...
+    async def send_for(
+        self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[T]: ...
     async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]) -> ChatResult[Any]:
         """Sends a prompt → a value of that type: anything that pydantic can adapt, also `int | str`.
 
@@ -231,7 +238,9 @@ class Agent(Generic[Deps]):
         async with self.run(prompt, output_type=output_type, **how) as run:
             return await run.result()
 
-    async def send_stream(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> AsyncGenerator[ChatResult[str], None]:
+    async def send_stream(
+        self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]
+    ) -> AsyncGenerator[ChatResult[str], None]:
         """Sends a prompt → the answer in chunks, the first of which holds the prompt's message.
 
         Their outputs joined are the output of `send`, where no chunk takes something back: after a chunk with `retracted`

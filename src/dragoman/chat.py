@@ -105,15 +105,21 @@ class Chat(Generic[Deps]):
             return await run.result()
 
     @overload
-    async def send_for(self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions[Deps]]) -> ChatResult[T]: ...
+    async def send_for(
+        self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[T]: ...
     @overload
-    async def send_for(self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]) -> ChatResult[T]: ...
+    async def send_for(
+        self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[T]: ...
     async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]) -> ChatResult[Any]:
         """`Agent.send_for` with this history."""
         async with self._kept(self._run(prompt, how, output_type)) as run:
             return await run.result()
 
-    async def send_stream(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> AsyncGenerator[ChatResult[str], None]:
+    async def send_stream(
+        self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]
+    ) -> AsyncGenerator[ChatResult[str], None]:
         """`Agent.send_stream` with this history. Close it (`aclosing`) where you leave it early."""
         async with self._kept(self._run(prompt, how)) as run:
             async with aclosing(run.steps()) as steps:

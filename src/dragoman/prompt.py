@@ -179,8 +179,12 @@ def check_agent(given: Mapping[str, Any]) -> None:
             raise wrong(f"middleware[{place}]", layer, "a value of that class")
         if not isinstance(layer, BatchMiddleware):
             expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
-    for name in ("orchestrator", "accumulator", "id_factory", "clock"):
+    for name in ("accumulator", "id_factory", "clock"):
         expect_callable(name, given[name], "a function or a class")
+    if not hasattr(given["orchestrator"], "process_iteration"):
+        expect_callable(
+            "orchestrator", given["orchestrator"], "an orchestrator, or a function or a class that makes one"
+        )
     if not isinstance(given["api_key"], str):
         expect_callable("api_key", given["api_key"], "a text, or a function that gives one")
 

@@ -132,6 +132,16 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
             return await self._invoke(self.handler, given, tell)
         raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
 
+    async def invoke(self, arguments: Mapping[str, Any], context: ToolContext[Any] | None = None) -> Any:
+        """Runs the tool outside of a run, such as in a test → what the handler returns. `context`: left out, one without `deps`.
+
+        Raises:
+            ToolError: there is no handler, or the arguments do not fit.
+            Exception: whatever the handler raises.
+        """
+        call = ToolCallPart("", self.name, dict(arguments))
+        return await self.run(call, ToolContext(None, "", ()) if context is None else context)
+
     async def _invoke(
         self, handler: Callable[..., Any], given: Mapping[str, Any], tell: Callable[[Any], Emission] | None
     ) -> Any:
