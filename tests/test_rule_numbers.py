@@ -11,7 +11,7 @@ import pytest
 HERE = Path(__file__).parent
 RULE = re.compile(r"\b([DT])-(\d+[a-z]?)\b")
 RANGE = re.compile(r"\b[DT]-\d+[a-z]? ?(?:…|–|\.\.\.?|to) ?[DT]-\d+[a-z]?")
-NAME = re.compile(r"(?<=_)([dt])(\d+[a-z]?)(?=_)")
+NAME = re.compile(r"(?<=_)([dt])_?(\d+[a-z]?)(?=_)")
 
 
 def named_rules(text: str) -> set[str]:
