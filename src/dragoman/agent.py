@@ -199,6 +199,7 @@ class Agent(Generic[Deps]):
         history: History,
         *,
         thread_id: str | None = None,
+        resource_id: str | None = None,
         tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]] = (),
         trusted_history: bool = True,
     ) -> tuple[Interrupt, ...]:
@@ -212,7 +213,7 @@ class Agent(Generic[Deps]):
             HistoryError: a mark in the history cannot be read.
             TypeError: the history holds something else than messages.
         """
-        seal = Seal(self._defaults.approval_key if trusted_history else None, thread_id)
+        seal = Seal(self._defaults.approval_key if trusted_history else None, thread_id, resource_id)
         return pending(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> ChatResult[str]:

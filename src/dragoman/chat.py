@@ -73,7 +73,7 @@ class Chat(Generic[Deps]):
     @property
     def pending(self) -> tuple[Interrupt, ...]:
         """What the history waits for, without a request. Tools of the client that were given to one send alone are among it, too."""
-        return self.agent.pending(self.history, thread_id=self._given_thread)
+        return self.agent.pending(self.history, thread_id=self._given_thread, resource_id=self.resource_id)
 
     @property
     def display_name(self) -> str:

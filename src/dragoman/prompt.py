@@ -288,8 +288,8 @@ def beginning(
         if not all(trusted):
             others = waiting_calls(messages, known, Seal(), has_toolsets=has_toolsets)
             waiting = [one if is_own else other for one, other, is_own in zip(waiting, others, trusted, strict=True)]
-        decided = decisions(resume, waiting, messages, known, seal, clock(), has_toolsets=has_toolsets)
         forged = [one.call for one, is_own in zip(waiting, trusted, strict=True) if not is_own]
+        decided = decisions(resume, waiting, messages, known, seal, clock(), has_toolsets=has_toolsets, forged=forged)
         _check_trust(decided, how, seal, forged)
         answered = [one.waiting.call for one in decided]
         left = tuple([one for one in waiting if one.call not in answered])

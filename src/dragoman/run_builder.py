@@ -73,7 +73,7 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
     chat_model = agent.models.chat(model := how.get("model"))
     request = with_options(agent.request, how)
     tools = (*agent.tools, *tools_of(how.get("tools", ())))
-    seal = Seal(agent.approval_key, how.get("thread_id"))
+    seal = Seal(agent.approval_key, how.get("thread_id"), how.get("resource_id"))
     run_id = how.get("run_id") or agent.new_id()
     conversation = conversation_of(agent.memory, how)
     state = StreamingState(

@@ -149,7 +149,7 @@ async def test_a_sign_in_shows_its_address(line: str, value: Any) -> None:
         "c1", "auth", call("log_in"), "Please sign in.", metadata={"url": "https://idp.example/\x1b[31m"}
     )
     assert [resume.payload for resume in await person.ask(interrupt)] == [{"value": value}]
-    assert person.shown == ["[waits for a sign-in]\nlog_in {}\nPlease sign in.\nhttps://idp.example/ [31m"]
+    assert person.shown == ["[waits for a sign-in]\nlog_in {}\nPlease sign in.\nhttps://idp.example/\\u001b[31m"]
 
 
 async def test_a_clients_tool_takes_its_result_as_json() -> None:
@@ -170,7 +170,9 @@ async def test_what_is_approved_is_what_is_read() -> None:
     hostile = {"path": "a\x1b[2K\u202e\x9b\U000e0041ö\n"}
     person = Person("n")
     await person.ask(Interrupt("c1", "approval", ToolCallPart("c1", "delete\x1b[A", hostile)))
-    assert person.shown == ['[waits for approval]\ndelete [A {"path": "a\\u001b[2K\\u202e\\u009b\\udb40\\udc41ö\\n"}']
+    assert person.shown == [
+        '[waits for approval]\ndelete\\u001b[A {"path": "a\\u001b[2K\\u202e\\u009b\\udb40\\udc41ö\\n"}'
+    ]
     long = {"text": "word " * 30, "to": "Ada"}
     await (person := Person("n")).ask(Interrupt("c1", "approval", ToolCallPart("c1", "write", long)))
     assert person.shown[0].split("\n")[1:] == ["write {", f'  "text": "{"word " * 30}",', '  "to": "Ada"', "}"]

@@ -22,7 +22,7 @@ def progress(done: float, total: float | None, message: str | None) -> ChatResul
 @pytest.mark.parametrize(
     ("chunk", "line"),
     [
-        (progress(1, 4, "reading \x1b[31mb"), "reading [31mb (1/4) …"),
+        (progress(1, 4, "reading \x1b[31mb"), "reading \\u001b[31mb (1/4) …"),
         (progress(0.5, None, None), "working (0.5) …"),
     ],
 )

@@ -103,7 +103,7 @@ def test_a_conversation_is_shown(cli: Cli, data: Path) -> None:
     assert (code, err) == (0, "")
     assert "\x1b" not in out
     assert out.splitlines() == [
-        "> Look", "here [31m", "> [image/png]", "I will.", '[calls look {"at":"it"}]', '> [look: {"seen":"a river"}]', "It is the Glomma."
+        "> Look", "here\\u001b[31m", "> [image/png]", "I will.", '[calls look {"at":"it"}]', '> [look: {"seen":"a river"}]', "It is the Glomma."
     ]  # fmt: skip
     code, out, _ = cli("threads", "show", "trip", "--json")
     assert [message.content for message in load_messages(out)] == [message.content for message in CONVERSATION]
@@ -164,3 +164,34 @@ def test_nothing_is_deleted_where_a_name_is_wrong(cli: Cli) -> None:
     assert code == 1
     assert "there is no conversation nobody; nothing was deleted" in err
     assert cli("threads", "list")[1].split()[-1] == "kept"
+
+
+@pytest.mark.mend("1.14")
+@pytest.mark.parametrize("how", [["-c"], ["--thread", "trip"]], ids=["-c", "--thread"])
+def test_a_conversation_stays_with_its_model(
+    cli: Cli, llm: Llm, data: Path, monkeypatch: pytest.MonkeyPatch, how: list[str]
+) -> None:
+    """A variable sent what was said to a model on this machine to a hosted one."""
+    code, _, err = cli("chat", "I like trains.", "--thread", "trip")
+    assert (code, err) == (0, "")
+    monkeypatch.setenv("DRAGOMAN_MODEL", "anthropic:claude-sonnet-4-5")
+    monkeypatch.setenv("ANTHROPIC_API_KEY", "none")
+    monkeypatch.delenv("OPENAI_COMPATIBLE_BASE_URL")
+    code, _, err = cli("chat", "Where do I go?", *how)
+    assert code == 0, err
+    assert "openai-compatible:tiny answers, as before in this conversation" in err
+    assert [request.model for request in llm.requests] == ["tiny", "tiny"]
+    code, _, err = cli("chat", "And now?", *how, "-m", "anthropic:claude-sonnet-4-5")
+    assert (code, err) == (0, "")
+    assert llm.requests[-1].model == "claude-sonnet-4-5"
+    assert len(llm.requests[-1].messages) == 5
+    cli("chat", "Again?", *how)  # it stays with the one that answered last
+    assert llm.requests[-1].model == "claude-sonnet-4-5"
+
+
+@pytest.mark.mend("1.14")
+def test_a_new_conversation_has_the_usual_model(cli: Cli, llm: Llm, data: Path) -> None:
+    code, _, err = cli("chat", "Hi.", "--thread", "new")
+    assert (code, err) == (0, "")
+    code, _, err = cli("chat", "Hi.", "--thread", "new")
+    assert (code, err) == (0, "")

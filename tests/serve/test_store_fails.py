@@ -12,7 +12,7 @@ import msgspec
 import pytest
 from sqlalchemy import Connection
 
-from dragoman import Agent, serve
+from dragoman import Agent, Message, serve
 from dragoman.errors import StoreError
 from dragoman.model.chat_model import now
 from dragoman.request import ModelRequest
@@ -26,6 +26,7 @@ from dragoman.sql import engine
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 from support.kept_answers import kept_under
+from support.protocols import BODIES
 
 pytestmark = pytest.mark.anyio
 
@@ -189,6 +190,42 @@ async def test_what_waits_for_a_locked_file_is_bounded(locked: Path, monkeypatch
         True,
     ]
     await store.close()
+
+
+@pytest.mark.mend("1.8")
+@pytest.mark.parametrize("wire", ["ag_ui", "ai_sdk", "a2a"])
+@pytest.mark.parametrize("fault", ["locked", "no database"])
+async def test_a_run_over_an_agent_protocol_is_refused_in_time_where_the_database_fails(
+    wire: str, fault: str, tmp_path: Path
+) -> None:
+    """They waited 90 seconds for a file that could not be opened."""
+    path = tmp_path / "server.db"
+    if fault == "no database":
+        path.write_bytes(b"this is not the head of a database" * 40)
+    limits = ServerLimits(keep_seconds=0.3)
+    app = serve.app(Agent(ScriptedModel("Hello.")), store=f"sqlite:///{path}", limits=limits)
+    async with app.router.lifespan_context(app):
+        if fault == "locked":
+            assert (await ask_over(app, wire, "first")).status == 200
+        other = sqlite3.connect(path, isolation_level=None)
+        if fault == "locked":
+            other.execute("BEGIN IMMEDIATE")
+        async with asyncio.timeout(5):
+            answer = await ask_over(app, wire, "second")
+        if fault == "locked":
+            other.execute("ROLLBACK")
+        other.close()
+    assert answer.status >= 500 or (wire == "a2a" and "error" in answer.json), answer.body
+    assert b"database" not in answer.body  # its path is for the log
+
+
+async def ask_over(app: Any, wire: str, thread: str) -> Exchange:
+    if wire == "a2a":
+        message = {"messageId": thread, "contextId": thread, "role": "ROLE_USER", "parts": [{"text": "Hi."}]}
+        body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
+        return await exchange(app, "POST", "/a2a", body)
+    path, body_of = BODIES[wire]
+    return await exchange(app, "POST", path, body_of(thread, [Message.user("Hi.").replace(id="u1")]))
 
 
 def _answered(id: str) -> Answered:

@@ -69,6 +69,7 @@ class Llm:
         self.held: Flag | None = None
         self.half = Flag()
         self.cut = False
+        self.models = ["tiny", "text-embedding-tiny", "dall-e-3", "text-moderation-1"]
         llm = self
 
         class Handler(BaseHTTPRequestHandler):
@@ -78,7 +79,7 @@ class Llm:
                 pass
 
             def do_GET(self) -> None:
-                models = [{"id": name} for name in ("tiny", "text-embedding-tiny", "dall-e-3", "text-moderation-1")]
+                models = [{"id": name} for name in llm.models]
                 self._send(200, json.dumps({"data": models}).encode(), "application/json")
 
             def do_POST(self) -> None:

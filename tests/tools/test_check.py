@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import ToolError
+from dragoman.tools import check as check_module
 from dragoman.tools.check import check, faults
 
 MOST_LOOKS = 10_000
@@ -191,3 +192,46 @@ def test_check_raises_all_faults_in_one_sentence() -> None:
     assert str(caught.value) == (
         "invalid arguments: a: is required, but was not given; b.c: is required, but was not given"
     )
+
+
+BOMBS = {
+    "options for each item": ({"items": {"anyOf": [{"const": number} for number in range(4000)]}}, [-1] * 4000),
+    "options that fit late": ({"items": {"anyOf": [{"const": number} for number in range(4000)]}}, list(range(4000))),
+    "choices for each item": ({"items": {"enum": list(range(100_000))}}, [-1] * 100_000),
+    "large choices": ({"items": {"enum": [[*range(300), one] for one in range(300)]}}, [[*range(300), -1]] * 300),
+    "long choices": ({"items": {"enum": ["x" * 9_000 + str(n) for n in range(900)]}}, ["x" * 9_000 + "y"] * 900),
+    "options in options": (
+        {"$defs": {"a": {"anyOf": [{"items": {"$ref": "#/$defs/a"}}] * 9}}, "$ref": "#/$defs/a"},
+        [[[[[[1] * 5] * 5] * 5] * 5] * 5] * 5,
+    ),
+    "properties of each item": (
+        {"items": {"properties": {f"p{n}": {"type": "null"} for n in range(900)}}},
+        [{f"p{n}": 1 for n in range(900)}] * 9,
+    ),
+}
+
+
+@pytest.mark.mend("1.4")
+@pytest.mark.parametrize("name", BOMBS)
+def test_the_work_of_a_check_is_bounded(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The schema and the value may both be a client's: 4,000 options for 4,000 items took 52 seconds."""
+    steps = 0
+    spend = check_module._Check.spend
+
+    def count(self: Any, cost: int = 1) -> None:
+        nonlocal steps
+        steps += 1
+        spend(self, cost)
+
+    monkeypatch.setattr(check_module._Check, "spend", count)
+    schema, value = BOMBS[name]
+    found = faults(schema, value)
+    assert steps <= 2 * check_module.MOST_STEPS
+    assert sum(map(len, found)) < 1_000_000
+
+
+def test_an_ordinary_answer_is_far_from_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(check_module, "MOST_STEPS", 20_000)
+    item = {"properties": {name: {"type": "string"} for name in "abcdefgh"}, "required": list("abcdefgh")}
+    value = [dict.fromkeys("abcdefgh", "x") for _ in range(1000)]
+    assert faults({"type": "array", "items": item}, value) == []

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, TypedDict, Unpack
 
 from dragoman.cli.ask import Terminal, ask
 from dragoman.cli.interrupt import Interrupts
+from dragoman.cli.terminal import escape
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Content, Message, Role
 from dragoman.result import ChatResult
@@ -44,7 +45,7 @@ def asking(screen: Screen, interrupts: Interrupts) -> Ask:
         return _nobody
 
     def say(text: str) -> None:
-        print(text, file=out, flush=True)
+        print(escape(text), file=out, flush=True)
 
     async def ask_all(pending: Sequence[Interrupt], check: Callable[[Resume], object]) -> list[Resume]:
         from dragoman.cli.editor import Editor, Given

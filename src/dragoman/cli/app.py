@@ -15,6 +15,7 @@ from dragoman.cli.local import pull
 from dragoman.cli.mcp import mcp
 from dragoman.cli.plan import plan
 from dragoman.cli.serve import serve
+from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show
 from dragoman.cli.threads import search as search_threads
 
@@ -62,9 +63,9 @@ def _version(wanted: bool) -> None:
         from importlib.metadata import PackageNotFoundError, version
 
         try:
-            typer.echo(f"dragoman {version('dragoman')}")
+            echo(f"dragoman {version('dragoman')}")
         except PackageNotFoundError:
-            typer.echo("dragoman (from source, not installed)")
+            echo("dragoman (from source, not installed)")
         raise typer.Exit
 
 

@@ -7,6 +7,8 @@ from typing import Annotated
 import msgspec
 import typer
 
+from dragoman.cli.terminal import echo, echo_json, escape
+
 __all__ = ["models", "providers"]
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
@@ -29,9 +31,9 @@ def providers(json: _Json = False) -> None:
 
     rows = capability_table(REGISTRY.providers())
     for error in REGISTRY.broken():
-        typer.echo(f"warning: {error}", err=True)
+        echo(f"warning: {error}", err=True)
     if json:
-        typer.echo(msgspec.json.format(msgspec.json.encode(rows)))
+        echo_json(rows)
         return
 
     import sys
@@ -44,7 +46,7 @@ def providers(json: _Json = False) -> None:
         key = row.key if row.key_required else f"[{row.key}]"
         means = [means for means in (row.key and key, row.chat_model) if means]
         can = ", ".join(name.replace("_", " ") for name in row.capabilities)
-        table.add_row("\n".join((row.provider, *row.aliases)), "\n".join(means), can)
+        table.add_row(escape("\n".join((row.provider, *row.aliases))), escape("\n".join(means)), can)
     Console(markup=False, width=None if sys.stdout.isatty() else _WIDTH).print(table)
 
 
@@ -72,16 +74,12 @@ def models(
 
     infos = asyncio.run(found())
     if json:
-        typer.echo(
-            msgspec.json.format(
-                msgspec.json.encode([{"model": info.model, **msgspec.to_builtins(info)} for info in infos])
-            )
-        )
+        echo_json([{"model": info.model, **msgspec.to_builtins(info)} for info in infos])
         return
     for kind in _KINDS:
         named = [info.model for info in infos if _heading(info.kinds) == kind]
         if named:
-            typer.echo("\n  ".join([f"{kind.capitalize()}:", *named]))
+            echo("\n  ".join([f"{kind.capitalize()}:", *named]))
 
 
 def _heading(kinds: tuple[str, ...]) -> str:

@@ -12,6 +12,7 @@ import typer
 
 from dragoman.cli.prompt import clean, piped, prompt_parts
 from dragoman.cli.store import StoreOption, open_memory
+from dragoman.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -48,6 +49,7 @@ def _schema(given: str) -> dict[str, Any]:
 
 
 def chat(
+    context: typer.Context,
     prompt: Annotated[str, typer.Argument(help="What to ask; @path attaches a file.", show_default=False)] = "",
     model: Annotated[
         str | None,
@@ -105,11 +107,16 @@ def chat(
     dragoman chat "A river" --output-schema '{"type": "object", "properties": {"name": {"type": "string"}}}'
 
     \b
-    The model is -m, else DRAGOMAN_MODEL, else local: the embedded one, which needs no key. Keys are taken from
-    the environment (dragoman providers names the variables). What is piped in is data: only PROMPT attaches files.
-    Ctrl-C stops the answer.
+    The model is -m, else the one that answered last in a kept conversation, else DRAGOMAN_MODEL, else local: the
+    embedded one, which needs no key. Keys are taken from the environment (dragoman providers names the variables).
+    What is piped in is data: only PROMPT attaches files. Ctrl-C stops the answer.
     """
     schema = None if output_schema is None else _schema(output_schema)
+    if thread is not None and again:
+        raise typer.BadParameter("--thread names a conversation already", param_hint="--continue")
+    source = context.get_parameter_source("model")
+    if (thread is not None or again) and (source is None or source.name != "COMMANDLINE"):
+        model, base_url = _models_of_thread(store, thread, model, base_url)
     if base_url is None:
         _load_early(model or "local")
     from dragoman import providers
@@ -122,8 +129,6 @@ def chat(
     effort = int(reasoning) if reasoning and reasoning.isdecimal() else reasoning
     settings = Settings(temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort))
     own = tools_in(tools) if tools is not None else ()
-    if thread is not None and again:
-        raise typer.BadParameter("--thread names a conversation already", param_hint="--continue")
     memory = open_memory(store) if thread is not None or again else None
     agent = Agent[None](
         model, tools=own, system=system and clean(system), settings=settings, base_url=base_url, memory=memory
@@ -144,6 +149,35 @@ def chat(
     import asyncio
 
     return asyncio.run(_once(agent, content, screen, thread=thread, schema=schema, verbose=verbose, json=json))
+
+
+def _models_of_thread(
+    store: str | None, thread: str | None, usual: str | None, base_url: str | None
+) -> tuple[str | None, str | None]:
+    """The model that answered last in a conversation, and its base URL if it has no other; `usual` if it is new.
+
+    A conversation that was held with one model must not be sent to another because of a variable.
+    """
+    import asyncio
+
+    from dragoman import providers
+    from dragoman.cli.store import last_origin
+    from dragoman.errors import SettingsError
+
+    origin = asyncio.run(last_origin(store, thread))
+    if origin is None or not origin.model:
+        return usual, base_url
+    model = f"{origin.provider}:{origin.model}"
+    try:
+        provider = providers.get(origin.provider)
+    except SettingsError as error:
+        raise SettingsError(
+            f"this conversation was held with {model}; -m says who answers now ({error.message})"
+        ) from error
+    if model != usual and origin.provider != (usual or "local"):
+        echo(f"note: {model} answers, as before in this conversation; -m asks another model", err=True)
+    needs_url = provider.base_url is None and base_url is None and not provider.by_url
+    return model, origin.endpoint if needs_url else base_url
 
 
 def _load_early(model: str) -> None:
@@ -198,25 +232,25 @@ async def _once(
     used = [each.usage for each in results if each.usage is not None]
     usage = reduce(add, used) if used else None
     if json:
-        typer.echo(_as_json(results, usage, known_cost(results)))
+        echo_json(_json_fields(results, usage, known_cost(results)))
     for each in results:
         show_notes(each)
     show_pending(result.pending, "it was left unanswered; in a terminal it is asked for")
     if verbose:
-        typer.echo(usage_line(usage, known_cost(results)), err=True)
+        echo(usage_line(usage, known_cost(results)), err=True)
     if result.pending:
         return 1
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0
 
 
-def _as_json(results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None) -> bytes:
+def _json_fields(results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None) -> dict[str, Any]:
     """What `--json` prints of the runs of one prompt."""
     last = results[-1]
     messages = [message for each in results for message in each.messages]
     fields = {"output": last.output, "finish_reason": last.finish_reason, "usage": usage, "messages": messages}
     dollars = {} if cost is None else {"cost": f"{cost:f}"}
     pending = {"pending": last.pending} if last.pending else {}
-    return msgspec.json.format(msgspec.json.encode({**fields, **dollars, **pending}))
+    return {**fields, **dollars, **pending}
 
 
 def _ignore(_: object) -> None:

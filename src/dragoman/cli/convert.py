@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 import typer
 
+from dragoman.cli.terminal import echo
+
 if TYPE_CHECKING:
     from dragoman.cli.convert_chunks import Job
     from dragoman.message import Origin
@@ -201,4 +203,4 @@ def _cores() -> int:
 
 def _say(text: str, *, quiet: bool) -> None:
     if not quiet:
-        print(text, file=sys.stderr)  # noqa: T201 - the command line's own output
+        echo(text, err=True)

@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from dragoman.cli.files import read_file
+from dragoman.cli.terminal import echo_json
 
 if TYPE_CHECKING:
     from dragoman.event import Event
@@ -39,7 +40,7 @@ def decode(
         raise typer.BadParameter(f"there are {', '.join(wires.names())}", param_hint="--wire")
     decoder = wires.get(wire).decoder()
     events = [*decoder.feed(read_file(file)), *decoder.close()]
-    typer.echo(msgspec.json.format(msgspec.json.encode(_summary(events))))
+    echo_json(_summary(events))
     errors = [event.error for event in events if isinstance(event, RunError)]
     for error in errors:
         report(error)

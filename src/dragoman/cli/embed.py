@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from dragoman.cli.prompt import clean, piped
+from dragoman.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
     from collections.abc import Awaitable
@@ -261,12 +262,11 @@ def _load(file: Path, kind: type[T]) -> T:
 
 def _show(value: object, usage: Usage | None, verbose: bool, indent: int = 0) -> None:
     """Prints JSON; with `indent` for people, else in one line, as thousands of numbers want it. `verbose`: the usage too."""
-    data = msgspec.json.encode(value)
-    typer.echo(msgspec.json.format(data, indent=indent) if indent else data)
+    echo_json(value, indent=indent)
     if verbose:
         from dragoman.cli.screen import usage_line
 
-        typer.echo(usage_line(usage), err=True)
+        echo(usage_line(usage), err=True)
 
 
 class _Progress:

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-import sys
 from collections.abc import Mapping
 from types import MappingProxyType
 
 from typer import TyperException
 
+from dragoman.cli.terminal import echo, escape
 from dragoman.errors import (
     DragomanError,
     ProviderConnectionError,
@@ -50,12 +50,12 @@ def report(error: Exception) -> None:
         text = text.replace(argument, option)
     context = getattr(error, "ctx", None)
     if context is not None and text == context.get_help():
-        print(text, file=sys.stderr)  # noqa: T201
+        echo(text, err=True)
         return
     hint = f" (see {context.command_path} --help)" if context is not None else ""
-    print(f"error: {plain(text)}{hint}", file=sys.stderr)  # noqa: T201 - the command line's own output
+    echo(f"error: {plain(text)}{hint}", err=True)
 
 
 def plain(text: str) -> str:
     """Text in one line, without signs that steer a terminal."""
-    return " ".join("".join(c if c.isprintable() else " " for c in text).split())
+    return escape(" ".join(text.split()))

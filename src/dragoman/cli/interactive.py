@@ -18,6 +18,7 @@ from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.prompt import prompt_parts
 from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
 from dragoman.cli.store import Begun, begun_thread
+from dragoman.cli.terminal import echo
 from dragoman.cli.threads import last_words
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message
@@ -69,7 +70,7 @@ class _Conversation:
             show_notes(result, self.losses)
             self.losses.update(result.losses)
             if verbose:
-                typer.echo(usage_line(result.usage, known_cost([result])), err=True)
+                echo(usage_line(result.usage, known_cost([result])), err=True)
 
 
 def converse(
@@ -95,11 +96,11 @@ async def _converse(
         with Interrupts() as interrupts:
             talk, editor = _Conversation(agent, screen, interrupts, begun), Editor(interrupts)
             if begun.messages:
-                typer.echo(f"{plain(begun.id)} goes on; {last_words(begun.messages)}")
+                echo(f"{plain(begun.id)} goes on; {last_words(begun.messages)}")
                 show_pending(
                     agent.pending(begun.messages), "it waits; your next prompt tells the model that it was not run"
                 )
-            typer.echo(f"{talk.model} · Alt+Enter begins another line, /help lists what else there is, Ctrl-D ends")
+            echo(f"{talk.model} · Alt+Enter begins another line, /help lists what else there is, Ctrl-D ends")
             while not talk.ended:
                 try:
                     line = (await editor.read()).strip()
@@ -136,8 +137,8 @@ def _command(talk: _Conversation, name: str, argument: str) -> None:
 
 def _help(_talk: _Conversation, _: str) -> None:
     for name, (what, _run) in COMMANDS.items():
-        typer.echo(f"{name:<8} {what}")
-    typer.echo(
+        echo(f"{name:<8} {what}")
+    echo(
         "@path in a prompt attaches a file; // at its beginning is a slash.\n"
         "Enter sends. Alt+Enter, or Enter behind a \\, begins another line; what is pasted is one prompt.\n"
         "The arrow keys bring back earlier prompts, Ctrl-R finds them, Ctrl-X Ctrl-E opens your editor.\n"
@@ -149,13 +150,13 @@ def _clear(talk: _Conversation, _: str) -> None:
     talk.history.clear()
     talk.thread_id = new_id()
     kept = "" if talk.agent.memory is None else f", and is kept as {talk.thread_id}"
-    typer.echo(f"the conversation begins anew{kept}")
+    echo(f"the conversation begins anew{kept}")
 
 
 def _model(talk: _Conversation, name: str) -> None:
     if name:
         talk.model = _named(name, parse_model_string(talk.model).provider)
-    typer.echo(talk.model)
+    echo(talk.model)
 
 
 def _named(name: str, current: str) -> str:

@@ -6,6 +6,8 @@ from typing import Annotated
 
 import typer
 
+from dragoman.cli.terminal import echo
+
 __all__ = ["pull"]
 
 
@@ -29,6 +31,6 @@ def pull(
     from dragoman.providers.hints import install
     from dragoman.providers.local_models import DEFAULT
 
-    typer.echo(local_pull.pull(lambda line: typer.echo(line, err=True), model or DEFAULT))
+    echo(local_pull.pull(lambda line: echo(line, err=True), model or DEFAULT))
     if find_spec("xllamacpp") is None:
-        typer.echo(f"note: what runs it is not installed: `{install('xllamacpp')}`", err=True)
+        echo(f"note: what runs it is not installed: `{install('xllamacpp')}`", err=True)

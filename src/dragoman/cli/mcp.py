@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import msgspec
 import typer
 
+from dragoman.cli.terminal import echo
+
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
@@ -173,4 +175,4 @@ def _entry(name: str, fields: Mapping[str, Any]) -> str:
 
 
 def _say(text: str) -> None:
-    print(text, file=sys.stderr, flush=True)  # noqa: T201 - the command line's own output
+    echo(text, err=True)

@@ -8,6 +8,7 @@ import msgspec
 import typer
 
 from dragoman.cli.files import read_file
+from dragoman.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
     from dragoman.history import Plan
@@ -44,9 +45,9 @@ def plan(
     for line in read_jsonl(lines, format=source):
         found = plan(line.messages, target)
         if json:
-            typer.echo(msgspec.json.encode({**_fields(found), **({"line": line.number} if len(lines) > 1 else {})}))
+            echo_json({**_fields(found), **({"line": line.number} if len(lines) > 1 else {})}, indent=0)
         else:
-            typer.echo(f"line {line.number}: {found}" if len(lines) > 1 else str(found))
+            echo(f"line {line.number}: {found}" if len(lines) > 1 else str(found))
     return 0
 
 

@@ -10,6 +10,7 @@ from typing import Any, TextIO
 
 from dragoman.cli.ask import summary
 from dragoman.cli.failure import plain
+from dragoman.cli.terminal import STEERING, echo, escape
 from dragoman.errors import SettingsError
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
@@ -19,7 +20,10 @@ from dragoman.tools.context import PROGRESS
 
 __all__ = ["Screen", "known_cost", "show_notes", "show_pending", "usage_line"]
 
-_CONTROL = {code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"}
+_CONTROL: dict[int, str | None] = {
+    **{code: None for code in (*range(32), *range(127, 160)) if chr(code) not in "\n\t"},
+    **STEERING,
+}
 _DIM, _PLAIN, _ERASED = "\x1b[2m", "\x1b[0m", "\r\x1b[2K"
 
 
@@ -55,7 +59,7 @@ class Screen:
         """Says on standard error, where that is a terminal, what is waited for, until there is something to show."""
         self._waits = self._err.isatty()
         if self._waits:
-            self._err.write(f"{_DIM}{line}{_PLAIN}")
+            self._err.write(f"{_DIM}{escape(line)}{_PLAIN}")
             self._err.flush()
 
     def warm_up(self, model: str) -> None:
@@ -133,9 +137,9 @@ class Screen:
 def show_pending(pending: Sequence[Interrupt], then: str) -> None:
     """Says on standard error, in a line each, what is waited for, and `then` what becomes of it."""
     for interrupt in pending:
-        print(f"pending: {summary(interrupt)}", file=sys.stderr)  # noqa: T201 - the command line's own output
+        echo(f"pending: {summary(interrupt)}", err=True)
     if pending:
-        print(f"note: {then}", file=sys.stderr)  # noqa: T201
+        echo(f"note: {then}", err=True)
 
 
 def known_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
@@ -166,4 +170,4 @@ def show_notes(result: ChatResult[Any], known: Collection[Loss] = ()) -> None:
     if result.finish_reason is FinishReason.length:
         notes.append("the answer reached its most tokens and is not whole; --max-tokens gives it more")
     for note in notes:
-        print(f"note: {plain(note)}", file=sys.stderr)  # noqa: T201 - the command line's own output
+        echo(f"note: {plain(note)}", err=True)

@@ -11,6 +11,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from dragoman.cli.terminal import echo
+
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
@@ -156,7 +158,7 @@ def serve(
 
         def ready(url: str) -> None:
             names = [name for backend in service.backends for name in getattr(backend, "names", ())]
-            print(greeting(names, url, _KEY if service.has_keys else None, agents=_has_agents(service)), flush=True)  # noqa: T201
+            echo(greeting(names, url, _KEY if service.has_keys else None, agents=_has_agents(service)))
 
         run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
     return 0
@@ -298,7 +300,7 @@ def _load(agent: Any) -> None:
 
     record = providers.get("local")
     if callable(record.base_url):
-        print("loading the embedded model", file=sys.stderr, flush=True)  # noqa: T201
+        echo("loading the embedded model", err=True)
         asyncio.run(record.base_url(agent.chat_model_name or record.chat_model))  # pyright: ignore
 
 

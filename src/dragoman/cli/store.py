@@ -15,9 +15,9 @@ from dragoman.errors import HistoryError, SettingsError
 if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.memory import Memory
-    from dragoman.message import Message
+    from dragoman.message import Message, Origin
 
-__all__ = ["Begun", "StoreOption", "begun_thread", "open_memory", "store_file"]
+__all__ = ["Begun", "StoreOption", "begun_thread", "last_origin", "open_memory", "store_file"]
 
 _LAST = 200
 """Messages of a thread that a model is given at most."""
@@ -71,6 +71,20 @@ async def begun_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Be
                 raise HistoryError("no conversation is kept to go on with; begin one with --thread NAME")
             name = threads[0].id
         yield Begun(name, await load_thread(memory, name, None))
+
+
+async def last_origin(url: str | None, name: str | None) -> Origin | None:
+    """Which model answered last in the conversation of that name, or in the one that was kept last; `None`: none did."""
+    from dragoman.memory.conversation import load_thread
+
+    async with open_memory(url) as memory:
+        if name is None:
+            threads = (await memory.threads(per_page=1)).items
+            if not threads:
+                return None
+            name = threads[0].id
+        messages = await load_thread(memory, name, None)
+    return next((message.origin for message in reversed(messages) if message.origin is not None), None)
 
 
 def open_memory(url: str | None) -> Memory:

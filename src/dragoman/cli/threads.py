@@ -11,6 +11,7 @@ import msgspec
 import typer
 
 from dragoman.cli.store import StoreOption, open_memory
+from dragoman.cli.terminal import echo, echo_json, escape
 
 if TYPE_CHECKING:
     from dragoman.memory import Memory, StoredMessage
@@ -42,10 +43,10 @@ def list_threads(store: StoreOption = None, json: _Json = False) -> int:
         _print_json(threads)
         return 0
     if not threads:
-        typer.echo("note: no conversation is kept", err=True)
+        echo("note: no conversation is kept", err=True)
     for thread in threads:
         title = f"  {_line(thread.title)}" if thread.title else ""
-        typer.echo(f"{_time(thread.updated_at)}  {_line(thread.id)}{title}")
+        echo(f"{_time(thread.updated_at)}  {_line(thread.id)}{title}")
     return 0
 
 
@@ -60,7 +61,7 @@ def show(name: _Name, store: StoreOption = None, json: _Json = False) -> int:
         _print_json([msgspec.Raw(message.to_json()) for message in messages])
         return 0
     for message in messages:
-        typer.echo(_shown(message))
+        echo(_shown(message))
     return 0
 
 
@@ -87,10 +88,10 @@ def export(
     messages = _with(store, lambda memory: _messages(memory, name))
     losses: list[Loss] = []
     payload = formats.get(to).dump_messages(messages, losses=losses)
-    typer.echo(msgspec.json.format(msgspec.json.encode(payload)))
+    echo_json(payload)
     for loss in losses:
         if not loss.is_minor:
-            typer.echo(f"note: {plain(str(loss))}", err=True)
+            echo(f"note: {plain(str(loss))}", err=True)
     return 0
 
 
@@ -113,7 +114,7 @@ def delete(
 
     if missing := _with(store, unknown):
         for name in missing:
-            typer.echo(f"error: there is no conversation {_line(name)}; nothing was deleted", err=True)
+            echo(f"error: there is no conversation {_line(name)}; nothing was deleted", err=True)
         return 1
     if not yes and not typer.confirm(f"delete {', '.join(map(_line, names))}?", err=True):
         return 1
@@ -146,7 +147,7 @@ def search(
         _print_json([{"thread": each.thread_id, "message": msgspec.Raw(each.message.to_json())} for each in messages])
     else:
         for each in messages:
-            typer.echo(f"{_line(each.thread_id)}  {each.message.role}: {_line(each.message.text)[:_WIDTH]}")
+            echo(f"{_line(each.thread_id)}  {each.message.role}: {_line(each.message.text)[:_WIDTH]}")
     return 0 if messages else 1
 
 
@@ -174,7 +175,7 @@ async def _messages(memory: Memory, name: str) -> list[Message]:
     problems: list[str] = []
     found = await memory.recall(name, per_page=None, problems=problems)
     for problem in problems:
-        typer.echo(f"note: {plain(problem)}", err=True)
+        echo(f"note: {plain(problem)}", err=True)
     return [*found.items]
 
 
@@ -204,7 +205,7 @@ def _line(text: str) -> str:
 
 def _text(text: str) -> str:
     """Text in its lines, without signs that steer a terminal."""
-    return "\n".join("".join(c if c.isprintable() or c == "\t" else " " for c in line) for line in text.split("\n"))
+    return escape(text)
 
 
 def _time(at: datetime) -> str:
@@ -212,4 +213,4 @@ def _time(at: datetime) -> str:
 
 
 def _print_json(values: Iterable[Any]) -> None:
-    typer.echo(msgspec.json.format(msgspec.json.encode([*values])))
+    echo_json([*values])

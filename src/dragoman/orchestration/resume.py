@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Any, cast
 
@@ -15,7 +15,7 @@ from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.interrupts import Waiting, ids_of
 from dragoman.orchestration.seal import Seal, late
-from dragoman.repair import stand_in
+from dragoman.repair import OpenCall, stand_in
 from dragoman.tools import Tool
 from dragoman.tools.check import faults
 from dragoman.tools.outcome import succeeded
@@ -90,8 +90,19 @@ def decisions(
     now: datetime,
     *,
     has_toolsets: bool = False,
+    forged: Collection[OpenCall] = (),
 ) -> list[Decision]:
-    """What the answers decide, in the order of the calls. `has_toolsets`: tools come and go; the model is told of one that went.
+    """What the answers decide, in the order of the calls.
+
+    Args:
+        resume: the answers.
+        waiting: what the conversation waits for.
+        messages: the conversation.
+        tools: by name.
+        seal: checks signatures.
+        now: the time, for expiry.
+        has_toolsets: tools come and go; the model is told of one that went.
+        forged: calls that a client may have made up. Without a signature their schemas are not evaluated.
 
     Raises:
         ResumeError: an answer is to nothing that waits, comes too late or twice, is not what was asked for, or is not signed.
@@ -102,6 +113,12 @@ def decisions(
         if which in answers.setdefault(at, {}):
             raise ResumeError(f"{one.interrupt_id!r} is answered twice in one send; send one answer to it")
         answers[at][which] = one, waiting[at].interrupts[which]
+    for at, by_interrupt in answers.items():
+        if seal.key is None and waiting[at].call in forged:
+            answers[at] = {
+                which: (one, msgspec.structs.replace(interrupt, schema=None))
+                for which, (one, interrupt) in by_interrupt.items()
+            }
     return [_decided(waiting[at], answers[at], tools, seal, now, has_toolsets) for at in sorted(answers)]
 
 
@@ -184,9 +201,11 @@ def _decided(
     if interrupt.reason == "approval":
         arguments = _edited(resume, payload, call, tool) or arguments
     value = (payload["value"],) if interrupt.reason != "approval" else ()
+    # An approval and the first question of its tool share an id.
+    question = "" if waiting.answers or not value else "?1"
     return Decision(
         waiting,
-        (interrupt.id if waiting.answers or not value else f"{interrupt.id}?1",),
+        (seal.claim_name(resume, interrupt.id) + question,),
         arguments=arguments,
         approved=waiting.approved or not value,
         answers=(*waiting.answers, *value),
@@ -222,7 +241,7 @@ def _inner(waiting: Waiting, answers: Mapping[int, tuple[Resume, Interrupt]], se
         passed.append(msgspec.structs.replace(resume, interrupt_id=inner_id, signature=signature))
     return Decision(
         waiting,
-        tuple([interrupt.id for _, interrupt in answers.values()]),
+        tuple([seal.claim_name(resume, interrupt.id) for resume, interrupt in answers.values()]),
         arguments=waiting.arguments,
         approved=waiting.approved,
         answers=waiting.answers,

@@ -1,36 +1,52 @@
-"""Signatures of interrupts: an approval counts only for what was to be approved, and nobody can make one up."""
+"""Signatures of interrupts: an approval counts only for what was to be approved, and nobody can make one up.
+
+A token is `VERSION.EXPIRY.NONCE.HMAC`. The HMAC covers the interrupt (id, tool, arguments, reason, schema),
+the expiry, the thread, the owner and the nonce, so that the approval is of no use to another
+caller or in another conversation. Expiry and nonce are in the token because formats of clients
+have no field for them. The nonce names the question: it is derived from the id of the model's
+message, so that a question that is asked for again gets the same token, and what stops a replay
+is a claim on it (`claim_name`). Behind a `+` is the token of an agent within the tool.
+
+Tokens of version 1 had neither owner nor nonce. They are refused: the question must be asked anew.
+"""
 
 from __future__ import annotations
 
 import hmac
+import os
 from datetime import UTC, datetime
-from typing import Any
+from hashlib import blake2b
+from typing import Any, NamedTuple
 
 import msgspec
 
 from dragoman.errors import ResumeError
 from dragoman.interrupt import Interrupt, Resume
 
-__all__ = ["Seal"]
+__all__ = ["SIGNED", "Seal"]
 
-_VERSION = "1"
+SIGNED = "token:"
+"""Prefix of claims of signed answers: they are unique among all questions of their owner."""
+_VERSION = "2"
 _encode = msgspec.json.Encoder(order="deterministic").encode
 
 
 class Seal(msgspec.Struct, frozen=True):
-    """Signs what a run waits for, and checks what comes back. A token is `VERSION.EXPIRY.HMAC`, and behind a `+` that of an agent
-    within a tool; the expiry is in it since formats of clients have no field for it."""
+    """Signs what a run waits for, and checks what comes back."""
 
     key: bytes | None = None
     """The agent's `approval_key`; `None`: nothing is signed."""
     thread: str | None = None
     """Id of the conversation, where one was given."""
+    owner: str | None = None
+    """Whose conversation it is: the run's `resource_id`, where one was given."""
 
     def sealed(self, interrupt: Interrupt, state: bytes = b"") -> Interrupt:
         """The interrupt with its signature. `state`: what its call has been through before, which the signature holds, too."""
         if self.key is None:
             return interrupt
-        own = self._token(interrupt, interrupt.id, _seconds(interrupt.expires_at), state)
+        token = _Token(_seconds(interrupt.expires_at), _nonce(interrupt))
+        own = self._sign(interrupt, interrupt.id, token, state)
         inner = f"+{interrupt.signature}" if interrupt.signature else ""
         return msgspec.structs.replace(interrupt, signature=own + inner)
 
@@ -43,34 +59,66 @@ class Seal(msgspec.Struct, frozen=True):
         if self.key is None:
             return resume.signature
         own, _, inner = (resume.signature or "").partition("+")
-        expiry = own.split(".")[1] if own.count(".") == 2 else ""
         if not own:
             raise ResumeError(
                 f"the answer to {resume.interrupt_id!r} brings no signature; make it of the interrupt itself, "
                 "with approve() or answer(), and send its `signature` along"
             )
-        if not hmac.compare_digest(own.encode(), self._token(interrupt, resume.interrupt_id, expiry, state).encode()):
+        token = _read(own)
+        if not hmac.compare_digest(own.encode(), self._sign(interrupt, resume.interrupt_id, token, state).encode()):
             raise ResumeError(
                 f"the signature of the answer to {resume.interrupt_id!r} is not that of this call: it was made for another "
-                "tool, other arguments or answers, another conversation or with another approval_key. Ask anew"
+                "tool, other arguments or answers, another user, another conversation, with another approval_key or by an "
+                "earlier release. Ask anew"
             )
-        if expiry and now.timestamp() > int(expiry):
+        if token.expiry and now.timestamp() > int(token.expiry):
             raise late(resume.interrupt_id)
         return inner or None
 
-    def _token(self, interrupt: Interrupt, interrupt_id: str, expiry: str, state: bytes) -> str:
+    def claim_name(self, resume: Resume, interrupt_id: str) -> str:
+        """Under which name an answer is claimed before it is acted upon: its token's nonce, which no other question has,
+        or, where nothing is signed, the interrupt's id, which is unique in its conversation alone."""
+        if self.key is None:
+            return interrupt_id
+        return SIGNED + _read((resume.signature or "").partition("+")[0]).nonce
+
+    def _sign(self, interrupt: Interrupt, interrupt_id: str, token: _Token, state: bytes) -> str:
         call = interrupt.call
         fields: list[Any] = [
             interrupt_id,
             call and call.name,
             call and call.arguments,
             interrupt.reason,
-            expiry,
+            token.expiry,
+            token.nonce,
             self.thread,
-            *([state.decode()] if state else []),
+            self.owner,
+            state.decode(),
+            interrupt.schema,
         ]
         mac = hmac.digest(self.key or b"", _encode([_VERSION, *fields]), "sha256")
-        return f"{_VERSION}.{expiry}.{mac.hex()}"
+        return f"{_VERSION}.{token.expiry}.{token.nonce}.{mac.hex()}"
+
+
+class _Token(NamedTuple):
+    """The readable fields of a token."""
+
+    expiry: str = ""
+    """Seconds since 1970; empty: never."""
+    nonce: str = ""
+
+
+def _read(token: str) -> _Token:
+    """The fields of a token; empty ones if it is none, which no signature fits."""
+    fields = token.split(".")
+    return _Token(fields[1], fields[2]) if len(fields) == 4 and fields[0] == _VERSION else _Token()
+
+
+def _nonce(interrupt: Interrupt) -> str:
+    message_id = interrupt.metadata.get("message_id")
+    if not message_id:  # a history without ids, which only its client keeps: the token alone has the nonce
+        return os.urandom(16).hex()
+    return blake2b(_encode([message_id, interrupt.id]), digest_size=16).hexdigest()
 
 
 def late(interrupt_id: str) -> ResumeError:

@@ -115,7 +115,14 @@ class RunLog(Protocol):
         ...
 
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
-        """Claims an interrupt for a run, for ever → whether this was the first claim. What an answer allows is done only then."""
+        """Claims an interrupt for a run, for ever. Returns True if the run holds the claim: it is the first, or claimed it
+        before. What an answer allows is done only then.
+
+        Args:
+            thread_id: the conversation, or the owner of a signed answer.
+            interrupt_id: the interrupt's id, or the name of a signed answer.
+            run_id: the run that claims.
+        """
         ...
 
     async def status(self, run_ids: Iterable[str]) -> dict[str, RunStatus]:

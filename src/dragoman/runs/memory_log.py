@@ -79,11 +79,10 @@ class MemoryLog:
 
     async def claim(self, thread_id: str, interrupt_id: str, run_id: str) -> bool:
         """As `RunLog.claim`."""
-        first = (thread_id, interrupt_id) not in self._claims
-        self._claims.setdefault((thread_id, interrupt_id), run_id)
+        holder = self._claims.setdefault((thread_id, interrupt_id), run_id)
         if len(self._claims) > _MOST_CLAIMS:
             del self._claims[next(iter(self._claims))]
-        return first
+        return holder == run_id
 
     async def prune(self, before: datetime) -> int:
         """Forgets runs that were begun before a time and are over → how many. Claims stay."""

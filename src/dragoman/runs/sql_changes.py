@@ -58,7 +58,7 @@ class Statements(msgspec.Struct, frozen=True):
     lock: Any
     """Locks and reads runs."""
     claim: Any
-    """Makes a claim that is not there, and tells that it did."""
+    """Makes a claim that is not there, and tells which run holds it."""
 
 
 def _statements(dialect: Dialect) -> Statements:
@@ -66,7 +66,12 @@ def _statements(dialect: Dialect) -> Statements:
     return Statements(
         dialect.insert(runs).values(started_at=dialect.now).on_conflict_do_nothing(),
         select(runs, dialect.now.label("now")).where(concerned).order_by(runs.c.run_id).with_for_update(),
-        dialect.insert(claims).on_conflict_do_nothing().returning(claims.c.run_id),
+        dialect.insert(claims)
+        .on_conflict_do_update(
+            index_elements=[claims.c.thread_id, claims.c.interrupt_id],
+            set_={"run_id": claims.c.run_id},  # unchanged; a conflict that does nothing would return no row
+        )
+        .returning(claims.c.run_id),
     )
 
 
@@ -82,8 +87,8 @@ def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> 
     results: dict[int, Any] = {}
     claimed = [(number, change) for number, change in enumerate(changes) if isinstance(change, Claim)]
     for number, claim in sorted(claimed, key=lambda each: (each[1].thread_id, each[1].interrupt_id, each[0])):
-        made = connection.execute(statements.claim, msgspec.structs.asdict(claim)).first()
-        results[number] = made is not None
+        holder = connection.execute(statements.claim, msgspec.structs.asdict(claim)).scalar_one()
+        results[number] = holder == claim.run_id
     for number, change in enumerate(changes):
         if isinstance(change, Prune):
             results[number] = _pruned(connection, change.before)

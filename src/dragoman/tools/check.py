@@ -1,15 +1,24 @@
-"""A light check of a value against a JSON Schema that was given as it is: types, required keys, choices."""
+"""A light check of a value against a JSON Schema that was given as it is: types, required keys, choices.
+
+Schema and value may both be somebody else's: a client brings the schema of an answer, a server of
+tools that of its arguments. The work is therefore bounded: each step, a part of the schema held
+against a part of the value, is counted, and a check that needs more than `MOST_STEPS` ends with a
+fault that says so. No keyword that takes a pattern (`pattern`, `format`) is looked at.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import islice
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
 
 from dragoman.errors import ToolError
 from dragoman.json_bytes import MOST_DEPTH, bound_value
 
-__all__ = ["check", "faults"]
+__all__ = ["MOST_STEPS", "check", "faults"]
+
+MOST_STEPS = 100_000
+"""Steps of one check; about a quarter of a second."""
 
 _TYPES: Mapping[str, tuple[type, ...]] = {
     "string": (str,),
@@ -26,8 +35,34 @@ _DEEPEST = MOST_DEPTH
 _MOST = 100
 """Faults of one value that are named."""
 
-_Known: TypeAlias = dict[tuple[int, int, str], Sequence[str]]
-"""Schema, value and its place → its faults; none as long as they are being looked for, so that no loop is endless."""
+_SHOWN = 20
+"""Choices that a fault lists."""
+_COMPARED_A_STEP = 32
+"""Small values that are compared in about the time of one step."""
+
+
+class _TooMuchWorkError(Exception):
+    """The check has taken all of its steps."""
+
+
+class _Check:
+    """One check: what it found so far, and the steps that it may still take."""
+
+    def __init__(self, root: Mapping[str, Any]) -> None:
+        self.root = root
+        self.steps = MOST_STEPS
+        self.faults: dict[tuple[int, int, str], Sequence[str]] = {}
+        """Schema, value and its place → its faults; none as long as they are being looked for, so that no loop is endless."""
+
+    def spend(self, steps: int = 1) -> None:
+        """Takes steps.
+
+        Raises:
+            _TooMuchWorkError: there are none left.
+        """
+        self.steps -= steps
+        if self.steps < 0:
+            raise _TooMuchWorkError
 
 
 def check(schema: Mapping[str, Any], arguments: Mapping[str, Any]) -> None:
@@ -47,49 +82,84 @@ def faults(schema: Mapping[str, Any], value: Any) -> list[str]:
     """
     try:
         bound_value(value)
+        return list(_faults(schema, value, "", 0, _Check(schema)))
     except ValueError as error:
         return [f"the value: {error}"]
-    return list(_faults(schema, value, "", schema, 0, {}))
+    except _TooMuchWorkError:
+        return [f"the value: it takes more than {MOST_STEPS:,} steps to check against its schema; simplify the schema"]
 
 
-def _faults(schema: Any, value: Any, where: str, root: Mapping[str, Any], depth: int, known: _Known) -> Sequence[str]:
+def _faults(schema: Any, value: Any, where: str, depth: int, check: _Check) -> Sequence[str]:
     if not isinstance(schema, Mapping) or depth > _DEEPEST:
         return ()
     rule = cast("Mapping[str, Any]", schema)
     key = (id(rule), id(value), where)
-    if key not in known:
-        known[key] = ()
-        found = dict.fromkeys(_found(rule, value, where, root, depth, known))
-        known[key] = tuple(islice(found, _MOST))
-    return known[key]
+    if key not in check.faults:
+        check.spend()
+        check.faults[key] = ()
+        found = dict.fromkeys(islice(_found(rule, value, where, depth, check), _MOST))
+        check.faults[key] = tuple(found)
+    return check.faults[key]
 
 
-def _found(
-    rule: Mapping[str, Any], value: Any, where: str, root: Mapping[str, Any], depth: int, known: _Known
-) -> Iterator[str]:
+def _found(rule: Mapping[str, Any], value: Any, where: str, depth: int, check: _Check) -> Iterator[str]:
     place = where or "the value"
     if isinstance(reference := rule.get("$ref"), str):
-        yield from _faults(_resolved(reference, root), value, where, root, depth + 1, known)
+        yield from _faults(_resolved(reference, check.root), value, where, depth + 1, check)
     if (names := _listed(rule.get("type"))) and not any(_is(value, name) for name in names):
-        yield f"{place}: should be {' or '.join(map(str, names))}, got {value!r:.100}"
+        yield f"{place}: should be {' or '.join(map(str, names[:_SHOWN]))}, got {value!r:.100}"
         return
-    if isinstance(choices := rule.get("enum"), Sequence) and value not in choices:
-        yield f"{place}: should be one of {', '.join(map(repr, cast('Sequence[Any]', choices)))}, got {value!r:.100}"
+    if isinstance(enum := rule.get("enum"), Sequence):
+        choices = cast("Sequence[Any]", enum)
+        check.spend(len(choices) * _weight(value) // _COMPARED_A_STEP)
+        if value not in choices:
+            yield f"{place}: should be one of {_shown(choices)}, got {value!r:.100}"
+    if "const" in rule:
+        check.spend(_weight(value) // _COMPARED_A_STEP)
     if "const" in rule and value != rule["const"]:
-        yield f"{place}: should be {rule['const']!r}, got {value!r:.100}"
+        yield f"{place}: should be {rule['const']!r:.300}, got {value!r:.100}"
     if isinstance(either := rule.get("anyOf"), Sequence):
-        options = [_faults(one, value, where, root, depth + 1, known) for one in cast("Sequence[Any]", either)]
-        if options and all(options):
-            yield min(options, key=len)[0]
+        yield from _of_options(cast("Sequence[Any]", either), value, where, depth, check)
     if isinstance(value, dict):
-        yield from _of_object(rule, cast("dict[str, Any]", value), where, root, depth, known)
+        yield from _of_object(rule, cast("dict[str, Any]", value), where, depth, check)
     elif isinstance(value, (list, tuple)) and "items" in rule:
         for index, item in enumerate(cast("list[Any]", value)):
-            yield from _faults(rule["items"], item, f"{where}[{index}]", root, depth + 1, known)
+            yield from _faults(rule["items"], item, f"{where}[{index}]", depth + 1, check)
+
+
+def _of_options(options: Sequence[Any], value: Any, where: str, depth: int, check: _Check) -> Iterator[str]:
+    """The fault of the option that fits best; nothing if one fits."""
+    best: Sequence[str] | None = None
+    for option in options:
+        found = _faults(option, value, where, depth + 1, check)
+        if not found:
+            return
+        if best is None or len(found) < len(best):
+            best = found
+    if best:
+        yield best[0]
+
+
+def _weight(value: Any) -> int:
+    """What it costs to compare a value with another, in small values; counted up to what no check can pay."""
+    weight, level = 0, [value]
+    while level and weight < MOST_STEPS * _COMPARED_A_STEP:
+        item = level.pop()
+        weight += 1 + (len(item) >> 10 if isinstance(item, str) else 0)
+        if isinstance(item, (list, tuple)):
+            level.extend(cast("list[Any]", item))
+        elif isinstance(item, dict):
+            level.extend(cast("dict[str, Any]", item).values())
+    return weight
+
+
+def _shown(choices: Sequence[Any]) -> str:
+    more = ["…"] if len(choices) > _SHOWN else []
+    return ", ".join([*(f"{choice!r:.300}" for choice in choices[:_SHOWN]), *more])
 
 
 def _of_object(
-    rule: Mapping[str, Any], value: Mapping[str, Any], where: str, root: Mapping[str, Any], depth: int, known: _Known
+    rule: Mapping[str, Any], value: Mapping[str, Any], where: str, depth: int, check: _Check
 ) -> Iterator[str]:
     found: Any = rule.get("properties")
     properties: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else _NONE
@@ -98,8 +168,9 @@ def _of_object(
         if name not in value:
             yield f"{prefix}{name}: is required, but was not given"
     for name, item in value.items():
+        check.spend()
         if name in properties:
-            yield from _faults(properties[name], item, f"{prefix}{name}", root, depth + 1, known)
+            yield from _faults(properties[name], item, f"{prefix}{name}", depth + 1, check)
         elif rule.get("additionalProperties") is False:
             yield f"{prefix}{name}: is not asked for"
 

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
-from copy import deepcopy
 from threading import Lock
 from typing import Any
 
-from dragoman.errors import ToolError
+from dragoman.errors import ProviderError, ToolError
 from dragoman.event import StateDelta, StateSnapshot
+from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
 from dragoman.tools.outbox import Emission, Outbox
-from dragoman.tools.outcome import as_json, words
+from dragoman.tools.outcome import as_json
 
 __all__ = ["SharedState"]
 
@@ -24,66 +24,78 @@ class SharedState:
         Raises:
             ToolError: the value is not JSON.
         """
-        self._value = None if value is None else as_json(value)
+        self._state = _own(as_json(value))
         self._outbox = Outbox() if outbox is None else outbox
         self._lock = Lock()
 
     @property
     def value(self) -> Any:
         """What it is now, as a copy: changing that changes nothing. `None`: there is no state."""
-        return deepcopy(self._value)
+        return copy_value(self._state.value)
 
     def snapshot(self) -> tuple[StateSnapshot, ...]:
         """The event that tells the whole of it; none where there is no state."""
-        return () if self._value is None else (StateSnapshot(self.value),)
+        return () if self._state.value is None else (StateSnapshot(self.value),)
 
     def patch(self, operations: Iterable[Mapping[str, Any]]) -> Emission:
         """Changes it by operations of JSON Patch (RFC 6902), all of them or none, and tells so. Where there is no state yet, they
         are applied to `{}`, and the whole is told. May be awaited, see `ToolContext.emit`.
 
         Raises:
-            ToolError: an operation cannot be applied; the state is as it was.
+            ToolError: an operation cannot be applied, or the state would be too large; it is as it was.
         """
-        import jsonpatch  # lazily: few tools share state
-
         changes: list[dict[str, Any]] = as_json(list(operations))
         with self._lock:
-            is_new = self._value is None
+            is_new = self._state.value is None
+            changed = PatchedValue({}) if is_new else self._state
             try:
-                changed = jsonpatch.apply_patch({} if is_new else self._value, changes)
-            except Exception as error:  # the library raises KeyError, TypeError and more beside its own
-                raise ToolError(f"the shared state cannot be patched by {changes!r:.300}: {words(error)}") from error
-            self._value = changed
+                changed.patch(changes)
+            except PatchError as error:
+                raise ToolError(f"the shared state cannot be patched by {changes!r:.300}: {error}") from error
+            self._state = changed
             return self._outbox.emit(StateSnapshot(self.value) if is_new else StateDelta(tuple(changes)))
 
     def replace(self, value: Any) -> Emission:
         """Makes it another value, and tells so. May be awaited, see `ToolContext.emit`.
 
         Raises:
-            ToolError: the value is not JSON.
+            ToolError: the value is not JSON, or larger than a state may be.
         """
-        value = as_json(value)
+        state = _own(as_json(value))
         with self._lock:
-            self._value = value
+            self._state = state
             return self._outbox.emit(StateSnapshot(self.value))
 
     def follow(self, event: StateSnapshot | StateDelta) -> None:
-        """Becomes what an event says that was told already. A change that does not fit leaves it as it is."""
-        import jsonpatch  # lazily, as above
+        """Becomes what an event of a remote agent says. A change that does not fit leaves it as it is.
 
+        Raises:
+            ProviderError: the state would be larger than a state may be.
+        """
         with self._lock:
-            if isinstance(event, StateSnapshot):
-                self._value = deepcopy(event.state)
-                return
             try:
-                self._value = jsonpatch.apply_patch({} if self._value is None else self._value, list(event.operations))
-            except Exception:  # noqa: BLE001 - the library raises KeyError, TypeError and more beside its own
+                if isinstance(event, StateSnapshot):
+                    self._state = PatchedValue(copy_value(event.state))
+                    return
+                if self._state.value is None:
+                    self._state = PatchedValue({})
+                self._state.patch(event.operations)
+            except PatchTooLargeError as error:
+                raise ProviderError(f"the agent's shared state is refused: {error}") from error
+            except PatchError:
                 return
 
     def __eq__(self, other: object) -> bool:
-        return isinstance(other, SharedState) and self._value == other._value
+        return isinstance(other, SharedState) and self._state.value == other._state.value
 
     __hash__ = None  # pyright: ignore[reportAssignmentType] - it changes
 
     def __repr__(self) -> str:
-        return f"SharedState({self._value!r})"
+        return f"SharedState({self._state.value!r})"
+
+
+def _own(value: Any) -> PatchedValue:
+    try:
+        return PatchedValue(value)
+    except PatchTooLargeError as error:
+        raise ToolError(f"the shared state is refused: {error}") from error

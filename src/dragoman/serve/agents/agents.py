@@ -139,7 +139,7 @@ async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, re
         resume=tuple(talk.resumes),
         settings=what.settings,
     )
-    claim = claim_of(call, known, talk.thread_id)
+    claim = claim_of(call, known)
     try:
         return agent.run(request, output_schema=what.output_schema, trusted_history=talk.trusted, claim=claim)
     except SettingsError as error:

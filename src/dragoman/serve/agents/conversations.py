@@ -81,7 +81,7 @@ def _in_thread(
     agent: Agent[Any], call: Call, known: Recalled, allowed: Allowed, thread: str, stored: Sequence[Message]
 ) -> Conversed:
     """What a thread holds goes before what the client says of it: only what follows the client's last answer is new."""
-    pending = agent.pending(stored, thread_id=thread, tools=allowed.tools)
+    pending = agent.pending(stored, thread_id=thread, resource_id=resource_of(call), tools=allowed.tools)
     sent = allowed.messages
     end = since_model(sent)
     new = [message for message in sent[end:] if message.role is not Role.SYSTEM]

@@ -12,11 +12,10 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import InvalidRequestError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.message import Content, Message, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.tools.check import faults
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
@@ -28,6 +27,8 @@ RESERVED: Mapping[Reason, str] = {
     "auth": "request_sign_in",
 }
 """What is waited for → name of the tool whose call says so. What the client's own tools are called stands with them."""
+_OPTIONS = 100
+"""Alternatives of a schema that are looked at."""
 _REASONS: Mapping[str, Reason] = {name: reason for reason, name in RESERVED.items()}
 
 
@@ -151,10 +152,22 @@ def _resume(piece: Content, waiting: Mapping[str, Interrupt], wire: Wire) -> Res
         return interrupt.cancel()
     if interrupt.reason == "approval":
         return _approval(interrupt, value)
-    schema = interrupt.schema
-    if schema is None or not isinstance(text, str):
+    if interrupt.schema is None or not isinstance(text, str):
         return interrupt.answer(text)
-    return interrupt.answer(text if not faults(schema, text) else value)
+    return interrupt.answer(text if _takes_text(interrupt.schema) else value)
+
+
+def _takes_text(schema: Mapping[str, Any]) -> bool:
+    """True if an answer may be a text, as far as the top of the schema says. The schema may be one that the client
+    made up, so it is not evaluated here: what was signed is checked when the run goes on."""
+    types = schema.get("type")
+    if types is None and ("enum" in schema or "const" in schema):
+        choices = [*if_list(schema.get("enum"))[:_OPTIONS], schema.get("const")]
+        return any(isinstance(choice, str) for choice in choices)
+    if types is None:
+        options = if_list(schema.get("anyOf"))[:_OPTIONS]
+        types = [if_object(option).get("type", "string") for option in options] or "string"
+    return "string" in (types if isinstance(types, list) else [types])
 
 
 def _own_resume(piece: Content, wire: Wire) -> Resume | None:

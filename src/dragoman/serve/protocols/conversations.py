@@ -62,7 +62,9 @@ async def joined(agent: Agent[Any], call: Call, request: RunRequest, messages: S
     last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
     if agent.memory is not None:
         stored = await _remembered(agent, thread, resource)
-        pending: Sequence[Interrupt] = agent.pending(stored, thread_id=thread, tools=request.tools)
+        pending: Sequence[Interrupt] = agent.pending(
+            stored, thread_id=thread, resource_id=resource, tools=request.tools
+        )
     else:
         most = call.service.limits.conversation_bytes
         chain = [] if last is None else await call.service.answers.chain(call.caller.id, last.id, most_bytes=most)

@@ -26,11 +26,13 @@ from dragoman.serve.conversations.threads import resource_of
 from dragoman.serve.http.limits import check_request
 from dragoman.serve.http.observed import offered_name
 from dragoman.serve.protocols.conversations import Joined, change_memory, joined
-from dragoman.serve.store.keeping import keep_answer
+from dragoman.serve.store.keeping import keep_answer, store_deadline
 from dragoman.serve.store.records import Answered, AnsweredState
 from dragoman.tools import Tool
 
 __all__ = ["Served", "begun", "read_run", "served_agent"]
+
+_FORGET_SECONDS = 0.2
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -82,7 +84,8 @@ async def begun(
     own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
     what = allowed(model_request, call.wire.name, served.policy, own)
     call.observed.losses = [*call.observed.losses, *what.losses]
-    conversation = await joined(agent, call, request, what.messages)
+    with store_deadline(call.service.limits):
+        conversation = await joined(agent, call, request, what.messages)
     conversation = _with_ids(call, conversation)
     check_request(model_request.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
     task_id = task_id or conversation.task_id
@@ -97,10 +100,11 @@ async def begun(
         settings=what.settings,
         native=None,
     )
-    await change_memory(agent, conversation)
-    await record.begin()
     try:
-        run_id = await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
+        with store_deadline(call.service.limits):
+            await record.begin()
+            await change_memory(agent, conversation)
+            run_id = await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
     except DragomanError:
         await record.forget()  # the client is answered that nothing was begun
         raise
@@ -185,8 +189,9 @@ class _Record:
         await keep_answer(self._store, self._answered, self._keys[1:], seconds=self._seconds)
 
     async def forget(self) -> None:
-        """What was begun is not made."""
-        with suppress(Exception):  # a store of the user's raises what it likes
+        """Removes the record of a run that could not begin. A store that is slow gets the request and is not waited
+        for: the client has waited long enough."""
+        with suppress(Exception), anyio.move_on_after(_FORGET_SECONDS):  # a store of the user's raises what it likes
             await self._store.delete(self._answered.owner, self._answered.id)
 
     def bound(self, run_id: str) -> None:

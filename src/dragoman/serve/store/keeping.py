@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Generator, Sequence
+from contextlib import contextmanager
 
 import anyio
 
@@ -12,7 +13,7 @@ from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.answers import AnswerStore
 from dragoman.serve.store.records import Answered
 
-__all__ = ["begin_answer", "keep_answer", "known_answers"]
+__all__ = ["begin_answer", "keep_answer", "known_answers", "store_deadline"]
 
 _LOG = logger("serve")
 
@@ -56,6 +57,23 @@ async def known_answers(store: AnswerStore, owner: str, keys: Sequence[str], lim
             "a conversation goes on from its client's copy, since the store of answers failed: %s", _of(failure)
         )
         return []
+
+
+@contextmanager
+def store_deadline(limits: ServerLimits) -> Generator[None]:
+    """Ends what a client waits for once the server's databases have taken longer than `keep_seconds`.
+
+    Raises:
+        StoreError: they did.
+    """
+    try:
+        with anyio.fail_after(limits.keep_seconds):
+            yield
+    except TimeoutError as error:
+        raise StoreError(
+            f"the server's store did not answer within {limits.keep_seconds:g} seconds: "
+            "it is slow, or locked by another process"
+        ) from error
 
 
 async def _save(store: AnswerStore, answered: Answered, keys: Sequence[str], seconds: float | None) -> None:

@@ -6,10 +6,11 @@ order in which they began, and nothing is moved past a snapshot of all messages.
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from copy import deepcopy
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.errors import DecodeError
+from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
 from dragoman.wires.ag_ui.decode_old import Older
 
 __all__ = ["compact"]
@@ -103,18 +104,30 @@ def _state(events: Sequence[Object]) -> list[Object]:
     if not snapshots:
         return list(events)
     last = snapshots[-1]
-    state = deepcopy(events[last].get("snapshot"))
-    for each in events[last + 1 :]:
-        state = _patched(state, each.get("delta"))
+    state = _patched(events[last].get("snapshot"), [event.get("delta") for event in events[last + 1 :]])
     metadata = {key: value for each in events for key, value in if_object(each.get("metadata")).items()}
     return [{"type": "STATE_SNAPSHOT", "snapshot": state, **({"metadata": metadata} if metadata else {})}]
 
 
-def _patched(state: Any, operations: Any) -> Any:
-    """A state changed by JSON Patch; itself where that cannot be done."""
-    import jsonpatch  # lazily: few streams share state
+def _patched(snapshot: Any, deltas: Sequence[Any]) -> Any:
+    """A state changed by JSON patches, without those that do not fit.
 
+    Raises:
+        DecodeError: the state is larger than a state may be.
+    """
     try:
-        return jsonpatch.apply_patch(deepcopy(state), operations)
-    except Exception:  # noqa: BLE001 the library raises KeyError, TypeError and more beside its own
-        return state
+        state = PatchedValue(copy_value(snapshot))
+        for delta in deltas:
+            _patch_if_it_fits(state, if_list(delta))
+    except PatchTooLargeError as error:
+        raise DecodeError(f"the state cannot be compacted: {error}") from error
+    return state.value
+
+
+def _patch_if_it_fits(state: PatchedValue, operations: Sequence[Any]) -> None:
+    try:
+        state.patch(operations)
+    except PatchTooLargeError:
+        raise
+    except PatchError:
+        return
