@@ -185,3 +185,24 @@ async def test_a_tool_is_invoked_by_its_arguments() -> None:
 
     assert await look.invoke({"city": "Rome"}) == "rain in Rome"
     assert await greet.invoke({"name": "Ada"}, ToolContext("Hello")) == "Hello, Ada"
+
+
+async def test_a_run_that_is_left_keeps_the_changed_text() -> None:
+    agent = Agent(ScriptedModel(["the code is 1234 " * 40]), orchestrator=Loud)
+    async with agent.run("Code?") as run:
+        async for step in run.steps():
+            if "CODE" in step.output or any("CODE" in chunk.output for chunk in step.chunks()):
+                break
+        partial = run.so_far()
+    assert "CODE" in partial.output
+    assert "code" not in repr(partial.messages[1:])
+
+    hidden = Agent(ScriptedModel(["the code is 1234 " * 40]), orchestrator=Whole)
+    async with hidden.run("Code?") as run:
+        steps = run.steps()
+        for _ in range(8):
+            await anext(steps)
+        await steps.aclose()
+        run.cancel()
+        events = await run.leave()
+    assert "1234" not in repr((events, run.so_far()))

@@ -59,6 +59,7 @@ class Loop:
         self._step: str | None = None
         self._losses_named = 0
         self._rewriting = None if _is_built_in(orchestrator) else Rewriting()
+        self.transcript.rewriting = self._rewriting
         state.stands_alone = False
         if self._rewriting is None:
             state.output_text = None

@@ -91,6 +91,10 @@ class Rewriting:
             return step, None
         return self._with_message(step, original)
 
+    def as_shown(self, message: Message) -> Message:
+        """A message that is not whole yet, with what the output said of it."""
+        return message.replace(content=self._builder.message().content) if self._changed else message
+
     def _with_message(
         self, step: StreamingIterationResult, original: Message
     ) -> tuple[StreamingIterationResult, Message]:
