@@ -127,10 +127,7 @@ def check_options(how: Mapping[str, Any]) -> None:
     if not how:
         return
     if "output_type" in how:
-        raise TypeError(
-            "send, send_stream and send_events give text and take no output_type; "
-            "for a value of a type use send_for(prompt, type), or run(prompt, output_type=type)"
-        )
+        raise TypeError(_NO_TYPE)
     if unknown := how.keys() - RunOptions.__annotations__.keys():
         raise TypeError(
             f"sending takes no argument {', '.join(sorted(unknown))}; it takes {', '.join(RunOptions.__annotations__)}. "
@@ -189,6 +186,7 @@ def check_agent(given: Mapping[str, Any]) -> None:
         expect_callable("api_key", given["api_key"], "a text, or a function that gives one")
 
 
+_NO_TYPE = "these calls give text and take no output_type; for a value of a type use send_for(prompt, type) or run(output_type=)"
 _KINDS: dict[str, tuple[type, ...]] = {
     "model": (str, Provider, Fallback, list, tuple),
     "output_schema": (Mapping,),
