@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
 from typing_extensions import TypeForm, TypeVar
 
 from dragoman.capability import Capability
+from dragoman.errors import AuthenticationError
 from dragoman.event import Event
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
@@ -269,6 +270,11 @@ class Agent(Generic[Deps]):
                 raise run.exception
 
     as_tool = agent_tool
+
+    def check_keys(self) -> dict[str, AuthenticationError | None]:
+        """Returns, by its model string, for the agent's model and each of its fallbacks the error for a key that is missing, or
+        None. Nothing is sent, and a function that gives keys is not called."""
+        return self._models.check_keys()
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
         """A text to search with → its vector. See `EmbeddingsModel.embed_query`.

@@ -3,6 +3,7 @@
 DragomanError
 ├── SettingsError              something on our side is not set up: a key, a library, a model string
 ├── HistoryError               a conversation that cannot be read
+│   └── ThreadNotFoundError        there is no such thread, or it is not the caller's: a 404 for a web handler
 ├── DecodeError                data that is not what its format says
 ├── ToolError                  a tool cannot be built or answered
 ├── TypedOutputError           the answer is not of the type that was asked for
@@ -63,6 +64,7 @@ __all__ = [
     "SettingsError",
     "StoreError",
     "StreamCutError",
+    "ThreadNotFoundError",
     "ToolError",
     "TypedOutputError",
     "public",
@@ -130,6 +132,10 @@ class SettingsError(DragomanError):
 
 class HistoryError(DragomanError):
     """A conversation that cannot be read."""
+
+
+class ThreadNotFoundError(HistoryError):
+    """There is no such thread for this resource. A thread of another resource is as if it were not there."""
 
 
 class DecodeError(DragomanError):

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import logging
 import os
+import sys
 from collections.abc import Callable, Mapping
 from functools import cache
 from types import MappingProxyType
@@ -61,9 +62,13 @@ def log_to(options: LoggingOptions | None) -> None:
     _ROOT.setLevel(logging.NOTSET if options is None else options.level)
 
 
+def _write_to_stderr(line: str) -> None:
+    print(line, file=sys.stderr)  # noqa: T201
+
+
 @cache
 def log_from_environment() -> None:
     """Listens by DRAGOMAN_LOG_LEVEL, if it names a level. Asked once in a process, by its first agent."""
     level = os.environ.get("DRAGOMAN_LOG_LEVEL", "").upper()
     if level in LEVELS:
-        log_to(LoggingOptions(level))
+        log_to(LoggingOptions(level, write=_write_to_stderr))  # standard output is the program's

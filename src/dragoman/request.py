@@ -158,6 +158,11 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
     """The run that asks, for middlewares and hooks; no wire writes it."""
     retries: int | None = None
     """How often the transport may send it again at most where it fails; `None`: as often as the transport does by itself."""
+    as_sent: bool = False
+    """A client's own request in the wire of whoever it goes to: the wire adds nothing to it, and takes nothing away."""
+    verbatim: Mapping[str, Any] | None = None
+    """The body that a client wrote in the wire of whoever the request goes to: it is sent as it is, but for the name of the model. A
+    copy with other content has none."""
 
     def __post_init__(self) -> None:
         if self.on_loss not in ("tell", "error"):
@@ -169,7 +174,13 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def replace(self, **changes: Any) -> ModelRequest:
         """A copy with some fields changed."""
+        if self.verbatim is not None and "verbatim" not in changes and not changes.keys() <= _AROUND:
+            changes["verbatim"] = None
         return msgspec.structs.replace(self, **changes)
+
+
+_AROUND = frozenset(["model", "on_loss", "run", "retries"])
+"""Fields of a request that its body does not hold, or that are no part of what it says."""
 
 
 Purpose = Literal["query", "document"]

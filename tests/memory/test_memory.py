@@ -67,11 +67,11 @@ def test_what_is_no_store_is_named(store: Any) -> None:
 
 
 async def test_r15_a_thread_that_is_not_there_or_anothers_is_named(memory: Memory) -> None:
-    """R-15"""
+    """R-15, but that the error names no owner (issue J, 1.13)."""
     with pytest.raises(HistoryError, match=r"^No thread found with id t$"):
         await memory.recall("t")
     await memory.save(numbered(1), "t", resource_id="ann")
-    wanted = r"^Thread with id t is for resource with id ann but resource bob was queried$"
+    wanted = r"^No thread found with id t$"
     with pytest.raises(HistoryError, match=wanted):
         await memory.recall("t", resource_id="bob")
     with pytest.raises(HistoryError, match=wanted):

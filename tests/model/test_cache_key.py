@@ -112,6 +112,8 @@ def full(conversation: list[Message], wire: str) -> ModelRequest:
         wire,
         RunInfo("r", "t", "ann"),
         2,
+        True,
+        {"model": "m"},
     )  # fmt: skip
 
 

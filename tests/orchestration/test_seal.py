@@ -17,7 +17,13 @@ from support.model import call
 
 NOW = datetime(2026, 1, 1, tzinfo=UTC)
 SEAL = Seal(b"key", "thread")
-WAIT = Interrupt("i", "approval", call("t", x=1, y="ä"), expires_at=NOW + timedelta(minutes=1))
+WAIT = Interrupt(
+    "i",
+    "approval",
+    call("t", x=1, y="ä"),
+    expires_at=NOW + timedelta(minutes=1),
+    metadata={"message_id": "m"},
+)
 
 
 def check(seal: Seal, wait: Interrupt, signature: str | None, **changes: Any) -> str | None:
@@ -49,7 +55,27 @@ def test_nothing_that_was_signed_can_be_changed(changes: dict[str, Any]) -> None
         check(SEAL, msgspec.structs.replace(WAIT, **changes), signed)
 
 
-@pytest.mark.parametrize("seal", [Seal(b"other", "thread"), Seal(b"key", "other"), Seal(b"key")])
+@pytest.mark.mend("1.3")
+def test_each_question_has_a_claim_of_its_own() -> None:
+    def claim(wait: Interrupt) -> str:
+        return SEAL.claim_name(SEAL.sealed(wait).approve(), wait.id)
+
+    other = msgspec.structs.replace(WAIT, metadata={"message_id": "n"})  # the provider repeats its ids of calls
+    assert claim(WAIT) == claim(WAIT) != claim(other)
+    unnamed = msgspec.structs.replace(WAIT, metadata={})
+    assert claim(unnamed) != claim(unnamed)
+    assert Seal().claim_name(WAIT.approve(), WAIT.id) == WAIT.id
+
+
+@pytest.mark.mend("1.3")
+def test_a_token_of_an_earlier_release_is_refused() -> None:
+    with pytest.raises(ResumeError, match="earlier release"):
+        check(SEAL, WAIT, "1.1767225660." + "ab" * 32)
+
+
+@pytest.mark.parametrize(
+    "seal", [Seal(b"other", "thread"), Seal(b"key", "other"), Seal(b"key"), Seal(b"key", "thread", "owner")]
+)
 def test_another_key_or_thread_does_not_do(seal: Seal) -> None:
     with pytest.raises(ResumeError, match="signature"):
         check(seal, WAIT, SEAL.sealed(WAIT).signature)

@@ -13,6 +13,7 @@ from dragoman.event import Event
 from dragoman.fold import unfold
 from dragoman.message import Message
 from dragoman.result import ModelInfo
+from dragoman.serve.calls.call import Call
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.testing import ScriptedModel
 
@@ -48,6 +49,12 @@ class Scripted:
 
     def serves(self, model: str) -> bool:
         return model == "m"
+
+    def admit(self, call: Call) -> Call:
+        return call
+
+    def remembers(self, *_: object) -> bool:
+        return True
 
     async def answer(self, *_: object) -> AsyncGenerator[list[Event], None]:
         self.running += 1

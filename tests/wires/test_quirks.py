@@ -14,8 +14,7 @@ from dragoman.message import Message
 DEFAULTS: dict[str, dict[str, Any]] = {
     "anthropic": {
         "reads": (),
-        "max_tokens": 4096,
-        "max_tokens_thinking": 8192,
+        "max_tokens": None,
         "budgets": {"low": 1024, "medium": 4096, "high": 16384},
         "adaptive_models": (
             "claude-fable-5", "claude-opus-4-6", "claude-opus-4-7", "claude-opus-4-8", "claude-opus-5", "claude-sonnet-4-6",

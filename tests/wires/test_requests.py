@@ -15,7 +15,7 @@ from dragoman.wires import anthropic
 HI = Message.user("hi")
 SAID = [{"role": "user", "content": "hi"}]
 PLAIN: dict[str, dict[str, Any]] = {
-    "anthropic": {"model": "m", "max_tokens": 4096, "messages": SAID},
+    "anthropic": {"model": "m", "max_tokens": 32_768, "messages": SAID},
     "cohere": {"model": "m", "messages": SAID, "stream": False},
     "ollama": {"model": "m", "messages": SAID, "stream": False},
 }
@@ -70,7 +70,7 @@ def test_each_setting_has_its_field_there_and_back(
         request = wires.get(wire).load_request(body)
         expected = settings if fields else Settings()
         if wire == "anthropic" and name != "max_tokens":
-            expected = Settings(**({name: value} if fields else {}), max_tokens=4096)
+            expected = Settings(**({name: value} if fields else {}), max_tokens=32_768)
         assert (request.settings, request.options) == (expected, {})
         assert wires.get(wire).dump_request(request) == body
 
@@ -86,7 +86,7 @@ def test_each_setting_has_its_field_there_and_back(
 def test_a_value_of_the_wrong_type_is_no_setting(wire: str, fields: dict[str, Any]) -> None:
     body = {**PLAIN[wire], **fields}
     request = wires.get(wire).load_request(body)
-    assert request.settings == Settings(max_tokens=None if wire == "cohere" or "max_tokens" in fields else 4096)
+    assert request.settings == Settings(max_tokens=None if wire == "cohere" or "max_tokens" in fields else 32_768)
     assert wires.get(wire).dump_request(request) == body
 
 

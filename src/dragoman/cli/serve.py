@@ -16,6 +16,7 @@ from dragoman.cli.terminal import echo
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from dragoman.agent import Agent
     from dragoman.serve.agents.policy import AgentPolicy
     from dragoman.serve.calls.service import Service
     from dragoman.serve.http.callers import Key
@@ -265,9 +266,7 @@ def _app(served: list[tuple[str, Any]], file: Path | None, how: dict[str, Any]) 
     """
     from starlette.applications import Starlette
 
-    from dragoman import providers
     from dragoman.agent import Agent
-    from dragoman.providers.keys import find_key
     from dragoman.serve import Gateway, app
 
     if len(served) == 1 and isinstance(made := served[0][1], Starlette):
@@ -284,10 +283,21 @@ def _app(served: list[tuple[str, Any]], file: Path | None, how: dict[str, Any]) 
         served = [("local", Agent[None]())]
     agents: dict[str, Agent[Any]] = dict(served)
     for agent in agents.values():
-        find_key(providers.get(agent.provider_name))
+        _check_keys(agent)
         _load(agent)
     several = len(agents) > 1 or gateway is not None  # a gateway's names must not be an agent's
     return app((agents if several else next(iter(agents.values()))) if agents else None, gateway=gateway, **how)
+
+
+def _check_keys(agent: Agent[Any]) -> None:
+    """Refuses an agent none of whose models has its key. The server warns of one that has some.
+
+    Raises:
+        AuthenticationError: there is none.
+    """
+    errors = list(agent.check_keys().values())
+    if errors and errors[0] is not None and None not in errors:
+        raise errors[0]
 
 
 def _load(agent: Any) -> None:

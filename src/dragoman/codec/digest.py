@@ -29,7 +29,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["digests", "neutral", "neutral_chain", "prefix", "signed_chain", "wire_of", "written"]
+__all__ = ["digests", "free_prefix", "neutral", "neutral_chain", "prefix", "signed_chain", "wire_of", "written"]
 
 _VERSION = "2"
 
@@ -71,6 +71,11 @@ def wire_of(prefix: str) -> str:
     """The wire by which a prefix `2:WIRE:DIGEST` was made; empty for one of an earlier release, a digest alone."""
     version, _, rest = prefix.partition(":")
     return rest.rpartition(":")[0] if version == _VERSION else ""
+
+
+def free_prefix(wire: str) -> str:
+    """The prefix of an answer by this wire of which nobody noted what stood before it: its origin alone says who reads it."""
+    return f"{_VERSION}:{wire}:"
 
 
 def neutral_chain(messages: Iterable[Message]) -> list[str]:

@@ -49,7 +49,10 @@ def readable(
             out.append(f"it comes from another endpoint, {origin.endpoint}")
         elif origin.prefix is not None:
             wire = digest.wire_of(origin.prefix)
-            out.append(None if digest_at(wire, position) == origin.prefix else "what stood before it has changed")
+            is_free = origin.prefix == digest.free_prefix(wire)
+            out.append(
+                None if is_free or digest_at(wire, position) == origin.prefix else "what stood before it has changed"
+            )
         else:
             out.append(None)
     return out

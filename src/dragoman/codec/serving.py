@@ -177,6 +177,12 @@ class RequestFields(msgspec.Struct, frozen=True):
     types: Mapping[str, tuple[JsonType, ...]] = {}
     """Field → what it may be; `null` it may always be. Of the conversation itself the loader knows it."""
 
+    @property
+    def known(self) -> frozenset[str]:
+        """The fields of the body of which anything is known but that they name objects of an account."""
+        paths = (*self.idle, *self.minor, *self.lengths, *self.types, *([self.candidates] if self.candidates else ()))
+        return frozenset(path for path in paths if "." not in path) - self.references
+
 
 def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> ErrorResponse:
     """An error's response, with the wait that the error asks for."""

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
+import httptools
 from uvicorn.protocols.http.httptools_impl import HttpToolsProtocol, RequestResponseCycle
 
 __all__ = ["BoundedProtocol"]
@@ -14,9 +15,50 @@ _FRAMING = 16
 _REFUSAL = b"HTTP/1.1 431 Request Header Fields Too Large\r\nconnection: close\r\ncontent-length: 0\r\n\r\n"
 
 
+_OTHER_PROTOCOLS = (b"upgrade", b"http2-settings")
+"""Headers, and words of `Connection`, with which a client offers to speak another protocol."""
+
+
+class _TooLargeError(Exception):
+    """A request's first line and headers are larger than may be."""
+
+
+class _Parser:
+    """httptools' parser, which goes on with HTTP/1.1 where a client offers another protocol (RFC 9110, section 7.8).
+
+    The parser itself stops behind the headers of such a request and leaves its body out. So those headers are read a second
+    time, by a new parser and without the offer, and the body follows them.
+    """
+
+    def __init__(self, protocol: BoundedProtocol) -> None:
+        self._protocol = protocol
+        self._parser = self._new_parser()
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._parser, name)
+
+    def feed_data(self, data: bytes) -> None:
+        """See httptools."""
+        while True:
+            try:
+                self._parser.feed_data(data)
+            except httptools.HttpParserUpgrade as upgrade:
+                if not self._protocol.declines:
+                    raise
+                data = self._protocol.plain_head() + data[upgrade.args[0] :]
+                self._parser = self._new_parser()
+            else:
+                return
+
+    def _new_parser(self) -> Any:
+        parser: Any = httptools.HttpRequestParser(self._protocol)
+        parser.set_dangerous_leniencies(lenient_data_after_close=True)  # as uvicorn has it
+        return parser
+
+
 class BoundedProtocol(HttpToolsProtocol):
     """uvicorn's, with bounds that it has not: for the time until a request's headers are whole, for their bytes, and for a client that
-    leaves an answer unread. It also tells every request of a connection that its client is gone, not only the last one."""
+    leaves an answer unread. It ignores offers of other protocols, such as the `Upgrade: h2c` of Java's client. It also tells every request of a connection that its client is gone, not only the last one."""
 
     header_bytes = 64 * 1024
     """Most bytes of the first line and the headers; of what frames a body, beside the body."""
@@ -26,7 +68,11 @@ class BoundedProtocol(HttpToolsProtocol):
     def connection_made(self, transport: asyncio.BaseTransport) -> None:
         """See `asyncio.Protocol`."""
         super().connection_made(transport)  # pyright: ignore[reportArgumentType] - it is a `Transport`
-        self._overhead = self._body = 0
+        self.parser: Any = _Parser(self)
+        self.declines = False
+        """Whether the request offers another protocol, and its headers are to be read again without that."""
+        self._overhead = self._body = self._head = 0
+        self._is_too_large = False
         self._unread = 0
         self._cycles: list[RequestResponseCycle] = []
         self._deadline = self.loop.call_later(self.header_seconds, self._end)
@@ -51,8 +97,54 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         """A request begins."""
-        self._overhead = self._body = 0
+        self._overhead = self._body = self._head = 0
+        self.declines = False
         super().on_message_begin()
+
+    def on_url(self, url: bytes) -> None:
+        """A piece of its address."""
+        self._count(len(url))
+        super().on_url(url)
+
+    def on_header(self, name: bytes, value: bytes) -> None:
+        """One of its headers."""
+        self._count(len(name) + len(value) + len(": \r\n"))
+        super().on_header(name, value)
+
+    def on_headers_complete(self) -> None:
+        """Its headers are whole."""
+        if self.parser.should_upgrade() and self.parser.get_method() != b"CONNECT":
+            self.declines = True
+            return
+        super().on_headers_complete()
+
+    def plain_head(self) -> bytes:
+        """Returns the request's first line and headers without the offer of another protocol."""
+        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+        for name, value in self.headers:
+            if name == b"connection":
+                words = [word.strip() for word in value.split(b",")]
+                value = b", ".join([word for word in words if word.lower() not in _OTHER_PROTOCOLS])
+            if name not in _OTHER_PROTOCOLS:
+                lines.append(name + b": " + value)
+        return b"\r\n".join([*lines, b"", b""])
+
+    def send_400_response(self, msg: str) -> None:
+        """See uvicorn."""
+        if not self._is_too_large:
+            super().send_400_response(msg)
+            return
+        if not self._cycles:
+            self.transport.write(_REFUSAL)
+        self.transport.close()
+
+    def _count(self, size: int) -> None:
+        """Counts bytes of the first line and the headers: those that came with the request's first byte are in no other
+        count."""
+        self._head += size
+        if self._head > self.header_bytes:
+            self._is_too_large = True
+            raise _TooLargeError
 
     def on_body(self, body: bytes) -> None:
         """A piece of its body."""
@@ -62,6 +154,8 @@ class BoundedProtocol(HttpToolsProtocol):
     def on_message_complete(self) -> None:
         """It is whole."""
         self._overhead = 0
+        if self.declines:
+            return
         super().on_message_complete()
 
     def _start_asgi_task(self, cycle: RequestResponseCycle, app: Any) -> None:

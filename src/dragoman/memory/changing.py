@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.errors import HistoryError
+from dragoman.errors import HistoryError, ThreadNotFoundError
 from dragoman.memory.store import Batch, ThreadQuery
 from dragoman.memory.thread import Thread
 
@@ -20,17 +20,20 @@ def made(batch: Batch, thread: Thread | None) -> Thread:
     """The thread into which a batch is written, as it is then. `thread`: as it is now; `None`: it is not there.
 
     Raises:
-        HistoryError: it must be there and is not, or must not and is, or is another resource's.
+        ThreadNotFoundError: it must be there and is not, or is another resource's.
+        HistoryError: it must not be there and is.
     """
     change = batch.change
     if thread is None:
         if batch.make == "never":
-            raise HistoryError(f"No thread found with id {batch.thread_id}")
+            raise ThreadNotFoundError(f"No thread found with id {batch.thread_id}")
         thread = Thread(id=batch.thread_id, created_at=batch.at, updated_at=batch.at)
     elif batch.make == "new":
         raise HistoryError(f"a thread with id {batch.thread_id} is there already: give another id")
-    if thread.resource_id is not None:
-        check_owner(thread, change.resource_id)
+    else:
+        # A thread of nobody's is given an owner by name, with `save_thread`, not by who happens to write into it.
+        if thread.resource_id is not None or batch.messages:
+            check_owner(thread, change.resource_id)
     return msgspec.structs.replace(
         thread,
         updated_at=batch.at,
@@ -43,11 +46,13 @@ def made(batch: Batch, thread: Thread | None) -> Thread:
 
 
 def check_owner(thread: Thread, resource_id: str | None) -> None:
-    """Raises `HistoryError` where the thread is not that resource's."""
+    """Checks that a thread is a resource's. The error is that of a thread which is not there, and names no owner.
+
+    Raises:
+        ThreadNotFoundError: it is another's, or nobody's.
+    """
     if not owned(thread, resource_id):
-        raise HistoryError(
-            f"Thread with id {thread.id} is for resource with id {thread.resource_id} but resource {resource_id:.1000} was queried"
-        )
+        raise ThreadNotFoundError(f"No thread found with id {thread.id}")
 
 
 def owned(thread: Thread, resource_id: str | None) -> bool:

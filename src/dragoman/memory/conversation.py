@@ -139,8 +139,7 @@ async def load_thread(memory: Memory, thread_id: str, resource_id: str | None) -
 async def _stored(
     memory: Memory, thread: Thread, resource_id: str | None, beside: Sequence[Message], *, goes_on: bool
 ) -> list[Message]:
-    if thread.resource_id is not None:
-        check_owner(thread, resource_id)
+    check_owner(thread, resource_id)
     found = await memory.newest(thread, beside=tokens_of(*beside) if beside else 0, goes_on=goes_on)
     return [each.message for each in found.messages]
 

@@ -9,8 +9,8 @@ from typing import Any, Literal, Self, cast
 import msgspec
 
 from dragoman.arguments import expect, expect_each, wrong
-from dragoman.errors import HistoryError, SettingsError
-from dragoman.memory.changing import check_owner
+from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
+from dragoman.memory.changing import check_owner, owned
 from dragoman.memory.cloning import clone_of, cloned
 from dragoman.memory.open import open_store
 from dragoman.memory.paging import Neighbours, page_of, with_neighbours
@@ -84,15 +84,18 @@ class Memory:
     ) -> Thread:
         """Makes a thread, or writes into the one that is there: metadata is merged, what is not given stays. → the thread.
 
+        A thread that nobody owns becomes `resource_id`'s; no other function changes an owner.
+
         Raises:
-            HistoryError: it is another resource's, or something cannot be stored.
+            ThreadNotFoundError: it is another resource's.
+            HistoryError: something cannot be stored.
         """
         return await self._change(thread_id or self._new_id(), "missing", resource_id, title, metadata)
 
-    async def thread(self, thread_id: str) -> Thread | None:
-        """A thread by its id; `None`: there is none."""
+    async def thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
+        """A thread by its id; `None`: there is none, or it is not this resource's."""
         found = await self.store.threads(ThreadQuery(ids=(checked_id("thread_id", thread_id),)))
-        return found[0] if found else None
+        return found[0] if found and owned(found[0], _optional_id("resource_id", resource_id)) else None
 
     async def threads(
         self,
@@ -123,18 +126,28 @@ class Memory:
         return page_of([] if per_page == 0 else await self.store.threads(query), page, per_page)
 
     async def update_thread(
-        self, thread_id: str, *, title: str | None = None, metadata: Mapping[str, Any] | None = None
+        self,
+        thread_id: str,
+        *,
+        resource_id: str | None = None,
+        title: str | None = None,
+        metadata: Mapping[str, Any] | None = None,
     ) -> Thread:
         """Writes into a thread: metadata is merged, field by field at its top. → the thread.
 
         Raises:
-            HistoryError: there is none, or something cannot be stored.
+            ThreadNotFoundError: there is none, or it is not this resource's.
+            HistoryError: something cannot be stored.
         """
-        return await self._change(thread_id, "never", None, title, metadata)
-
-    async def delete_thread(self, thread_id: str) -> bool:
-        """Deletes a thread with its messages → whether there was one."""
         self._check_writable()
+        await self._owned(thread_id, resource_id)
+        return await self._change(thread_id, "never", resource_id, title, metadata)
+
+    async def delete_thread(self, thread_id: str, *, resource_id: str | None = None) -> bool:
+        """Deletes a thread with its messages → whether there was one, of this resource if one is given."""
+        self._check_writable()
+        if resource_id is not None and await self.thread(thread_id, resource_id=resource_id) is None:
+            return False
         return await self.store.delete_thread(checked_id("thread_id", thread_id))
 
     async def clone_thread(
@@ -144,6 +157,7 @@ class Memory:
         new_id: str | None = None,
         title: str | None = None,
         resource_id: str | None = None,
+        new_resource_id: str | None = None,
         metadata: Mapping[str, Any] | None = None,
         last_messages: int | None = None,
         since: datetime | None = None,
@@ -153,13 +167,26 @@ class Memory:
         """Copies a thread as it is shown, with ids of its own; what messages hold is shared. → the new thread, whose `metadata["clone"]` says where
         it is from. `last_messages`, `since`, `until`, `ids`: only those messages.
 
+        Args:
+            thread_id: the thread to copy.
+            new_id: id of the copy.
+            title: of the copy; by default made of the thread's.
+            resource_id: whose the thread must be.
+            new_resource_id: whose the copy is; by default the thread's owner's.
+            metadata: of the copy, beside the thread's.
+            last_messages: so many of the newest.
+            since: those made then or later.
+            until: those made before.
+            ids: those with these ids.
+
         Raises:
-            HistoryError: there is none, or one with the new id is there already.
+            ThreadNotFoundError: there is none, or it is not this resource's.
+            HistoryError: one with the new id is there already.
         """
         self._check_writable()
-        thread = await self.thread(thread_id)
+        thread = await self.thread(thread_id, resource_id=resource_id)
         if thread is None:
-            raise HistoryError(f"Source thread with id {thread_id} not found")
+            raise ThreadNotFoundError(f"Source thread with id {thread_id} not found")
         wanted = None if ids is None else tuple(_ids(ids))
         query = MessageQuery(thread_id=thread_id, branch=thread.branch, ids=wanted, since=since, until=until)
         if last_messages is not None:
@@ -173,7 +200,7 @@ class Memory:
             messages,
             at,
             title=checked_title(title),
-            resource_id=_optional_id("resource_id", resource_id),
+            resource_id=_optional_id("new_resource_id", new_resource_id),
             metadata=checked_metadata("metadata", metadata or {}),
         )
         new = checked_id("new_id", new_id) if new_id is not None else self._new_id()
@@ -182,19 +209,24 @@ class Memory:
 
     # branches
 
-    async def branches(self, thread_id: str) -> list[Branch]:
-        """The ways in which a thread went on beside the first one, which is number 0. `Thread.branch` is the one that is shown."""
+    async def branches(self, thread_id: str, *, resource_id: str | None = None) -> list[Branch]:
+        """The ways in which a thread went on beside the first one, which is number 0. `Thread.branch` is the one that is shown.
+        There are none where there is no such thread of this resource."""
+        if resource_id is not None and await self.thread(thread_id, resource_id=resource_id) is None:
+            return []
         return await self.store.branches(checked_id("thread_id", thread_id))
 
-    async def show_branch(self, thread_id: str, branch: int) -> Thread:
+    async def show_branch(self, thread_id: str, branch: int, *, resource_id: str | None = None) -> Thread:
         """Shows another branch, and goes on with it. → the thread.
 
         Raises:
-            HistoryError: there is no such thread or branch.
+            ThreadNotFoundError: there is no such thread of this resource.
+            HistoryError: there is no such branch.
         """
         expect("branch", branch, int)
         self._check_writable()
-        change = ThreadChange(branch=branch)
+        await self._owned(thread_id, resource_id)
+        change = ThreadChange(branch=branch, resource_id=resource_id)
         batch = Batch(
             thread_id=checked_id("thread_id", thread_id), messages=(), at=self._clock(), make="never", change=change
         )
@@ -217,7 +249,8 @@ class Memory:
         then shown. That is how a message is edited or answered again: nothing is deleted.
 
         Raises:
-            HistoryError: the thread is another resource's, or shows no message with the id `after`; a message cannot be stored.
+            ThreadNotFoundError: the thread is there, and is another resource's or nobody's.
+            HistoryError: it shows no message with the id `after`; a message cannot be stored.
             SettingsError: the memory is read-only.
             StoreError: the store failed.
             TypeError: something is no message.
@@ -255,7 +288,8 @@ class Memory:
         left out then.
 
         Raises:
-            HistoryError: there is no such thread, branch or page, the thread is another resource's, or a message is damaged.
+            ThreadNotFoundError: there is no such thread of this resource.
+            HistoryError: there is no such branch or page, or a message is damaged.
         """
         checked_page(page, per_page)
         thread = await self._owned(thread_id, resource_id)
@@ -314,24 +348,29 @@ class Memory:
         )
         return page_of([] if per_page == 0 else await self.store.messages(query), page, per_page)
 
-    async def update_messages(self, messages: Iterable[Message], thread_id: str) -> list[Message]:
+    async def update_messages(
+        self, messages: Iterable[Message], thread_id: str, *, resource_id: str | None = None
+    ) -> list[Message]:
         """Writes messages in place of those that have their ids. → the messages.
 
         Raises:
+            ThreadNotFoundError: there is no such thread of this resource.
             HistoryError: the thread shows no message with such an id.
         """
         given = expect_each("messages", messages, Message)
-        thread = await self._owned(thread_id, None)
+        thread = await self._owned(thread_id, resource_id)
         ids = tuple([checked_id("the id of a message", each.id or "") for each in given])
         found = await self.store.messages(MessageQuery(thread_id=thread.id, branch=thread.branch, ids=ids))
         if missing := {*ids} - {each.message.id for each in found}:
             raise HistoryError(f'the thread "{thread_id}" shows no message with the id {min(missing)!r}')
-        return await self.save(given, thread_id)
+        return await self.save(given, thread_id, resource_id=resource_id)
 
-    async def delete_messages(self, ids: Iterable[str], thread_id: str) -> int:
-        """Deletes messages of a thread, in all its branches → how many."""
+    async def delete_messages(self, ids: Iterable[str], thread_id: str, *, resource_id: str | None = None) -> int:
+        """Deletes messages of a thread, in all its branches → how many; none where there is no such thread of this resource."""
         self._check_writable()
         wanted = _ids(ids)
+        if resource_id is not None and await self.thread(thread_id, resource_id=resource_id) is None:
+            return 0
         return await self.store.delete_messages(checked_id("thread_id", thread_id), wanted, self._clock())
 
     def stamped(self, message: Message) -> Message:
@@ -369,7 +408,7 @@ class Memory:
     async def _owned(self, thread_id: str, resource_id: str | None) -> Thread:
         thread = await self.thread(thread_id)
         if thread is None:
-            raise HistoryError(f"No thread found with id {thread_id}")
+            raise ThreadNotFoundError(f"No thread found with id {thread_id}")
         check_owner(thread, resource_id)
         return thread
 

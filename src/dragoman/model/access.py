@@ -22,7 +22,7 @@ from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
 from dragoman.event_loop import running_loop
 from dragoman.providers.address import find_base_url, joined, written_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant
-from dragoman.providers.keys import find_auth, request_headers
+from dragoman.providers.keys import check_key, find_auth, request_headers
 from dragoman.providers.provider import Place, Provider
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Response, Transport
@@ -108,6 +108,18 @@ class Access:
         provider = self.provider
         url = written_base_url(provider, self._base_url, self._environment, self._system) or provider.base_url
         return public_url(joined(url, "")) if isinstance(url, str) else ""
+
+    def check_key(self) -> None:
+        """Checks that requests would carry a key where the provider needs one. A function that gives keys is not called.
+
+        Raises:
+            AuthenticationError: there is none.
+        """
+        if callable(self._api_key):
+            return
+        check_key(
+            self.provider, self._api_key, headers=self._headers, environment=self._environment, system=self._system
+        )
 
     @cached_property
     def identity(self) -> tuple[str, str]:

@@ -26,7 +26,8 @@ def cache_key(request: ModelRequest, to: Destination, scope: str | None = None) 
     user = None if request.run is None else request.run.resource_id
     credentials = to.credentials if user is None and scope is None else None
     where = (to.provider, to.endpoint, to.model, to.wire, to.headers)
-    counted = request.replace(messages=tuple(map(_plain, request.messages)), run=None, retries=None)
+    messages = tuple(map(_plain, request.messages))
+    counted = request.replace(messages=messages, run=None, retries=None, verbatim=request.verbatim)
     try:
         return sha256(msgspec.json.encode((_VERSION, where, user, scope, credentials, counted))).hexdigest()
     except (TypeError, ValueError, RecursionError):

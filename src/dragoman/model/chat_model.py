@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman import wires
 from dragoman.capability import Capability
-from dragoman.codec.digest import prefix
+from dragoman.codec.digest import free_prefix, prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History, Turn
 from dragoman.codec.positions import given_losses, places_sent, unrepaired_losses
@@ -38,6 +38,7 @@ from dragoman.result import ChatResult
 from dragoman.run_info import RunInfo
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.redaction import public_url
+from dragoman.wires.serving import serving
 from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
 
 __all__ = ["ChatModel", "new_id", "now"]
@@ -151,6 +152,10 @@ class ChatModel:
         providers = (self.provider, *[model.provider for model in fallbacks.values()])
         return self._with(_middleware=(*middleware, *self._middleware), fallbacks=fallbacks, providers=providers)
 
+    def with_innermost(self, layer: Middleware) -> ChatModel:
+        """The same model, with this middleware below all of its own."""
+        return self._with(_middleware=(*self._middleware, layer))
+
     def target(self, request: ModelRequest) -> Destination | None:
         """Whom a request goes to, by its model string; see `Target`."""
         try:
@@ -257,7 +262,9 @@ class ChatModel:
         route = await self._access.route(self.name)
         base_url, quirks = route.base_url, route.quirks
         sent, places = places_sent(request.messages)
-        request = request.replace(model=self.name, messages=sent)
+        request = request.replace(model=self.name)
+        if sent is not request.messages:
+            request = request.replace(messages=sent)
         if self._agent is not None and request.run is None:
             request = request.replace(run=RunInfo(self._new_id()))
         name = public_url(self.name) if self.provider.by_url else self.name
@@ -312,6 +319,10 @@ class ChatModel:
     def _dumped(self, request: ModelRequest, target: Origin, quirks: Any) -> tuple[HttpRequest, str, list[Loss]]:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
         dump, wire = self.wire.dump_http, self.wire.name
+        if request.verbatim is not None and (forward := serving(self.wire).forward) is not None:
+            # what follows from the prefix is asked of stored responses alone, which only this API has
+            before = prefix(request.messages, wire) if serving(self.wire).unstored else free_prefix(wire)
+            return forward(request, request.verbatim, quirks), before, []
         turn = None
         if self._remembers and request.native is None:
             turn = self._history.turn(request.messages, request.tools, target, wire)

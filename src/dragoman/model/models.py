@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING
 
-from dragoman.errors import SettingsError
+from dragoman.errors import AuthenticationError, SettingsError
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import ChatModel
 from dragoman.model.defaults import default_model, needed, resolve
@@ -87,6 +87,15 @@ class Models:
         layers = [] if layer is None else [layer]
         members = self._members(found, [*layers, *self._fallbacks])
         return found.led_by(layers, members) if layers or members else found
+
+    def check_keys(self) -> dict[str, AuthenticationError | None]:
+        """Returns the error for a key that is missing, or None, for the own model and each of its fallbacks."""
+        try:
+            first = self.chat()
+        except SettingsError:  # it only embeds
+            return {self.name: _key_error(self._access)}
+        models = [first, *first.fallbacks.values()]
+        return {model.string: _key_error(self._access_to(model.provider)) for model in models}
 
     def _members(self, first: ChatModel, fallbacks: Iterable[Fallback]) -> dict[str, ChatModel]:
         """The models of fallbacks, by model string, without the one that is asked anyway."""
@@ -174,3 +183,13 @@ class Models:
             system=self._system,
             clock=lambda: clock().timestamp(),
         )
+
+
+def _key_error(access: Access) -> AuthenticationError | None:
+    try:
+        access.check_key()
+    except AuthenticationError as error:
+        return error
+    except SettingsError:  # other credentials cannot be used; a request says why
+        return None
+    return None

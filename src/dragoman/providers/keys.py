@@ -15,7 +15,7 @@ from dragoman.errors import AuthenticationError
 from dragoman.providers.auth import Auth
 from dragoman.providers.provider import Provider
 
-__all__ = ["find_auth", "find_key", "request_headers"]
+__all__ = ["check_key", "find_auth", "find_key", "request_headers"]
 
 
 def find_key(
@@ -46,6 +46,24 @@ def find_key(
         "or pass api_key=",
         provider=provider.name,
     )
+
+
+def check_key(
+    provider: Provider,
+    api_key: str | None = None,
+    *,
+    headers: Mapping[str, str] | None = None,
+    environment: Mapping[str, str] | None = None,
+    system: Mapping[str, str] = os.environ,
+) -> None:
+    """Checks that there is a key for a provider, or a header that takes its place.
+
+    Raises:
+        AuthenticationError: as `find_key`.
+    """
+    names = {name.lower() for name in headers or {}}
+    if not any(header in names for header, _ in _ways(provider).values()):
+        find_key(provider, api_key, environment=environment, system=system)
 
 
 def find_auth(

@@ -12,8 +12,9 @@ from dragoman.event import Event, RunError, RunFinished, event_to_json
 from dragoman.logs import logger
 from dragoman.result import ChatResult
 from dragoman.runs.ending import end_run
-from dragoman.runs.log import Lease, RunLog
+from dragoman.runs.log import Lease, LogFullError, RunLog
 from dragoman.runs.tail import Tail
+from dragoman.runs.weights import weigh_events
 
 if TYPE_CHECKING:
     from dragoman.run import Run
@@ -23,6 +24,8 @@ __all__ = ["Driving", "Ended", "Last", "Put", "RunSource", "Source"]
 _LOG = logger("runs")
 _MOST = 4096
 """Events that wait to be stored, before the run has to wait for that too."""
+_MOST_BYTES = 1024 * 1024
+"""Bytes of them."""
 
 Put = Callable[[Sequence[Event]], Awaitable[None]]
 """Takes events on their way to the log."""
@@ -91,11 +94,13 @@ class Driving:
 
     def cancel(self) -> None:
         """Stops the run, which ends with outcome `cancelled`."""
+        self._tail.free()
         self._source.cancel(self)
 
     def end_with(self, last: Last) -> None:
         """Ends the run here and now. What it has said until now is stored before that."""
         self._last = self._last or last
+        self._tail.free()
         self._waiting.close()
 
     async def run(self) -> None:
@@ -115,12 +120,15 @@ class Driving:
             while failure is None and not tail.is_over and (events := await waiting.take()):
                 try:
                     await log.append(lease.run_id, tail.end, events, lease=lease)
+                except LogFullError as error:
+                    failure, events = error, []
                 except RunLogError:
                     raise
                 except Exception as error:  # noqa: BLE001 - a value of the user's raises what it likes
                     failure, events = error, _storable(events)
                     await log.append(lease.run_id, tail.end, events, lease=lease)
                 await self._stored(events)
+                await tail.paced()
         finally:
             await _ended(reader)
         if tail.is_over:
@@ -175,6 +183,7 @@ class _Waiting:
     def __init__(self) -> None:
         self.failure: Exception | None = None
         self._events: list[Event] = []
+        self._bytes = 0
         self._closed = False
         self._filled = asyncio.Event()
         self._room = asyncio.Event()
@@ -185,15 +194,16 @@ class _Waiting:
         ):  # nothing is wanted any more, and a run that is stopped takes the reader's cancellation for its own
             raise asyncio.CancelledError
         self._events += events
+        self._bytes += weigh_events(events)
         self._filled.set()
-        if len(self._events) > _MOST:
+        if len(self._events) > _MOST or self._bytes > _MOST_BYTES:
             self._room.clear()
             await self._room.wait()
 
     async def take(self) -> list[Event]:
         """All that there is; `[]`: nothing will come any more."""
         await self._filled.wait()
-        events, self._events = self._events, []
+        events, self._events, self._bytes = self._events, [], 0
         if not self._closed:
             self._filled.clear()
         self._room.set()

@@ -10,10 +10,10 @@ from typing import Any, Literal, Protocol, Self, runtime_checkable
 
 import msgspec
 
-from dragoman.errors import RunInterruptedError
+from dragoman.errors import RunInterruptedError, RunLogError
 from dragoman.event import Event, RunError, RunFinished
 
-__all__ = ["Lease", "Posted", "RunLog", "RunState", "RunStatus", "state_after"]
+__all__ = ["Lease", "LogFullError", "Posted", "RunLog", "RunState", "RunStatus", "state_after"]
 
 RunState = Literal["running", "success", "pending", "cancelled", "error", "interrupted"]
 """`running`, or how it ended: the outcome of `RunFinished`, or an error. `interrupted`: its process ended before it did."""
@@ -28,6 +28,10 @@ class Lease(msgspec.Struct, frozen=True):
     """Who has it."""
     token: int
     """Grows with each change of hands, from 1 on: what comes later from an earlier owner is refused."""
+
+
+class LogFullError(RunLogError):
+    """The log holds as many bytes as it may, and takes no more of runs that go on."""
 
 
 class RunStatus(msgspec.Struct, frozen=True):
@@ -81,6 +85,7 @@ class RunLog(Protocol):
 
         Raises:
             LeaseLostError: the lease is over or another's.
+            LogFullError: the log holds as much as it may; the end of a run is stored all the same.
             RunLogError: the log's end is elsewhere, the run is over, or there is no such run.
             HistoryError: an event cannot be stored as JSON.
         """

@@ -15,7 +15,7 @@ import msgspec
 from dragoman.event import Event
 from dragoman.runs.batch import batches, events_of
 from dragoman.runs.ledger import Append, Change, Ledger, Post, Take, new_run
-from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
+from dragoman.runs.log import Lease, LogFullError, Posted, RunState, RunStatus, state_after
 
 __all__ = ["MemoryLog"]
 
@@ -26,11 +26,22 @@ _MOST_CLAIMS = 100_000
 
 
 class MemoryLog:
-    """A `RunLog` that is gone with its process. Beyond so many runs that are over, or so many bytes, the first of them that ended go."""
+    """A `RunLog` that is gone with its process. Beyond so many runs that are over, or so many bytes, the first of them that ended go.
+    A run that goes on ends with an error where the log has no room left for it."""
 
-    def __init__(self, *, most: int = _MOST_RUNS, most_bytes: int = _MOST_BYTES) -> None:
-        """`most`: runs that are over; `most_bytes`: of the events of all runs."""
+    def __init__(
+        self, *, most: int = _MOST_RUNS, most_bytes: int = _MOST_BYTES, most_running_bytes: int = _MOST_BYTES
+    ) -> None:
+        """Makes an empty log.
+
+        Args:
+            most: Runs that are over.
+            most_bytes: Of the events of all runs; beyond that runs that are over are forgotten.
+            most_running_bytes: Of the events of all runs, once none that is over is left to forget. Beyond that a run that
+                goes on ends with an error.
+        """
         self._most, self._most_bytes = most, most_bytes
+        self._most_running_bytes = most_running_bytes
         self._bytes = 0
         self._over: dict[str, None] = {}
         """Runs that are over, in the order in which they ended."""
@@ -42,12 +53,18 @@ class MemoryLog:
 
     async def append(self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease) -> int:
         """As `RunLog.append`."""
-        state = state_after(run_id, events)
-        end = self._apply(Append(run_id, expected_offset, batches(events), state, lease))
+        state, rows = state_after(run_id, events), batches(events)
+        size = sum([len(data) for _, data in rows])
+        self._make_room(size)
+        if state == "running" and self._bytes + size > self._most_running_bytes:
+            raise LogFullError(
+                f"the log in memory holds {self._most_running_bytes} bytes at most, and the runs that go on are larger; "
+                'keep runs in a database: open_log("sqlite:///runs.db")'
+            )
+        end = self._apply(Append(run_id, expected_offset, rows, state, lease))
         if state != "running":
             self._over[run_id] = None
-        while self._over and (len(self._over) > self._most or self._bytes > self._most_bytes):
-            self._remove(next(iter(self._over)))
+            self._make_room(0)
         return end
 
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
@@ -130,6 +147,12 @@ class MemoryLog:
         ledger.posted.clear()
         ledger.changed.clear()
         return result
+
+    def _make_room(self, size: int) -> None:
+        """Forgets runs that are over, until as many bytes more fit or none is left."""
+        most_bytes = min(self._most_bytes, self._most_running_bytes)
+        while self._over and (len(self._over) > self._most or self._bytes + size > most_bytes):
+            self._remove(next(iter(self._over)))
 
     def _remove(self, run_id: str) -> None:
         del self._over[run_id], self._ledger.statuses[run_id], self._ledger.until[run_id]

@@ -23,7 +23,7 @@ from dragoman.run_request import RunRequest
 from dragoman.runs.driving import Driving, Ended, RunSource, Source
 from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
 from dragoman.runs.log import RunLog, RunState, RunStatus
-from dragoman.runs.tail import Tail
+from dragoman.runs.tail import Cursor, Tail
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
@@ -149,9 +149,16 @@ class Runs:
                 with anyio.CancelScope(shield=True):
                     await self.cancel(run_id)
 
-    def pages(self, run_id: str, from_offset: int = 0) -> AsyncGenerator[list[Event], None]:
-        """As `attach`, as many events at a time as there are, without their offsets."""
-        return self._pages(run_id, from_offset)
+    def pages(self, run_id: str, from_offset: int = 0, *, paces: bool = False) -> AsyncGenerator[list[Event], None]:
+        """As `attach`, as many events at a time as there are, without their offsets.
+
+        Args:
+            run_id: Id of the run.
+            from_offset: Number of events to leave out; 0 if `paces`.
+            paces: The run waits while it is far ahead of this reader, unless another such reader keeps up. Close the
+                generator to let the run go on. Only for runs that this process drives.
+        """
+        return self._pages(run_id, from_offset, Cursor() if paces else None)
 
     async def cancel(self, run_id: str) -> None:
         """Stops a run, wherever it is driven: within a second it ends with outcome `cancelled`. One that is over stays as it is.
@@ -204,30 +211,40 @@ class Runs:
         ]  # to calls of the history before the run
         return (*answers, *repair(messages[len(answers) :]))
 
-    async def _pages(self, run_id: str, offset: int) -> AsyncGenerator[list[Event], None]:
+    async def _pages(self, run_id: str, offset: int, cursor: Cursor | None = None) -> AsyncGenerator[list[Event], None]:
         """What is stored behind an offset, in pieces, until the run is over."""
         tail: Tail | None = None
-        while True:
-            if tail is None and (driven := self._keeper.driven.get(run_id)) is not None:
-                tail = driven.tail
-            page = tail.page(offset) if tail is not None else None
-            if page is None:
-                page = await self._log.read(run_id, offset)
-            if page:
-                yield page
-                offset += len(page)
-            elif tail is not None and tail.is_over:
-                return
-            elif tail is not None and not tail.is_closed:
-                await tail.grown()
-            else:
-                tail = None
-                status = await self.status(run_id)
-                if status.end > offset:
-                    continue
-                if status.is_over:
+        paced: Tail | None = None
+        try:
+            while True:
+                if tail is None and (driven := self._keeper.driven.get(run_id)) is not None:
+                    tail = driven.tail
+                    if cursor is not None and paced is None:
+                        paced = tail
+                        paced.follow(cursor)
+                page = tail.page(offset) if tail is not None else None
+                if page is None:
+                    page = await self._log.read(run_id, offset)
+                if page:
+                    yield page
+                    offset += len(page)
+                    if cursor is not None and paced is not None:
+                        paced.move(cursor, page)
+                elif tail is not None and tail.is_over:
                     return
-                await self._keeper.changed(status)
+                elif tail is not None and not tail.is_closed:
+                    await tail.grown()
+                else:
+                    tail = None
+                    status = await self.status(run_id)
+                    if status.end > offset:
+                        continue
+                    if status.is_over:
+                        return
+                    await self._keeper.changed(status)
+        finally:
+            if cursor is not None and paced is not None:
+                paced.leave(cursor)
 
     @staticmethod
     async def _stop(tasks: list[asyncio.Task[None]]) -> None:

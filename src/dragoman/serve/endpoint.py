@@ -11,7 +11,7 @@ from starlette.types import Receive, Scope, Send
 
 from dragoman import json_bytes
 from dragoman.codec.serving import Route
-from dragoman.errors import AuthenticationError, DragomanError, InvalidRequestError, public
+from dragoman.errors import AuthenticationError, InvalidRequestError, public
 from dragoman.logs import logger
 from dragoman.serve.calls.call import Call
 from dragoman.serve.calls.service import Service
@@ -19,6 +19,7 @@ from dragoman.serve.handlers import HANDLERS
 from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
 from dragoman.serve.http.callers import STRANGER, Caller, presented_keys
 from dragoman.serve.http.connection import Connection
+from dragoman.serve.http.failures import log_failure
 from dragoman.serve.http.observed import Observed
 from dragoman.serve.http.places import Place
 from dragoman.wires.serving import serving
@@ -90,6 +91,8 @@ class Endpoint:
                 if connection.ended:
                     failure = observed.error if error is None else error
                     observed.status = 200 if failure is None else wire.dump_error(public(failure)).status
+                    if failure is not None:
+                        log_failure(observed, failure, observed.status)
                 observed.note_first(connection.first)
         except ClientDisconnect:
             return
@@ -97,6 +100,7 @@ class Endpoint:
             observed.status = await self._refuse(
                 Connection(receive, send, service.limits, named), wire, route, error, headers.get("content-type", "")
             )
+            log_failure(observed, error, observed.status)
 
     async def _end_with(self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str) -> None:
         """Answers with an error, or ends a stream with it."""
@@ -107,13 +111,9 @@ class Endpoint:
             await connection.end_with(public(error))
         except Exception:  # noqa: BLE001 - nothing can be said any more
             _LOG.exception("an answer broke off, and its client could not read why")
-        if not isinstance(error, DragomanError):
-            _LOG.error("an answer broke off", exc_info=error)
 
     async def _refuse(self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str) -> int:
         """Answers with an error, as the wire's API does → its status. `kind`: the media type of what was sent."""
-        if not isinstance(error, DragomanError):
-            _LOG.error("a request failed", exc_info=error)
         refuse = serving(wire).dump_refusal
         shown = wire.dump_error(public(error)) if refuse is None else refuse(public(error), route.purpose, kind)
         headers = {"content-type": "application/json", **shown.headers}

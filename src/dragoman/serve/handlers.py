@@ -50,6 +50,9 @@ async def embeddings(call: Call) -> None:
         raise InvalidRequestError(f"the API {call.wire.name} has no embeddings")
     request = wire.load_request(call.body, path=call.path)
     backend = _backend(call, request.model)
+    admitted = backend.admit(call)
+    if admitted is not call:
+        call, request = admitted, wire.load_request(admitted.body, path=call.path)
     try:
         result = await backend.embed(call, request)
     except SettingsError as error:
@@ -97,7 +100,7 @@ async def _asked(call: Call) -> tuple[Call, ModelRequest, Backend]:
     request = call.wire.load_request(call.body, path=call.path, headers=call.headers)
     check_request(request, call.service.limits)
     backend = _backend(call, request.model)
-    whole = await with_references(call, passed_on=backend.references)
+    whole = backend.admit(await with_references(call, passed_on=backend.references))
     if whole is not call:
         request = whole.wire.load_request(whole.body, path=whole.path, headers=whole.headers)
     return whole, request, backend

@@ -8,13 +8,17 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from datetime import datetime
+from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from dragoman.codec.agent_card import Abilities, AgentCard
+from dragoman.codec.allowed import Allowed
+from dragoman.codec.forwarding import Forward
 from dragoman.codec.serving import BEARER, ErrorResponse, KeyPlace, Links, RequestFields
 from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.loss import Loss
 from dragoman.message import Content, Message, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.result import ModelInfo
@@ -35,6 +39,17 @@ class Serving(NamedTuple):
     """Path of a route → JSON Schema of what clients send there."""
     request_fields: RequestFields = RequestFields()
     """What is known of its further request fields."""
+    allowed: Allowed | None = None
+    """Fields of its requests that a gateway passes on; `None`: all."""
+    forward: Forward | None = None
+    """How a client's body goes to a provider of the same API as it is; `None`: it is read and written again."""
+    adapt: Callable[[ModelRequest, Mapping[str, Any], list[Loss]], Mapping[str, Any]] | None = None
+    """A request and its verbatim body → the body for a model that the client did not name, by what the API's documentation says; what that
+    changes is added to the losses."""
+    restores: Callable[[Any], bool] | None = None
+    """By a vendor's quirks, whether it demands back what the API's libraries have no field for; `None`: none does."""
+    unstored: Mapping[str, Any] = {}
+    """Options by which a provider keeps nothing of a request in its account."""
     stream_headers: Mapping[str, str] = {}
     """Headers of a streamed answer, beside its type."""
     id_header: str = "x-request-id"
@@ -77,7 +92,15 @@ class Serving(NamedTuple):
 
 
 def serving(wire: object) -> Serving:
-    """What a wire has of it."""
+    """Returns what a wire has of it, computed once a wire."""
+    try:
+        return _serving(wire)
+    except TypeError:  # it has no hash
+        return _serving.__wrapped__(wire)
+
+
+@lru_cache(256)
+def _serving(wire: object) -> Serving:
     return Serving(**{name: getattr(wire, name) for name in Serving._fields if hasattr(wire, name)})
 
 

@@ -84,7 +84,7 @@ def test_a_message_that_had_no_content_says_what_was_given_to_it_since() -> None
 
 
 def test_thinking_without_a_budget_adds_nothing_to_the_most_tokens() -> None:
-    quirks = wire.Quirks(max_tokens=4000, max_tokens_thinking=1000)
+    quirks = wire.Quirks(max_tokens=4000)
     request = ModelRequest("claude-opus-4-6", (Message.user("hi"),), settings=Settings(reasoning="low"))
     body = wire.dump_request(request, target=Origin("anthropic", None, "claude-opus-4-6"), quirks=quirks)
     assert (body["thinking"], body["max_tokens"]) == ({"type": "adaptive"}, 4000)

@@ -16,7 +16,7 @@ from support.anthropic import ASKED, HI, dump_request, load_request, payload_of
 
 
 def test_the_plainest_request():
-    assert dump_request() == {"model": "claude-sonnet-4-0", "max_tokens": 4096, "messages": ASKED}
+    assert dump_request() == {"model": "claude-sonnet-4-0", "max_tokens": 32_768, "messages": ASKED}
 
 
 def test_what_has_no_neutral_name_is_passed_on():
@@ -62,7 +62,7 @@ def http(**fields):
 def test_dump_http():
     sent = http(stream=True)
     assert (sent.path, sent.method, sent.headers) == ("/messages", "POST", {"anthropic-version": "2023-06-01"})
-    assert sent.body == {"model": "m", "max_tokens": 4096, "messages": ASKED, "stream": True}
+    assert sent.body == {"model": "m", "max_tokens": 32_768, "messages": ASKED, "stream": True}
 
 
 @pytest.mark.parametrize(

@@ -13,9 +13,9 @@ TOOL = ToolSpec("get_weather", "Weather.", {"type": "object", "properties": {"ci
 
 
 def test_d109_defaults():
-    assert dump_request()["max_tokens"] == 4096
+    assert dump_request()["max_tokens"] == 32_768
     thinking = dump_request(settings=Settings(reasoning="medium"))
-    assert (thinking["max_tokens"], thinking["thinking"]) == (8192, {"type": "enabled", "budget_tokens": 4096})
+    assert (thinking["max_tokens"], thinking["thinking"]) == (32_768, {"type": "enabled", "budget_tokens": 4096})
     assert dump_request(tools=[TOOL])["tool_choice"] == {"type": "auto"}
     assert "tool_choice" not in dump_request()
 
@@ -23,11 +23,11 @@ def test_d109_defaults():
 @pytest.mark.parametrize(
     ("reasoning", "thinking", "max_tokens"),
     [
-        ("off", {"type": "disabled"}, 4096),
-        ("low", {"type": "enabled", "budget_tokens": 1024}, 8192),
-        ("high", {"type": "enabled", "budget_tokens": 16384}, 20480),
-        (2000, {"type": "enabled", "budget_tokens": 2000}, 8192),
-        (60000, {"type": "enabled", "budget_tokens": 60000}, 64096),
+        ("off", {"type": "disabled"}, 32_768),
+        ("low", {"type": "enabled", "budget_tokens": 1024}, 32_768),
+        ("high", {"type": "enabled", "budget_tokens": 16384}, 32_768),
+        (2000, {"type": "enabled", "budget_tokens": 2000}, 32_768),
+        (60000, {"type": "enabled", "budget_tokens": 60000}, 64_000),
     ],
 )
 def test_reasoning_is_a_budget_below_max_tokens(reasoning, thinking, max_tokens):
@@ -36,7 +36,7 @@ def test_reasoning_is_a_budget_below_max_tokens(reasoning, thinking, max_tokens)
 
 
 def test_an_effort_fits_into_max_tokens():
-    assert dump_request(settings=Settings(reasoning="high", max_tokens=3000))["thinking"]["budget_tokens"] == 2999
+    assert dump_request(settings=Settings(reasoning="high", max_tokens=3000))["thinking"]["budget_tokens"] == 1500
     assert dump_request(settings=Settings(reasoning="high", max_tokens=10))["thinking"]["budget_tokens"] == 1024
 
 

@@ -9,14 +9,15 @@ from typing import Any
 
 from dragoman.agent import Agent
 from dragoman.arguments import expect
-from dragoman.errors import InvalidRequestError, SettingsError
+from dragoman.errors import AuthenticationError, InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Role
-from dragoman.request import EmbeddingsRequest
+from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
 from dragoman.run_request import RunRequest
 from dragoman.serve.agents.answers import AgentAnswer
+from dragoman.serve.agents.cache_marks import without_cache_marks
 from dragoman.serve.agents.conversations import conversed
 from dragoman.serve.agents.policy import AgentPolicy
 from dragoman.serve.agents.requests import Allowed, allowed, of_client
@@ -62,6 +63,14 @@ class AgentBackend:
         """What clients may ask for."""
         return list(self._agents)
 
+    def admit(self, call: Call) -> Call:
+        """See `Backend`. An agent's provider gets no field of a client's but those of `AgentPolicy`."""
+        return call
+
+    def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
+        """See `Backend`."""
+        return True
+
     @property
     def detaches(self) -> bool:
         """See `Backend`."""
@@ -70,6 +79,10 @@ class AgentBackend:
     async def models(self) -> Sequence[ModelInfo]:
         """The names of the agents."""
         return [ModelInfo(name, "dragoman", display_name=each.display_name) for name, each in self._agents.items()]
+
+    def check_keys(self) -> Mapping[str, AuthenticationError | None]:
+        """See `Agent.check_keys`; of all agents."""
+        return {name: error for agent in self._agents.values() for name, error in agent.check_keys().items()}
 
     def serves(self, model: str) -> bool:
         """See `Backend`."""
@@ -80,7 +93,7 @@ class AgentBackend:
         return self._answer(call, known, recording)
 
     async def _answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
-        agent = self._agent(known.request.model)
+        agent, known = self._agent(known.request.model), without_cache_marks(known)
         own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
         what = allowed(known.request, call.wire.name, self._policy, own)
         run = await _run(agent, call, known, what, recording)

@@ -4,6 +4,7 @@ and with errors in words for clients."""
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
@@ -17,13 +18,16 @@ from dragoman.event import (
     PartStarted,
     RunError,
     RunStarted,
+    StepFinished,
 )
-from dragoman.message import ThinkingPart, ToolCallPart
+from dragoman.loss import Loss
+from dragoman.message import MarkPart, ProviderPart, ToolResultPart
 from dragoman.serve.conversations.threads import name_of
 
 __all__ = ["shown", "shown_event"]
 
 _replace = msgspec.structs.replace
+_WHY = "the model behind the agent does not take it"
 
 
 def shown(events: Sequence[Event], resource: str) -> list[Event]:
@@ -40,10 +44,30 @@ def _of_client(event: Event, resource: str) -> Event:
 
 def shown_event(event: Event) -> Event:
     """One of them."""
-    if isinstance(event, MessageStarted | MessageFinished):
+    if isinstance(event, MessageStarted):
+        return _replace(event, native=None, origin=None, losses=_neutral(event.losses))
+    if isinstance(event, MessageFinished):
         return _replace(event, native=None, origin=None)
-    if isinstance(event, PartStarted | PartFinished) and isinstance(event.part, ThinkingPart | ToolCallPart):
-        return _replace(event, part=_replace(event.part, native=None)) if event.part.native else event
+    if isinstance(event, StepFinished) and event.losses:
+        return _replace(event, losses=_neutral(event.losses))
+    if isinstance(event, PartStarted | PartFinished):
+        part = _shown_part(event.part)
+        return event if part is event.part else _replace(event, part=part)
     if isinstance(event, RunError):
         return _replace(event, error=public(event.error))
     return event
+
+
+def _shown_part(part: Any) -> Any:
+    if isinstance(part, ProviderPart | MarkPart):  # these are nothing but their `native`
+        return part
+    if isinstance(part, ToolResultPart) and part.is_content:
+        pieces = [_replace(piece, native=None) if piece.native else piece for piece in part.result]
+        if any(piece.native for piece in part.result):
+            part = _replace(part, result=tuple(pieces))
+    return _replace(part, native=None) if part.native else part
+
+
+def _neutral(losses: Sequence[Loss]) -> tuple[Loss, ...]:
+    """Losses without their reasons, which name the provider."""
+    return tuple([_replace(loss, why=_WHY) for loss in losses])

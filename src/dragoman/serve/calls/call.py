@@ -10,7 +10,8 @@ import msgspec
 
 from dragoman.codec.serving import Route
 from dragoman.event import Event
-from dragoman.request import EmbeddingsRequest
+from dragoman.loss import Loss
+from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.serve.calls.service import Service
 from dragoman.serve.http.callers import Caller
@@ -55,6 +56,8 @@ class Call(msgspec.Struct, frozen=True, eq=False):
     """When it came."""
     observed: Observed
     """What metrics and logs say of it."""
+    losses: tuple[Loss, ...] = ()
+    """What its body had beyond that, and is not passed on."""
 
     @property
     def served(self) -> ServedWire:
@@ -90,6 +93,18 @@ class Backend(Protocol):
     @property
     def references(self) -> bool:
         """Whether names of what a provider keeps are passed on to it."""
+        ...
+
+    def admit(self, call: Call) -> Call:
+        """The call with those fields of its body alone that are passed on.
+
+        Raises:
+            InvalidRequestError: it asks for what is not passed on.
+        """
+        ...
+
+    def remembers(self, call: Call, request: ModelRequest) -> bool:
+        """Whether the conversation of a request is looked up and kept, beside what the client may ask for by an id."""
         ...
 
     def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:

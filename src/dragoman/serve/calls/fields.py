@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
 from itertools import chain, islice
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -18,7 +18,11 @@ from dragoman.message import NOTES
 from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.serving import serving
 
+if TYPE_CHECKING:
+    from dragoman.serve.calls.call import Call
+
 __all__ = [
+    "admitted",
     "check_references",
     "check_types",
     "embedding_losses",
@@ -34,7 +38,11 @@ _NOTHING = RequestFields()
 _MOST = 100
 """Fields that are named at most, so that an answer to nonsense is not longer than it."""
 _LONGEST = 100  # characters of a field's name
+_SERVERS_OWN = ("previous_response_id", "conversation")
+"""Fields by which a client names what the server itself keeps."""
 _PACKING = ("encoding_format", "embedding_types")
+_ROOTS = {"chat": "request", "embeddings": "embeddings"}
+"""Purpose of a route whose body goes to a provider → what its fields are called in an allow list."""
 _ACCOUNTING = ("user", "truncate", "keep_alive", "priority", "title")
 
 
@@ -69,17 +77,44 @@ def without_lengths(request: ModelRequest, wire: str) -> ModelRequest:
     return request.replace(options=options, native={**native, wire: own} if wire in native else request.native)
 
 
-def check_references(request: ModelRequest, wire: str) -> None:
-    """Refuses fields that name what the provider's account holds.
+def check_references(body: Mapping[str, Any], wire: str) -> None:
+    """Refuses fields of a body that name what the provider's account holds.
 
     Raises:
         InvalidRequestError: there is one.
     """
     for path in _fields_of(wire).references:
-        if _at(request.options, path):
+        if path not in _SERVERS_OWN and _at(body, path):
             raise InvalidRequestError(
                 f"{path}: this server does not pass it on, since what it names is kept in an account that others share; leave it out"
             ).at(field=path)
+
+
+def admitted(call: Call) -> Call:
+    """The call without the fields that its wire's allow list has not: they may name objects of an account that all clients of a gateway
+    share, other models, or who pays.
+
+    Raises:
+        InvalidRequestError: what a field names is what the request is about.
+    """
+    check_references(call.body, call.wire.name)
+    allowed = serving(call.wire).allowed
+    root = _ROOTS.get(call.route.purpose)
+    if allowed is None or root is None:
+        return call
+    fields = _fields_of(call.wire.name)
+    body, left_out = allowed.passed(call.body, root, fields.known)
+    if body is call.body:
+        return call
+    return msgspec.structs.replace(call, body=body, losses=tuple([_not_passed(path) for path in left_out[:_MOST]]))
+
+
+def _not_passed(path: str) -> Loss:
+    why = "it may name what others have in the provider's account, and is passed on with references=True alone"
+    place, _, tool = path.partition(".")
+    if place == "tools" and tool and "." not in tool:
+        return Loss(None, None, Lost.tool, why, tool[:_LONGEST])
+    return Loss(None, None, Lost.option, why, path[:_LONGEST])
 
 
 def foreign_losses(request: ModelRequest, wire: str) -> list[Loss]:

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from dragoman.codec.agent_card import AgentCard
-from dragoman.errors import ModelNotFoundError, OverloadedError
+from dragoman.errors import DragomanError, ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
@@ -85,6 +85,7 @@ class Service:
             self.answers, self.log = self._reopened()
             self.runs, self.webhooks = Runs(self.log), Webhooks(self.webhooks.policy, self.answers)
         try:
+            self._warn_of_keys()
             async with self.log, self.runs:
                 pruning = asyncio.create_task(self._prune(), name="dragoman-prune")
                 try:
@@ -113,6 +114,15 @@ class Service:
         self.gate.closed = True
         self.runs.interrupt(_ends())
         self.gate.interrupt(_ends())
+
+    def _warn_of_keys(self) -> None:
+        """Warns of each model that has no key: its clients could not be answered."""
+        for backend in self.backends:
+            check: Any = getattr(backend, "check_keys", None)
+            errors: Mapping[str, DragomanError | None] = check() if check is not None else {}
+            for model, error in errors.items():
+                if error is not None:
+                    _LOG.warning("%s cannot be asked: %s", model, error.message)
 
     async def _prune(self) -> None:
         """Forgets answers and runs that are old, now and then. A store of the user's looks after itself where it cannot."""

@@ -92,7 +92,7 @@ async def _stream_again(call: Call, answered: Answered) -> None:
     encoder.skip = skip
     headers = {"content-type": wire.stream_type}
     connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
-    async with aclosing(call.service.runs.pages(status.run_id)) as pages:
+    async with aclosing(call.service.runs.pages(status.run_id, paces=True)) as pages:
         async for page in pages:
             if data := b"".join([encoder.feed(event) for event in public_events(page)]):
                 await connection.write(data)

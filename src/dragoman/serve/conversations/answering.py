@@ -30,7 +30,7 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
         DragomanError: there is no answer, and nothing was sent yet.
     """
     links = links_of(call, request)
-    known = await recalled(call, links, edits=backend.edits)
+    known = await recalled(call, links, edits=backend.edits, remembers=backend.remembers(call, request))
     check_request(known.request, call.service.limits)  # what was kept counts too
     if links.background:  # whoever asks for it while it is made reads what there is
         known = msgspec.structs.replace(known, request=known.request.replace(stream=True))
@@ -43,7 +43,7 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
         if links.background and not request.stream:
             await _respond_in_progress(call, envelope)
             return
-        events, kept = call.service.runs.pages(call.id), None  # the run keeps it
+        events, kept = call.service.runs.pages(call.id, paces=True), None  # the run keeps it
     async with aclosing(events):
         await (_stream if request.stream else _whole)(call, envelope, events, kept)
 

@@ -41,6 +41,12 @@ class Recalled(msgspec.Struct, frozen=True):
     """Answers of the client's to what the conversation waits for."""
     pending: tuple[Interrupt, ...] = ()
     """What the answer that it goes on from waits for."""
+    sent: ModelRequest | None = None
+    """The request as the client sent it; `None`: its conversation is kept here alone."""
+    stored: tuple[Message, ...] = ()
+    """The messages that kept answers hold."""
+    keeps: bool = True
+    """Whether the answer is kept."""
 
 
 def links_of(call: Call, request: ModelRequest) -> Links:
@@ -49,9 +55,10 @@ def links_of(call: Call, request: ModelRequest) -> Links:
     return Links(request) if find is None else find(request)
 
 
-async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
+async def recalled(call: Call, links: Links, *, edits: bool, remembers: bool = True) -> Recalled:
     """The request of these links, with what the server kept of its conversation. `edits`: the client may change what the model said,
-    and what it leaves out at the beginning stays left out.
+    and what it leaves out at the beginning stays left out. `remembers`: what the client sends whole is looked up and kept; else that alone
+    is which it may ask for by an id.
 
     Raises:
         InvalidRequestError: it goes on from an answer that is not there.
@@ -77,17 +84,27 @@ async def recalled(call: Call, links: Links, *, edits: bool) -> Recalled:
         last = await store.find(owner, [f"thread:{thread}"])
         chain = [] if last is None else await store.chain(owner, last.id, most_bytes=limits.conversation_bytes)
         return _onto(request, _heads(call, system, chain), chain, sent, thread, named=True)
+    if not (remembers or links.background or (links.stored and _gives_answers(call))):
+        new = tuple(sent)
+        return Recalled(request, new, request.messages, None, thread, thread is not None, sent=request, keeps=False)
     scope = scope_of(resource, thread)
     keys = latest_keys(sent, scope)
     chain = await known_answers(store, owner, keys, limits) if keys else []
     if not chain:
-        return Recalled(request, tuple(sent), request.messages, None, thread, thread is not None)
+        return Recalled(request, tuple(sent), request.messages, None, thread, thread is not None, sent=request)
     head = _before(chain, sent, scope) if chain[-1].key == keys[0] else None
     if head is not None:  # word for word what the client was given
         known = _after(request, system, chain, sent, head)
     else:
         known = _merged(call, request, system, chain, edits=edits)
+    stored = [message for answered in chain for message in answered.messages]
+    known = msgspec.structs.replace(known, sent=request, stored=tuple(stored))
     return known if thread is None else msgspec.structs.replace(known, thread_id=thread, named=True)
+
+
+def _gives_answers(call: Call) -> bool:
+    """Whether clients of the call's wire may ask for answers by their ids."""
+    return any(route.purpose == "response" for route in call.wire.routes)
 
 
 def lasting(call: Call, messages: Sequence[Message]) -> tuple[Message, ...]:

@@ -36,7 +36,7 @@ class Recording:
         self._call = call
         self._known, self._scope = known, scope_of(resource_of(call), known.thread_id if known.named else None)
         self._store: AnswerStore = call.service.answers
-        self._keeps = not isinstance(self._store, NoAnswers)
+        self._keeps = known.keeps and not isinstance(self._store, NoAnswers)
         self._events: list[Event] = []
         self._next_compaction = _UNCOMPACTED
         self._answered = Answered(

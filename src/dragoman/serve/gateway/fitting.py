@@ -1,62 +1,152 @@
-"""What a client's request becomes for the provider that it goes to, each time that one is asked: also in the place of another."""
+"""What a client's request becomes for the provider that it goes to, each time that one is asked: also in the place of another.
+
+- Of the client's API, and of the model that the client named: the client's body as it is.
+- Of the client's API, but another model: the client's body, changed where the API's documentation demands it.
+- Of the client's API, where the gateway or a middleware changed the request, or the provider has quirks and another model was named: the
+  client's request, written again.
+- Of another API: the conversation as the server has it, without the fields that only the client's API has.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing
+from typing import Any
 
 import msgspec
 
+from dragoman import wires
 from dragoman.event import Event, MessageStarted, RunError
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, Role
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
 from dragoman.serve.calls.fields import foreign_losses, shared_tools, without_own
+from dragoman.serve.gateway.restoring import settle_messages
+from dragoman.wires.serving import Serving, serving
 
-__all__ = ["Fitting", "fitted", "with_losses"]
+__all__ = ["ClientCopy", "Fitting", "with_losses"]
+
+_SAID = ("tools", "settings", "output_schema", "options", "native", "stream")
+"""Fields of a request that say, beside the messages, what its body says."""
+
+
+class ClientCopy(msgspec.Struct, frozen=True):
+    """A request as its client sent it, with the whole conversation."""
+
+    request: ModelRequest
+    """As it was read, its seals opened."""
+    body: Mapping[str, Any]
+    """As it came."""
+    is_exact: bool
+    """Whether nothing of the conversation was sealed, so that the body may go on."""
+    stored: Sequence[Message] = ()
+    """What the server kept of the conversation."""
 
 
 class Fitting:
-    """A `BatchMiddleware`: the innermost of a gateway. The request's `wire` is that of its client."""
+    """A `BatchMiddleware`: the innermost of a gateway, made for one call. The request's `wire` is that of its client."""
+
+    def __init__(
+        self,
+        request: ModelRequest,
+        asked: str,
+        client: ClientCopy | None,
+        recalled: tuple[Message, ...],
+        *,
+        stores: bool = False,
+    ) -> None:
+        """Makes the layer of one call.
+
+        Args:
+            request: what middlewares are given.
+            asked: the client's name of the model.
+            client: what the client sent; `None`: it sent the end of a conversation that the server has.
+            recalled: the conversation as the server has it.
+            stores: whether providers may keep what clients of other APIs ask.
+        """
+        self._messages, self._recalled = request.messages, recalled
+        self._asked, self._client, self._stores = asked, client, stores
 
     def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`. Where nothing is left out, no step stands between."""
         destination = target(request)
-        losses: Sequence[Loss] = ()
+        losses: list[Loss] = []
         if destination is not None:
-            request, losses = fitted(request, destination)
+            request = self.fit(request, destination, losses)
         return with_losses(following(request), losses, request.on_loss) if losses else following(request)
 
+    def fit(self, request: ModelRequest, destination: Destination, losses: list[Loss]) -> ModelRequest:
+        """The request for this provider. What it leaves out there is added to `losses`."""
+        wire = request.wire or destination.wire
+        if wire != destination.wire:
+            return self._for_another(request, wire, destination, losses)
+        client, served = self._client, serving(wires.get(wire))
+        messages: Sequence[Message] = request.messages
+        if client is not None and request.messages is self._messages:
+            messages = settle_messages(client.request.messages, client.stored, destination, served)
+            if messages is client.request.messages and client.is_exact and _says_the_same(request, client.request):
+                body = self._body(request, client.body, destination, served, losses)
+                if body is not None:
+                    return request.replace(messages=messages, verbatim=body)
+        origin = Origin(destination.provider, destination.endpoint or None, destination.model)
+        return request.replace(messages=_from(origin, messages), as_sent=True)
 
-async def with_losses(
-    following: AsyncGenerator[list[Event], None], losses: Sequence[Loss], on_loss: OnLoss
-) -> AsyncGenerator[list[Event], None]:
-    """An answer whose first start says these losses too, or the error that refuses them."""
-    async with aclosing(following):
-        if on_loss == "error" and (refused := refusal(losses)) is not None:
-            yield [RunError(refused)]
-            return
-        async for events in following:
-            if losses and any(type(event) is MessageStarted for event in events):
-                events, losses = _noted(events, losses), ()
-            yield events
+    def _body(
+        self,
+        request: ModelRequest,
+        body: Mapping[str, Any],
+        destination: Destination,
+        served: Serving,
+        losses: list[Loss],
+    ) -> Mapping[str, Any] | None:
+        """The body to send; `None`: it is to be written."""
+        if served.forward is None:
+            return None
+        if self._asked in (destination.model, f"{destination.provider}:{destination.model}", request.model):
+            return body
+        if destination.quirks is not None:
+            return None
+        if served.adapt is None:
+            return body
+        return served.adapt(request.replace(model=destination.model), body, losses)
 
-
-def fitted(request: ModelRequest, destination: Destination) -> tuple[ModelRequest, list[Loss]]:
-    """A request for this provider, and what of its fields it leaves out there.
-
-    Where the provider speaks the client's wire all fields stay, and what the model's messages hold of that wire is taken for the
-    provider's own: the client had it from there.
-    """
-    wire = request.wire or destination.wire
-    if wire != destination.wire:
+    def _for_another(
+        self, request: ModelRequest, wire: str, destination: Destination, losses: list[Loss]
+    ) -> ModelRequest:
+        """The request for a provider of another API. What the model's messages hold of the client's stays with them: nobody writes it."""
+        if request.messages is self._messages:  # no middleware has changed it
+            request = request.replace(messages=self._recalled)
         if not request.tools and request.settings.tool_choice in ("auto", "none"):  # some take no choice among none
             request = request.replace(settings=msgspec.structs.replace(request.settings, tool_choice=None))
         shared, lost = shared_tools(request, wire, destination.wire)
-        return without_own(shared, wire), [*foreign_losses(request, wire), *lost]
-    origin = Origin(destination.provider, destination.endpoint or None, destination.model)
-    return request.replace(messages=_from(origin, request.messages)), []
+        losses += [*foreign_losses(request, wire), *lost]
+        request = without_own(shared, wire)
+        unstored = serving(wires.get(destination.wire)).unstored
+        return request.replace(options=unstored) if unstored and not self._stores else request
+
+
+async def with_losses(
+    following: AsyncGenerator[list[Event], None], losses: Sequence[Loss], on_loss: OnLoss, behind: Sequence[Loss] = ()
+) -> AsyncGenerator[list[Event], None]:
+    """An answer whose first start says these losses too, or the error that refuses them. `behind`: those to be said last."""
+    told = bool(losses or behind)
+    async with aclosing(following):
+        if on_loss == "error" and (refused := refusal([*losses, *behind])) is not None:
+            yield [RunError(refused)]
+            return
+        async for events in following:
+            if told and any(type(event) is MessageStarted for event in events):
+                events, told = _noted(events, losses, behind), False
+            yield events
+
+
+def _says_the_same(request: ModelRequest, sent: ModelRequest) -> bool:
+    for name in _SAID:
+        value, was = getattr(request, name), getattr(sent, name)
+        if value is not was and value != was:
+            return False
+    return True
 
 
 def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
@@ -67,11 +157,11 @@ def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
     )
 
 
-def _noted(events: Sequence[Event], losses: Sequence[Loss]) -> list[Event]:
+def _noted(events: Sequence[Event], losses: Sequence[Loss], behind: Sequence[Loss]) -> list[Event]:
     """The events, whose first start of a message says these losses too."""
     noted = list(events)
     at = next(place for place, event in enumerate(events) if type(event) is MessageStarted)
     start = events[at]
     if isinstance(start, MessageStarted):
-        noted[at] = msgspec.structs.replace(start, losses=(*losses, *start.losses))
+        noted[at] = msgspec.structs.replace(start, losses=(*losses, *start.losses, *behind))
     return noted

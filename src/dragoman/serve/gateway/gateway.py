@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import aclosing
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import aclosing, suppress
+from operator import is_
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import msgspec
 
+from dragoman import providers
 from dragoman.arguments import expect, expect_sequence
-from dragoman.errors import InvalidRequestError, ModelNotFoundError, SettingsError
+from dragoman.errors import AuthenticationError, InvalidRequestError, ModelNotFoundError, SettingsError
 from dragoman.event import Event, RunError
 from dragoman.loss import Loss, refusal
+from dragoman.message import Message
 from dragoman.model.access import Key
 from dragoman.model.defaults import default_transport
 from dragoman.model.middleware import Middleware
@@ -21,15 +24,16 @@ from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.runs.visible import Visible
 from dragoman.serve.calls.call import Call
-from dragoman.serve.calls.fields import check_references, embedding_losses, one_candidate, without_lengths
+from dragoman.serve.calls.fields import admitted, embedding_losses, one_candidate, without_lengths
 from dragoman.serve.conversations.recalling import Recalled
 from dragoman.serve.conversations.recording import Recording
-from dragoman.serve.gateway.fitting import Fitting, with_losses
+from dragoman.serve.gateway.fitting import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.listings import Listings
 from dragoman.serve.gateway.offers import Offered, offers, providers_of
 from dragoman.serve.gateway.upstreams import Upstreams
 from dragoman.serve.seals.unsealing import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
+from dragoman.wires.serving import serving
 
 if TYPE_CHECKING:
     from dragoman.serve.seals.sealer import Sealer  # cryptography, which few need
@@ -64,6 +68,7 @@ class Gateway:
         retries: int | None = None,
         middleware: Sequence[Middleware] = (),
         references: bool = False,
+        provider_store: bool = False,
         record: Path | str | None = None,
         seal_key: str | bytes | Sequence[str | bytes] | None = None,
         longest_call_id: int = 0,
@@ -84,6 +89,8 @@ class Gateway:
             middleware: around every request to a provider, the first outermost.
             references: pass on what names things kept in a provider's account, such as `previous_response_id`. All clients share
                 that account, and who guesses a name reads what is another's.
+            provider_store: whether providers that store conversations, as OpenAI's Responses API does, may store those of other APIs'
+                clients. Clients of the same API say it themselves.
             record: a folder in which each exchange with a provider is written for `dragoman.testing`'s player, without keys.
             seal_key: seals what a provider signed, so that clients of other formats keep it and bring it back with their history; 16
                 random bytes or more, or several of them, the newest first: all open what was sealed. Left out, nothing is sealed.
@@ -113,16 +120,17 @@ class Gateway:
             keys=keys,
             base_urls=base_urls,
             environment=environment,
-            middleware=[*layers, Fitting()],
+            middleware=layers,
         )
         self._models = {name: self._upstreams.models(choice) for name, choice in names.items()}
         self._upstreams.check(providers_of([*names.values(), *self._patterns]))
         self._listings = Listings(self._upstreams)
-        self._is_plain = not layers
+        self._is_plain, self._stores = not layers, provider_store
         self._on_loss: OnLoss = "tell" if on_loss == "tell" else "error"
         self._settings, self._most, self._retries = settings or Settings(), max_tokens, retries
         self.references = references
         """Whether names of what a provider keeps are passed on to it."""
+        self._remembering: dict[str, bool] = {}
         self._sealer = _sealer_of(seal_key)
         self._longest_id = longest_call_id
 
@@ -150,9 +158,27 @@ class Gateway:
         found = {info.name: info for info in [*await self._listings.of(self._patterns), *named]}
         return list(found.values())
 
+    def check_keys(self) -> Mapping[str, AuthenticationError | None]:
+        """Returns the error for a key that is missing, or None, for each model that the gateway names and each pattern."""
+        errors = {name: error for each in self._models.values() for name, error in each.check_keys().items()}
+        for pattern in self._patterns:
+            errors[pattern.model] = self._upstreams.key_error(pattern.provider)
+        return errors
+
     def serves(self, model: str) -> bool:
         """See `Backend`."""
         return model in self._models or any(each.string(model) is not None for each in self._patterns)
+
+    def admit(self, call: Call) -> Call:
+        """See `Backend`."""
+        return call if self.references else admitted(call)
+
+    def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
+        """See `Backend`. Where one provider stands behind all models, and its API is the client's, clients have all that there is."""
+        name = call.wire.name
+        if name not in self._remembering:
+            self._remembering[name] = self._is_mixed(name, serving(call.wire).restores)
+        return self._remembering[name]
 
     def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:  # noqa: ARG002
         """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen.
@@ -164,14 +190,17 @@ class Gateway:
         model = self._found(known.request.model).chat()
         request, losses = self._prepared(call, known.request)
         sealer, owner = self._sealer, call.caller.id
-        messages, unopened = open_messages(request.messages, call.wire, sealer, owner)
-        if unopened or messages != request.messages:
-            request, losses = request.replace(messages=messages), [*losses, *unopened]
-        events = model.batches(request.replace(model=model.string))
+        recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
+        client = self._copy_of(call, known, recalled)
+        is_own = client is not None and model.provider.wire == call.wire.name
+        request = request.replace(messages=client.request.messages if client is not None and is_own else recalled)
+        losses = [*losses, *unopened]
+        fitting = Fitting(request, known.request.model, client, recalled, stores=self._stores)
+        events = model.with_innermost(fitting).batches(request.replace(model=model.string))
         if known.request.model not in self._models:
             events = _unlisted(events, known.request.model)
-        if losses:
-            events = with_losses(events, losses, self._on_loss)
+        if losses or call.losses:
+            events = with_losses(events, losses, self._on_loss, call.losses)
         # where one model is asked once, nothing is taken back
         events = events if self._is_plain and not model.fallbacks else _seen(events)
         if sealer is None:
@@ -193,11 +222,15 @@ class Gateway:
         model = self._found(request.model).embeddings()
         options: Mapping[str, Any] = request.options
         is_own = model.provider.wire == call.wire.name
+        losses = list(call.losses)
         if not is_own:
-            losses = embedding_losses(request, call.wire.name)
+            losses += embedding_losses(request, call.wire.name)
+        if losses:
             if self._on_loss == "error" and (refused := refusal(losses)) is not None:
                 raise refused
-            options, call.observed.losses = {}, losses
+            call.observed.losses = losses
+        if not is_own:
+            options = {}
         purpose = request.purpose or "document"
         result = await model.embed(request.texts, purpose, dimensions=request.dimensions, options=options)
         return msgspec.structs.replace(result, metadata=_shown(result.metadata, request.model, is_own=is_own))
@@ -206,6 +239,27 @@ class Gateway:
         """Closes the connections."""
         await self._upstreams.transport.close()
 
+    def _is_mixed(self, wire: str, restores: Callable[[Any], bool] | None) -> bool:
+        """Whether clients of a wire may be answered by something that they cannot bring back."""
+        found = [providers.get(pattern.provider) for pattern in self._patterns]
+        for models in self._models.values():
+            with suppress(SettingsError):  # of a model that makes vectors alone
+                found += models.chat().providers
+        if len({provider.name for provider in found}) != 1 or found[0].wire != wire:
+            return True
+        return restores is not None and restores(found[0].quirks)
+
+    def _copy_of(self, call: Call, known: Recalled, recalled: tuple[Message, ...]) -> ClientCopy | None:
+        """What the client sent, where that is the whole conversation. `recalled`: the conversation as the server has it, its seals opened."""
+        if (sent := known.sent) is None:
+            return None
+        opened = recalled
+        if sent.messages is not known.request.messages:
+            opened, _ = open_messages(sent.messages, call.wire, self._sealer, call.caller.id)
+        is_exact = len(opened) == len(sent.messages) and all(map(is_, opened, sent.messages))
+        request = sent if is_exact else sent.replace(messages=opened)
+        return ClientCopy(request, call.body, is_exact, known.stored)
+
     def _prepared(self, call: Call, request: ModelRequest) -> tuple[ModelRequest, list[Loss]]:
         """The request as it may go on, and what no provider is asked for.
 
@@ -213,8 +267,6 @@ class Gateway:
             InvalidRequestError: it asks for what is not passed on.
         """
         wire = call.wire.name
-        if not self.references:
-            check_references(request, wire)
         request, losses = one_candidate(request, wire)
         settings = request.settings.over(self._settings)
         if self._most is not None:

@@ -30,7 +30,7 @@ def load_gateway(
     """Reads a gateway from a TOML file.
 
     ```toml
-    on_loss = "refuse"              # and max_tokens, retries, references, record: as for Gateway
+    on_loss = "refuse"              # and max_tokens, retries, references, provider_store, record: as for Gateway
 
     [models]
     fast = "openai:gpt-4o-mini"
@@ -95,6 +95,7 @@ _PLAIN: Mapping[str, type] = {
     "max_tokens": int,
     "retries": int,
     "references": bool,
+    "provider_store": bool,
     "record": str,
     "longest_call_id": int,
 }

@@ -15,6 +15,7 @@ from dragoman.model.defaults import resolve
 from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
 from dragoman.model.strings import parse_model_string
 from dragoman.providers import Provider
+from dragoman.serve.http.names import starred
 
 __all__ = ["Offered", "Pattern", "offers", "pattern_of", "providers_of"]
 
@@ -43,17 +44,16 @@ class Pattern(msgspec.Struct, frozen=True):
 
     def string(self, name: str) -> str | None:
         """The model string of a client's name; `None`: it is not of this pattern, or no plain model string."""
-        fits = len(self.before) + len(self.after) < len(name) <= _LONGEST
-        if not fits or not (name.startswith(self.before) and name.endswith(self.after)):
+        part = starred(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST else None
+        if part is None:
             return None
-        string = self.model.replace("*", name[len(self.before) : len(name) - len(self.after)])
+        string = self.model.replace("*", part)
         return string if string.isprintable() and _is_plain(string) else None
 
     def name(self, model: str) -> str | None:
         """The inverse: what a client asks for to get this model of the provider."""
-        before, _, after = self.model.partition(":")[2].partition("*")
-        fits = len(model) > len(before) + len(after) and model.startswith(before) and model.endswith(after)
-        name = f"{self.before}{model[len(before) : len(model) - len(after)]}{self.after}" if fits else ""
+        part = starred(model, self.model.partition(":")[2])
+        name = "" if part is None else f"{self.before}{part}{self.after}"
         return name if name and self.string(name) is not None else None
 
 

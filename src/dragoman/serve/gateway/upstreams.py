@@ -10,7 +10,7 @@ from typing import TypeVar
 
 from dragoman import providers
 from dragoman.arguments import expect
-from dragoman.errors import SettingsError
+from dragoman.errors import AuthenticationError, SettingsError
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import new_id, now
 from dragoman.model.fallbacks import ModelChoice
@@ -97,6 +97,14 @@ class Upstreams:
                 system=os.environ,
             )
         return found
+
+    def key_error(self, name: str) -> AuthenticationError | None:
+        """Returns the error for a provider's missing key, or None."""
+        try:
+            self.access(providers.get(name)).check_key()
+        except AuthenticationError as error:
+            return error
+        return None
 
     def check(self, used: set[str]) -> None:
         """Refuses keys and base URLs for providers that nobody can ask for: most often a slip of the pen.

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import re
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
-from functools import lru_cache
 from hashlib import blake2b
 from hmac import compare_digest
 from typing import Any, TypeAlias, cast
@@ -16,6 +14,7 @@ import msgspec
 from dragoman.arguments import expect, expect_sequence
 from dragoman.codec.serving import BEARER, KeyPlace
 from dragoman.errors import SettingsError
+from dragoman.serve.http.names import fits_pattern
 
 __all__ = ["ANONYMOUS", "STRANGER", "Auth", "Authenticate", "Caller", "Key", "authenticator", "presented_keys"]
 
@@ -39,7 +38,7 @@ class Caller(msgspec.Struct, frozen=True):
         """Whether the caller may name that model or agent."""
         if self.models is None:
             return True
-        return len(model) <= _LONGEST_NAME and any(_pattern(each).fullmatch(model) for each in self.models)
+        return len(model) <= _LONGEST_NAME and any(fits_pattern(model, pattern) for pattern in self.models)
 
 
 ANONYMOUS = Caller("anonymous")
@@ -157,11 +156,6 @@ def _by_function(function: Callable[[str], Any]) -> Authenticate:
 
 def _digest(secret: str) -> bytes:
     return blake2b(secret.encode(), digest_size=32).digest()
-
-
-@lru_cache(1024)
-def _pattern(text: str) -> re.Pattern[str]:
-    return re.compile(".*".join(map(re.escape, text.split("*"))), re.DOTALL)
 
 
 def presented_keys(

@@ -6,12 +6,13 @@ import logging
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.errors import DragomanError, SettingsError
+from dragoman.errors import SettingsError
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.result import Usage
+from dragoman.serve.http.names import fits_pattern
 
 __all__ = ["LEFT", "Observed", "log_call", "offered_name"]
 
@@ -54,7 +55,7 @@ class Observed:
         """In US dollars, where it is known."""
         self.losses: Sequence[Loss] = ()
         """What of the request was left out."""
-        self.error: DragomanError | None = None
+        self.error: Exception | None = None
         """With which the answer ended."""
 
     def note_first(self, at: float | None) -> None:
@@ -80,12 +81,7 @@ def offered_name(model: str, names: Sequence[str]) -> str:
     characters), else its first name. So there are no more than it offers, whatever clients send."""
     if model in names:
         return model
-    return next((name for name in names if "*" in name and _fits(model, name)), next(iter(names), ""))
-
-
-def _fits(model: str, pattern: str) -> bool:
-    before, _, after = pattern.partition("*")
-    return model.startswith(before) and model.endswith(after)
+    return next((name for name in names if "*" in name and fits_pattern(model, name)), next(iter(names), ""))
 
 
 def log_call(call: Observed) -> None:

@@ -152,14 +152,15 @@ def _check_open(stored: Sequence[Message], added: Sequence[Message]) -> None:
             )
 
 
-async def change_memory(agent: Agent[Any], conversation: Joined) -> None:
+async def change_memory(agent: Agent[Any], conversation: Joined, resource: str) -> None:
     """Makes the agent's memory forget what is another conversation now. Only where the request is found to be right."""
     changes, thread = conversation.changes, conversation.thread_id
     if agent.memory is None or changes is None or changes.branched is None:
         return
-    await agent.memory.delete_messages([each.id for each in changes.removed if each.id], thread)
+    removed = [message.id for message in changes.removed if message.id]
+    await agent.memory.delete_messages(removed, thread, resource_id=resource)
     if changes.edited:
-        await agent.memory.update_messages(changes.edited, thread)
+        await agent.memory.update_messages(changes.edited, thread, resource_id=resource)
 
 
 def _received(call: Call, request: RunRequest, messages: list[Message]) -> Received:

@@ -16,7 +16,7 @@ from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of, thread_id
 from dragoman.serve.protocols.agent_card import abilities_of, card_of
-from dragoman.serve.protocols.runs import begun, read_run, served_agent
+from dragoman.serve.protocols.runs import begun, latest_key, read_run, served_agent
 from dragoman.serve.store.records import Answered
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import ProtocolWire
@@ -112,10 +112,12 @@ async def stream_run(
 
 
 async def _found(call: Call) -> Answered | None:
-    """The run of the id in the path: its own, the client's for it, or its thread's latest. `None`: there is none in the log."""
+    """The run of the id in the path: its own, the client's for it, or its
+    thread's latest, which may go on. `None`: there is none in the log."""
     store, owner, name = call.service.answers, call.caller.id, call.parameters.get("id", "")
     thread = thread_id(resource_of(call), name)
-    found = await store.get(owner, name) or await store.find(owner, [f"run:{name}", f"thread:{thread}"])
+    keys = [f"run:{name}", latest_key(thread), f"thread:{thread}"]
+    found = await store.get(owner, name) or await store.find(owner, keys)
     return found if found is not None and await logged(call, found.run_id) else None
 
 

@@ -30,9 +30,14 @@ from dragoman.serve.store.keeping import keep_answer, store_deadline
 from dragoman.serve.store.records import Answered, AnsweredState
 from dragoman.tools import Tool
 
-__all__ = ["Served", "begun", "read_run", "served_agent"]
+__all__ = ["Served", "begun", "latest_key", "read_run", "served_agent"]
 
 _FORGET_SECONDS = 0.2
+
+
+def latest_key(thread_id: str | None) -> str:
+    """The key under which the run of a conversation is kept that was begun last, also while it goes on."""
+    return f"latest:{thread_id}"
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -103,7 +108,7 @@ async def begun(
     try:
         with store_deadline(call.service.limits):
             await record.begin()
-            await change_memory(agent, conversation)
+            await change_memory(agent, conversation, resource_of(call))
             run_id = await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
     except DragomanError:
         await record.forget()  # the client is answered that nothing was begun
@@ -116,11 +121,11 @@ async def begun(
 
 @asynccontextmanager
 async def read_run(call: Call, run_id: str, *, cancel_on_leave: bool) -> AsyncGenerator[AsyncIterator[Sequence[Event]]]:
-    """The events of a run from its first to its end, by the page, for as long as its client stays. `cancel_on_leave`: the run ends where
-    the client leaves before it does."""
+    """The events of a run from its first to its end, by the page, for as long as its client stays. A client that reads slowly
+    holds the run back. `cancel_on_leave`: the run ends if the client leaves before it does."""
     is_over = False
     try:
-        async with aclosing(call.service.runs.pages(run_id)) as pages:
+        async with aclosing(call.service.runs.pages(run_id, paces=True)) as pages:
             yield pages
         is_over = True
     finally:
@@ -186,7 +191,8 @@ class _Record:
 
     async def begin(self) -> None:
         """Keeps that there is a run."""
-        await keep_answer(self._store, self._answered, self._keys[1:], seconds=self._seconds)
+        keys = [latest_key(self._answered.thread_id), *self._keys[1:]]  # its conversation goes on from it at its end
+        await keep_answer(self._store, self._answered, keys, seconds=self._seconds)
 
     async def forget(self) -> None:
         """Removes the record of a run that could not begin. A store that is slow gets the request and is not waited

@@ -9,8 +9,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
-from dragoman.errors import DragomanError, public
-from dragoman.logs import logger
+from dragoman.errors import public
 from dragoman.serve.calls.call import Call
 from dragoman.serve.tasks import methods
 from dragoman.serve.tasks.cards import extended
@@ -31,8 +30,6 @@ __all__ = [
     "tasks",
 ]
 
-_LOG = logger("serve")
-
 # by JSON-RPC
 
 
@@ -49,10 +46,8 @@ async def rpc(call: Call) -> None:
     except Exception as error:
         if call.connection.started:
             raise
-        if not isinstance(error, DragomanError):
-            _LOG.error("a request failed", exc_info=error)
         shown_error = error if isinstance(error, TaskError) else public(error)
-        call.observed.error = shown_error
+        call.observed.error = error
         failure = wire.rpc_error(shown_error, getattr(error, "reason", ""))
         await respond(call, wire.rpc_failure(failure, frame.id))
 

@@ -122,14 +122,14 @@ async def _forwarded(app: Any, method: Method, request: bytes, context: Any) -> 
     work = asyncio.create_task(app(scope, pipe.receive, pipe.send), name=f"dragoman-grpc-{method.name}")
     work.add_done_callback(lambda _: pipe.end())
     try:
-        while (piece := await pipe.pieces.get()) is not None:
+        while (piece := await pipe.take()) is not None:
             if pipe.status not in (0, 200):
                 await _refuse(context, pipe.status)
             yield piece
         if pipe.status not in (0, 200):
             await _refuse(context, pipe.status)
     finally:
-        pipe.left.set()
+        pipe.leave()
         await asyncio.wait([work])
 
 
@@ -142,6 +142,7 @@ class _Pipe:
         """The client has left."""
         self.status = 0
         self.pieces: asyncio.Queue[bytes | None] = asyncio.Queue()
+        self._room = asyncio.Event()
 
     async def receive(self) -> dict[str, Any]:
         """See ASGI."""
@@ -155,9 +156,21 @@ class _Pipe:
         """See ASGI."""
         if message["type"] == "http.response.start":
             self.status = message["status"]
-        elif piece := message.get("body"):
+        elif not self.left.is_set() and (piece := message.get("body")):
+            self._room.clear()
             self.pieces.put_nowait(piece)
-            await asyncio.sleep(0)
+            await self._room.wait()
+
+    async def take(self) -> bytes | None:
+        """Returns the next piece of the answer, or None at its end. The piece before it has gone out to the client by
+        then, so no more than one waits here, however slowly the client reads."""
+        self._room.set()
+        return await self.pieces.get()
+
+    def leave(self) -> None:
+        """The client has left: nothing waits for it any more."""
+        self.left.set()
+        self._room.set()
 
     def end(self) -> None:
         """Nothing more comes."""

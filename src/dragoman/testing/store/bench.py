@@ -100,12 +100,12 @@ async def texts(store: Store, thread_id: str | None, **how: Any) -> list[str]:
     return [each.message.text for each in await store.messages(MessageQuery(thread_id=thread_id, **how))]
 
 
-async def refused(work: Awaitable[Any], what: str, words: Sequence[str] = ()) -> None:
-    """Fails the check where work is not refused with a `HistoryError` that has these words."""
+async def refused(work: Awaitable[Any], what: str, words: Sequence[str] = ()) -> HistoryError:
+    """Fails the check where work is not refused with a `HistoryError` that has these words → that error."""
     try:
         await work
     except HistoryError as error:
         for word in words:
             demand(word in str(error), f"the error for {what} must name {word!r}: {error}")
-        return
+        return error
     raise CheckFailed(f"no HistoryError is raised for {what}")

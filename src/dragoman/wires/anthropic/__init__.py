@@ -6,7 +6,7 @@ from dragoman.wires.anthropic.errors import dump_error, load_error
 from dragoman.wires.anthropic.files import dump_download, load_files
 from dragoman.wires.anthropic.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.anthropic.quirks import NAME, Quirks
-from dragoman.wires.anthropic.request import dump_http, dump_request, load_request, routes
+from dragoman.wires.anthropic.request import adapt, dump_http, dump_request, forward, load_request, routes
 from dragoman.wires.anthropic.serving import (
     bodies,
     dump_model,
@@ -18,6 +18,7 @@ from dragoman.wires.anthropic.serving import (
     load_seal,
     request_fields,
 )
+from dragoman.wires.anthropic.serving_allowed import allowed
 
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout"]
@@ -28,6 +29,6 @@ __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_model", "dump_models", "dump_token_count", "id_header", "keys"]
 __all__ += ["dump_seal", "load_seal"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "adapt", "allowed", "forward"]
 
 name = NAME

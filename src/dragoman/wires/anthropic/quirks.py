@@ -50,10 +50,8 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
 
     reads: tuple[str, ...] = ()
     """Names of other providers whose signed content it reads (Anthropic reads nobody's but its own)."""
-    max_tokens: int = 4096
-    """Sent where the request says nothing, since the API demands a number."""
-    max_tokens_thinking: int = 8192
-    """The same with thinking, whose budget it must exceed."""
+    max_tokens: int | None = None
+    """Sent where the request says nothing, since the API demands a number; `None`: 32,768, or what the model's answers have at most."""
     budgets: Mapping[str, int] = MappingProxyType(_BUDGETS)
     """Effort → tokens of thinking (4096 in the middle; 1024 is the least that Anthropic takes)."""
     adaptive_models: tuple[str, ...] = (

@@ -12,13 +12,14 @@ from dragoman.codec.ids import renamed
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
+from dragoman.loss import Loss
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.wires.anthropic.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
-from dragoman.wires.anthropic.settings import FIELDS, dump_settings, load_schema, load_settings
+from dragoman.wires.anthropic.settings import FIELDS, dump_settings, fit_together, load_schema, load_settings
 from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+__all__ = ["adapt", "dump_http", "dump_request", "forward", "load_request", "routes"]
 
 routes: tuple[Route, ...] = (
     Route("POST", "/v1/messages", "chat"),
@@ -83,8 +84,13 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
         **settings,
     }
     nulls: dict[str, Any] = dict.fromkeys(form.get("null", ()))
-    body = {**nulls, **options, **{key: value for key, value in fields.items() if value is not None}}
-    used = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
+    known = {key: value for key, value in fields.items() if value is not None}
+    if sending.target is not None:  # else it is written as it was read
+        known = fit_together(known, request.model, out.losses)
+    body = {**nulls, **options, **known}
+    used: Iterable[str] = ()
+    if not request.as_sent:  # a client of this API sends the betas that it wants
+        used = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
     needed = dict.fromkeys([*form.get("betas", ()), *[betas[word] for word in used if word in betas]])
     headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(needed)} if needed else {})}
     return HttpRequest("/messages", headers, body, names=renamed(out.names))
@@ -92,6 +98,18 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
 
 _REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, _CONVERSATION)
 load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http
+
+
+def adapt(request: ModelRequest, body: Mapping[str, Any], losses: list[Loss]) -> Mapping[str, Any]:
+    """A client's body for a model that it did not name: without what the API refuses together."""
+    return fit_together(body, request.model, losses)
+
+
+def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+    """A client's body as it is, with its own beta headers and no others."""
+    betas = OWN.form(request.native).get("betas")
+    headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
+    return HttpRequest("/messages", headers, {**body, "model": request.model})
 
 
 def _header(headers: Mapping[str, str]) -> list[str]:

@@ -10,7 +10,8 @@ from dragoman.wires.cohere.errors import dump_error, load_error
 from dragoman.wires.cohere.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.cohere.quirks import NAME, Quirks
 from dragoman.wires.cohere.request import dump_http, dump_request, load_request, routes
-from dragoman.wires.cohere.serving import bodies, dump_model, dump_models, request_fields
+from dragoman.wires.cohere.serving import bodies, dump_model, dump_models, forward, request_fields
+from dragoman.wires.cohere.serving_allowed import allowed
 
 name = NAME
 
@@ -21,4 +22,4 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_model", "dump_models"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed", "forward"]

@@ -8,10 +8,14 @@ from typing import Any
 
 from dragoman.codec.body_schema import CHAT_BODY, TEXT, a_list, an_object
 from dragoman.codec.field_types import typed
+from dragoman.codec.forwarding import forward_to
 from dragoman.codec.serving import RequestFields
 from dragoman.result import ModelInfo
 
-__all__ = ["bodies", "dump_model", "dump_models", "request_fields"]
+__all__ = ["forward", "bodies", "dump_model", "dump_models", "request_fields"]
+
+forward = forward_to("/chat")
+"""How a client's body goes to a provider of the same API."""
 
 request_fields = RequestFields(
     idle={

@@ -11,7 +11,7 @@ from dragoman.wires.google.encode import dump_response, encoder, envelope, ping,
 from dragoman.wires.google.errors import dump_error, load_error
 from dragoman.wires.google.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.google.quirks import NAME, Quirks
-from dragoman.wires.google.request import dump_http, dump_request, load_request, routes
+from dragoman.wires.google.request import dump_http, dump_request, forward, load_request, routes
 from dragoman.wires.google.serving import (
     bodies,
     dump_model,
@@ -22,6 +22,7 @@ from dragoman.wires.google.serving import (
     load_seal,
     request_fields,
 )
+from dragoman.wires.google.serving_allowed import allowed
 
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout"]
@@ -31,6 +32,6 @@ __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
 __all__ += ["dump_seal", "load_seal"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed", "forward"]
 
 name = NAME

@@ -14,6 +14,7 @@ from typing import Any
 from dragoman.codec.json_values import if_list, if_object
 
 __all__ = [
+    "camel",
     "camelled",
     "given",
     "merged",
@@ -37,6 +38,11 @@ _KEYS = (
 )  # fmt: skip
 _SNAKE = {key: re.sub("[A-Z]", lambda letter: f"_{letter[0].lower()}", key) for key in _KEYS}
 _CAMEL = {snake: key for key, snake in _SNAKE.items()}
+
+
+def camel(key: str) -> str:
+    """A key of the API in camelCase, also one that this wire does not read."""
+    return re.sub(r"_([a-z0-9])", lambda letter: letter[1].upper(), key)
 
 
 def camelled(block: Mapping[str, Any], snake: set[str]) -> dict[str, Any]:

@@ -21,7 +21,7 @@ from dragoman.wires.google.quirks import NAME, OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
 from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request", "model_of_path", "routes"]
+__all__ = ["dump_http", "dump_request", "forward", "load_request", "model_of_path", "routes"]
 
 _ACTIONS = {
     "generateContent": "chat",
@@ -145,9 +145,20 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     snake = snakes(form)
     if "within" in form:
         body = {"generateContentRequest": snaked(body, snake)}
-    model = request.model if "/" in request.model else f"{out.quirks.models}/{request.model}"
+    return HttpRequest(_path(request, out.quirks), {}, snaked(body, snake), names=renamed(out.names))
+
+
+def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:
+    """A client's body as it is. Its name of the model stands in the path, and may stand in the body too."""
+    if "model" in body:
+        body = {**body, "model": OWN.form(request.native).get("model", "") + request.model}
+    return HttpRequest(_path(request, quirks or Quirks()), body=body)
+
+
+def _path(request: ModelRequest, quirks: Quirks) -> str:
+    model = request.model if "/" in request.model else f"{quirks.models}/{request.model}"
     method = "streamGenerateContent?alt=sse" if request.stream else "generateContent"
-    return HttpRequest(f"/{model}:{method}", {}, snaked(body, snake), names=renamed(out.names))
+    return f"/{model}:{method}"
 
 
 def _fault(body: Mapping[str, Any]) -> HistoryError | None:

@@ -7,7 +7,8 @@ Every request is dumped as it was loaded; nothing is normalised.
 
 from dragoman.wires.mistral.dialect import WIRE
 from dragoman.wires.mistral.quirks import NAME, Quirks
-from dragoman.wires.mistral.serving import bodies, dump_model, dump_models, request_fields
+from dragoman.wires.mistral.serving import bodies, dump_model, dump_models, forward, request_fields
+from dragoman.wires.mistral.serving_allowed import allowed
 
 name = NAME
 load_messages, dump_messages = WIRE.load_messages, WIRE.dump_messages
@@ -25,4 +26,4 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_model", "dump_models"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed", "forward"]

@@ -8,11 +8,15 @@ from typing import Any
 
 from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
 from dragoman.codec.field_types import typed
+from dragoman.codec.forwarding import forward_to
 from dragoman.codec.serving import RequestFields
 from dragoman.result import ModelInfo
 from dragoman.wires.chat import serving
 
-__all__ = ["bodies", "dump_model", "dump_models", "request_fields"]
+__all__ = ["forward", "bodies", "dump_model", "dump_models", "request_fields"]
+
+forward = forward_to("/chat/completions")
+"""How a client's body goes to a provider of the same API."""
 
 request_fields = RequestFields(
     idle={

@@ -9,7 +9,7 @@ from dragoman.wires.ollama.encode import dump_response, encoder, envelope, ping,
 from dragoman.wires.ollama.errors import dump_error, load_error
 from dragoman.wires.ollama.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.ollama.quirks import NAME, Quirks
-from dragoman.wires.ollama.request import dump_http, dump_request, load_request, routes
+from dragoman.wires.ollama.request import dump_http, dump_request, forward, load_request, routes
 from dragoman.wires.ollama.serving import (
     bodies,
     dump_idle,
@@ -18,6 +18,7 @@ from dragoman.wires.ollama.serving import (
     dump_version,
     request_fields,
 )
+from dragoman.wires.ollama.serving_allowed import allowed
 
 name = NAME
 
@@ -28,4 +29,4 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_idle", "dump_model", "dump_models", "dump_version"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed", "forward"]

@@ -17,7 +17,7 @@ from dragoman.wires.ollama.quirks import NAME, OWN, Quirks
 from dragoman.wires.ollama.settings import dump_schema, dump_settings, load_schema, load_settings
 from dragoman.wires.ollama.tools import dump_tools, is_tool, load_tools
 
-__all__ = ["dump_http", "dump_request", "load_request", "routes"]
+__all__ = ["dump_http", "dump_request", "forward", "load_request", "routes"]
 
 _CHAT = "/api/chat"
 routes: tuple[Route, ...] = (
@@ -84,6 +84,11 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
         nested = field == "options" and isinstance(value, Mapping)
         body[field] = {**if_object(body.get(field)), **cast("Mapping[str, Any]", value)} if nested else value
     return HttpRequest(GENERATE if "messages" not in body else _CHAT, body=body)
+
+
+def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+    """A client's body as it is."""
+    return HttpRequest(GENERATE if is_generate(request) else _CHAT, body={**body, "model": request.model})
 
 
 def _payload(sending: Sending[Quirks]) -> tuple[Outgoing[Quirks], dict[str, Any]]:

@@ -11,10 +11,13 @@ from dragoman.wires.openai_chat.serving import (
     bodies,
     dump_call_seal,
     dump_seal,
+    forward,
     load_call_seal,
     load_seal,
     request_fields,
+    restores,
 )
+from dragoman.wires.openai_chat.serving_allowed import allowed
 
 name = NAME
 load_messages, dump_messages = WIRE.load_messages, WIRE.dump_messages
@@ -34,4 +37,4 @@ __all__ += ["load_error", "dump_error"]
 __all__ += ["strict_schema"]
 __all__ += ["dump_model", "dump_models"]
 __all__ += ["dump_call_seal", "dump_seal", "load_call_seal", "load_seal"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed", "forward", "restores"]

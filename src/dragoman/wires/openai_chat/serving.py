@@ -6,15 +6,28 @@ import msgspec
 
 from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
 from dragoman.codec.field_types import typed
+from dragoman.codec.forwarding import forward_to
 from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.codec.serving import RequestFields
 from dragoman.message import Content, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.serving import OPENAI_MINOR
-from dragoman.wires.openai_chat.quirks import NAME, OWN
+from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 
-__all__ = ["bodies", "dump_call_seal", "dump_seal", "load_call_seal", "load_seal", "request_fields"]
+__all__ = [
+    "forward",
+    "bodies",
+    "dump_call_seal",
+    "dump_seal",
+    "load_call_seal",
+    "load_seal",
+    "request_fields",
+    "restores",
+]
 
 _MINOR = ["stream_options", "response_format.json_schema", "response_format.type", "provider", "transforms", "store"]
+forward = forward_to("/chat/completions")
+"""How a client's body goes to a provider of the same API."""
+
 request_fields = RequestFields(
     idle={
         "n": (1,),
@@ -49,6 +62,11 @@ request_fields = RequestFields(
 
 bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
 """Path → JSON Schema of what clients send there."""
+
+
+def restores(quirks: Quirks | None) -> bool:
+    """Whether a vendor takes thinking and signatures back, which the API's libraries do not carry."""
+    return (quirks or Quirks()).thinking is not None
 
 
 def dump_seal(token: str) -> ThinkingPart:

@@ -26,15 +26,18 @@ from dragoman.wires.openai_responses.serving import (
     dump_models,
     dump_seal,
     dump_token_count,
+    forward,
     is_lasting,
     item_references,
     items_by_id,
     links,
     load_seal,
     request_fields,
+    unstored,
     with_items,
     with_state,
 )
+from dragoman.wires.openai_responses.serving_allowed import allowed
 
 name = NAME
 
@@ -50,5 +53,5 @@ __all__ += ["dump_seal", "load_seal"]
 __all__ += ["is_lasting"]
 __all__ += ["call_id", "dump_deleted", "links", "with_state"]
 __all__ += ["item_references", "items_by_id", "with_items"]
-__all__ += ["bodies", "request_fields"]
+__all__ += ["bodies", "request_fields", "allowed", "forward", "unstored"]
 __all__ += ["dump_interrupt", "load_interrupt", "load_resume"]

@@ -11,12 +11,13 @@ from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.serving import Links, RequestFields
 from dragoman.errors import InvalidRequestError
 from dragoman.message import Content, Message, Role, ThinkingPart
-from dragoman.request import ModelRequest
+from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.chat.serving import OPENAI_MINOR, dump_model, dump_models
 from dragoman.wires.openai_responses.messages import dump_messages
-from dragoman.wires.openai_responses.quirks import OWN
+from dragoman.wires.openai_responses.quirks import OWN, Quirks
 
 __all__ = [
+    "forward",
     "bodies",
     "call_id",
     "dump_deleted",
@@ -75,6 +76,9 @@ bodies = {
 }
 """Path → JSON Schema of what clients send there."""
 
+unstored = {"store": False}
+"""Options by which the provider keeps nothing of a request."""
+
 _PREFIX = "resp_"
 _LINKS = ("background", "conversation", "previous_response_id")
 
@@ -98,6 +102,12 @@ def links(request: ModelRequest) -> Links:
     without = request.replace(options=left, wire=request.wire if left else None)
     stored, background = options.get("store") is not False, options.get("background") is True
     return Links(without, None if after is None else call_id(after), conversation, stored, background)
+
+
+def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+    """A client's body as it is, but for what the server itself does: it runs in the background, and knows what answers were kept."""
+    fields = {name: value for name, value in body.items() if name not in _LINKS or not value}
+    return HttpRequest("/responses", body={**fields, "model": request.model})
 
 
 def call_id(response_id: str) -> str:

@@ -1,0 +1,226 @@
+"""Which fields of a client's body may go on to a provider: an allow list, one table for each wire.
+
+A table is text, one kind of object a line: `kind tag=value,value: field field=kind|kind`. A field without kinds passes with all that
+is in it. A list is no level of its own. Where an object may be one of several kinds, the value of the tag's field says which; an
+object whose value is in no kind is refused. A tag with a `?` may be absent. Behind a field's name stand:
+
+- `!`: it names an object of an account, so that whatever holds it is refused too
+- `*`: it passes as an object alone; a mere text there would be a name
+- `%`: it passes as an address of the open web, or as data; other addresses are names in an account
+
+What is refused takes along what it stands in, up to the next element of a list, or the field of the body.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Container, Mapping, Sequence
+from functools import cache, lru_cache
+from typing import Any, NamedTuple, cast
+from urllib.parse import urlsplit
+
+__all__ = ["Allowed", "Kind", "parse_kinds"]
+
+_MARKS = "!*%"
+_ACCOUNT_HOSTS = ("generativelanguage.googleapis.com", "storage.googleapis.com", "api.mistral.ai", "api.openai.com")
+"""Hosts at which an address names a file of whoever has the key."""
+_WEB = ("http", "https", "data")
+_EMPTY: tuple[Any, ...] = (None, "", [], {})
+"""Values that name nothing."""
+
+
+class Kind(NamedTuple):
+    """A kind of object, as a line of a table has it."""
+
+    tag: str
+    """The field that says that an object is of this kind; empty: none does."""
+    values: frozenset[str]
+    """What that field holds."""
+    optional: bool
+    """Whether the tag may be absent."""
+    fields: Mapping[str, tuple[str, tuple[str, ...]]]
+    """Field → its mark, and the kinds of the objects in it."""
+
+
+class _Refused(Exception):
+    """An object may not pass, by the field at this path."""
+
+    def __init__(self, path: str) -> None:
+        super().__init__(path)
+        self.path = path
+
+
+def parse_kinds(table: str) -> dict[str, Kind]:
+    """The kinds of a table, by their names."""
+    kinds: dict[str, Kind] = {}
+    for line in re.sub(r"\n +", " ", table.strip()).splitlines():
+        head, _, listed = line.partition(": ")
+        name, _, tag = head.removesuffix(":").partition(" ")
+        field, _, values = tag.partition("=")
+        fields: dict[str, tuple[str, tuple[str, ...]]] = {}
+        for entry in listed.split():
+            written, _, inner = entry.partition("=")
+            plain = written.rstrip(_MARKS)
+            fields[plain] = (written[len(plain) :], tuple(inner.split("|")) if inner else ())
+        optional = field.endswith("?")
+        kinds[name] = Kind(field.rstrip("?"), frozenset(filter(None, values.split(","))), optional, fields)
+    return kinds
+
+
+class Allowed:
+    """The allow list of a wire. `spell`: a key as clients write it → as the table has it."""
+
+    def __init__(self, table: str, spell: Callable[[str], str] | None = None) -> None:
+        self._table = table
+        self._spell = None if spell is None else lru_cache(4096)(spell)
+        self._merged = cache(self._merge)
+
+    @property
+    def table(self) -> str:
+        """The table's text."""
+        return self._table
+
+    def passed(
+        self, body: Mapping[str, Any], root: str = "request", known: Container[str] = ()
+    ) -> tuple[Mapping[str, Any], list[str]]:
+        """A body without what may not pass, and the paths of that, each once. The body itself where all of it may.
+
+        `root`: the kind that the body is of; `known`: further fields of it that may pass.
+        """
+        left_out: list[str] = []
+        fields = self._fields((root,), body)
+        if fields is None:
+            return body, []
+        out: dict[str, Any] = {}
+        for key, value in body.items():
+            try:
+                is_known = key in known and not self._is_listed(fields, key)
+                out[key] = value if is_known else self._field(fields, key, value, key, left_out)
+            except _Refused as refused:
+                left_out.append(refused.path)
+        return (out, list(dict.fromkeys(left_out))) if left_out else (body, [])
+
+    @property
+    def _kinds(self) -> dict[str, Kind]:
+        return _parsed(self._table)
+
+    def _field(self, fields: Mapping[str, Any], key: str, value: Any, path: str, left_out: list[str]) -> Any:
+        """A field's value as it may pass.
+
+        Raises:
+            _Refused: it may not.
+        """
+        known = fields.get(key if self._spell is None or key in fields else self._spell(key))
+        if known is None:
+            if value in _EMPTY:
+                return value
+            raise _Refused(path)
+        mark, kinds = known
+        if mark == "!" and value not in _EMPTY:
+            raise _Refused(path)
+        if mark == "*" and isinstance(value, str):
+            raise _Refused(path)
+        if mark == "%" and not _is_public(value):
+            raise _Refused(path)
+        return self._value(kinds, value, path, left_out) if kinds else value
+
+    def _value(self, kinds: tuple[str, ...], value: Any, path: str, left_out: list[str]) -> Any:
+        if isinstance(value, list):
+            return self._elements(kinds, cast("list[Any]", value), path, left_out)
+        if isinstance(value, dict):
+            return self._object(kinds, cast("dict[str, Any]", value), path, left_out)
+        return value
+
+    def _elements(self, kinds: tuple[str, ...], values: list[Any], path: str, left_out: list[str]) -> list[Any]:
+        out: list[Any] = []
+        is_whole = True
+        for value in values:
+            try:
+                passed = self._value(kinds, value, path, left_out)
+            except _Refused as refused:
+                left_out.append(refused.path)
+                is_whole = False
+                continue
+            is_whole = is_whole and passed is value
+            out.append(passed)
+        return values if is_whole else out
+
+    def _object(self, kinds: tuple[str, ...], value: dict[str, Any], path: str, left_out: list[str]) -> dict[str, Any]:
+        fields = self._fields(kinds, value)
+        if fields is None:
+            kind = value.get(self._tags(kinds)[0])
+            raise _Refused(f"{path}.{kind}" if isinstance(kind, str) else path)
+        out: dict[str, Any] = {}
+        is_whole = True
+        for key, inner in value.items():
+            below = f"{path}.{key}"
+            try:
+                passed = out[key] = self._field(fields, key, inner, below, left_out)
+            except _Refused as refused:
+                if refused.path != below or self._is_listed(fields, key):
+                    raise
+                left_out.append(below)
+                is_whole = False
+                continue
+            is_whole = is_whole and passed is inner
+        if not out and not is_whole:
+            raise _Refused(left_out.pop())  # an empty object asks for nothing
+        return value if is_whole else out
+
+    def _is_listed(self, fields: Mapping[str, Any], key: str) -> bool:
+        """Whether the table has a field. One that is refused refuses its object too; any other is merely left out."""
+        return key in fields or (self._spell is not None and self._spell(key) in fields)
+
+    def _fields(self, kinds: tuple[str, ...], value: Mapping[str, Any]) -> Mapping[str, Any] | None:
+        """The fields that an object may have which is of one of these kinds; `None`: it is of none."""
+        tag, untagged = self._tags(kinds)
+        if not tag:
+            return self._merged(untagged)
+        given = value.get(tag)
+        return self._merged(self._chosen(kinds, given if isinstance(given, str) else None) or untagged)
+
+    @cache  # noqa: B019 tables live as long as the process
+    def _tags(self, kinds: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
+        """The field that tells these kinds apart, and those of them that have none."""
+        known = self._kinds
+        tag = next((known[kind].tag for kind in kinds if known[kind].tag), "")
+        return tag, tuple([kind for kind in kinds if not known[kind].tag])
+
+    @lru_cache(8192)  # noqa: B019 the same; clients choose the values
+    def _chosen(self, kinds: tuple[str, ...], value: str | None) -> tuple[str, ...]:
+        known = self._kinds
+        if value is None:
+            return tuple([kind for kind in kinds if known[kind].tag and known[kind].optional])
+        return tuple([kind for kind in kinds if value in known[kind].values])
+
+    def _merge(self, kinds: tuple[str, ...]) -> Mapping[str, tuple[str, tuple[str, ...]]] | None:
+        if not kinds:
+            return None
+        fields: dict[str, tuple[str, tuple[str, ...]]] = {}
+        for kind in kinds:
+            for name, (mark, inner) in self._kinds[kind].fields.items():
+                before = fields.get(name)
+                fields[name] = (mark, inner) if before is None else (before[0] or mark, _joined(before[1], inner))
+        return fields
+
+
+@cache
+def _parsed(table: str) -> dict[str, Kind]:
+    return parse_kinds(table)
+
+
+def _joined(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys([*first, *second]))
+
+
+def _is_public(value: Any) -> bool:
+    if not isinstance(value, str):
+        return not value
+    if value[:5].lower() == "data:":
+        return True
+    try:
+        parts = urlsplit(value)
+    except ValueError:
+        return False
+    host = (parts.hostname or "").rstrip(".").lower()
+    return parts.scheme.lower() in _WEB and bool(host) and host not in _ACCOUNT_HOSTS
