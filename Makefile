@@ -17,7 +17,7 @@ help:
 	@echo "make quick   the tests alone"
 	@echo "make service the slow tests, those against real servers on this machine, and many examples of each property"
 	@echo "make fuzz    a million inputs as nobody means them through all wires (ARGS=\"--count 50000 --wire google\")"
-	@echo "make lint    ruff, pyright (of the examples in README and docs too), import-linter"
+	@echo "make lint    ruff, pyright and mypy (of the examples in README and docs too), import-linter"
 	@echo "make format  let ruff format the code"
 	@echo "make mutate  break lines of the code one at a time; some test must fail each time (N=300, M=src/dragoman/fold.py)"
 	@echo "make bench   what the layer costs on every wire (ARGS=\"cohere google\")"

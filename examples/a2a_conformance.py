@@ -46,7 +46,7 @@ WORDS = {
 @tool
 async def ask(ctx: ToolContext) -> str:
     """Asks whoever talks to the agent."""
-    return ctx.ask("What shall I do?")
+    return str(ctx.ask("What shall I do?"))
 
 
 def answer(*content: Any) -> list[Event]:

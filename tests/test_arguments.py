@@ -18,12 +18,11 @@ from dragoman.model.fallbacks import fallback
 from dragoman.model.response_cache import cache
 from dragoman.model.throttle import Throttle
 from dragoman.openapi import openapi
-from dragoman.orchestration import DefaultStreamingOrchestrator
 from dragoman.telemetry import telemetry
 from dragoman.testing import ScriptedModel, assert_calls
 from dragoman.tools import handoff
 from dragoman.tools.agent_tool import agent_tool
-from dragoman.tools.toolset import toolset
+from dragoman.tools.toolsets import toolset
 from dragoman.transport import Player
 from support.model import PROVIDER, Script, agent, says
 
@@ -74,10 +73,9 @@ EACH: list[tuple[dict[str, Any], str]] = [
     ({"middleware": [print, 1]}, "middleware[1] must be a function (request, next) -> events, not int"),
     ({"server_tools": [ServerTool("a"), 1]}, "server_tools[1] must be ServerTool, not int"),
     (
-        {"orchestrator": DefaultStreamingOrchestrator()},
-        "orchestrator must be a function or a class, not DefaultStreamingOrchestrator",
+        {"orchestrator": 1},
+        "orchestrator must be an orchestrator, or a function or a class that makes one, not int",
     ),
-    ({"orchestrator": 1}, "orchestrator must be a function or a class, not int"),
     ({"accumulator": 1}, "accumulator must be a function or a class, not int"),
     ({"id_factory": 1}, "id_factory must be a function or a class, not int"),
     ({"clock": 1}, "clock must be a function or a class, not int"),

@@ -32,7 +32,7 @@ from dragoman.runs import Runs, open_log, visible
 from dragoman.telemetry import telemetry
 from dragoman.testing import Answer, ScriptedModel, call, outline, typed
 from dragoman.tools import Tool, handoff
-from dragoman.tools.toolset import Toolset, toolset
+from dragoman.tools.toolsets import Toolset, toolset
 from support.net import FOUR as WIRES
 
 pytestmark = pytest.mark.anyio

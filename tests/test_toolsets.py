@@ -445,7 +445,7 @@ async def test_a_run_without_sets_pays_for_none() -> None:
     entered: list[str] = []
 
     def profile(frame: Any, kind: str, _: Any) -> None:
-        if kind == "call" and frame.f_code.co_filename.endswith("tools/toolset.py"):
+        if kind == "call" and frame.f_code.co_filename.endswith("tools/toolsets.py"):
             entered.append(frame.f_code.co_name)
 
     a, _ = agent(says(call("look")), says("Done."), tools=[look])

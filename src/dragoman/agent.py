@@ -25,7 +25,7 @@ from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
 from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
-from dragoman.prompt import History, Prompt, RunOptions, check_agent, pending, sequences, tools_of
+from dragoman.prompt import History, Prompt, RunOptions, check_agent, check_options, pending, sequences, tools_of
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
@@ -33,6 +33,7 @@ from dragoman.run import Run
 from dragoman.run_builder import RunDefaults, build_run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
+from dragoman.tools.definition import PlainFunction
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -57,7 +58,7 @@ class Agent(Generic[Deps]):
         self,
         model: ModelChoice | None = None,
         *,
-        tools: Iterable[Tool | Toolset | Callable[..., Any]] = (),
+        tools: Iterable[Tool[Deps] | Toolset | PlainFunction] | None = None,
         system: str | None = None,
         settings: Settings | None = None,
         server_tools: Iterable[ServerTool] = (),
@@ -75,7 +76,7 @@ class Agent(Generic[Deps]):
         on_loss: OnLoss = "tell",
         approval_key: str | bytes | None = None,
         executor: ToolExecutor | None = None,
-        orchestrator: Callable[[], StreamingOrchestrator] | None = None,
+        orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator | None = None,
         accumulator: Callable[[], MessageAccumulator] | None = None,
         display_name: str | None = None,
         id_factory: Callable[[], str] = new_id,
@@ -91,7 +92,8 @@ class Agent(Generic[Deps]):
         `ChatResult.losses`; `error` refuses the request instead. `memory` keeps the conversations of sends with a
         `thread_id`. `approval_key` signs what runs wait for: an approval or an answer counts
         then only with the signature of what was asked; any secret of 32 bytes or more, the same in all processes. `executor`,
-        `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours.
+        `orchestrator` and `accumulator` replace the provider's, where its record names some, else ours. `orchestrator` is a class or function that
+        makes one for each run, or one for all runs.
 
         Raises:
             SettingsError: the model string is malformed, or no provider has that name.
@@ -100,7 +102,9 @@ class Agent(Generic[Deps]):
         """
         log_from_environment()
         hooks = (hooks,) if isinstance(hooks, Hooks) else hooks
-        tools, middleware, server_tools, hooks = sequences(tools, middleware, server_tools, hooks)
+        tools, middleware, server_tools, hooks = sequences(
+            () if tools is None else tools, middleware, server_tools, hooks
+        )
         check_agent(locals())
         self.tools = tools_of(tools)
         """The tools and sets that it was given."""
@@ -175,10 +179,12 @@ class Agent(Generic[Deps]):
     # what it does
 
     @overload
-    def run(self, prompt: Prompt, *, output_type: type[T] = str, **how: Unpack[RunOptions]) -> Run[T]: ...
+    def run(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> Run[str]: ...
     @overload
-    def run(self, prompt: Prompt, *, output_type: TypeForm[T], **how: Unpack[RunOptions]) -> Run[T]: ...
-    def run(self, prompt: Prompt, *, output_type: Any = str, **how: Unpack[RunOptions]) -> Run[Any]:
+    def run(self, prompt: Prompt, *, output_type: type[T], **how: Unpack[RunOptions[Deps]]) -> Run[T]: ...
+    @overload
+    def run(self, prompt: Prompt, *, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]) -> Run[T]: ...
+    def run(self, prompt: Prompt, *, output_type: Any = str, **how: Unpack[RunOptions[Deps]]) -> Run[Any]:
         """A run, to be used in `async with`. Nothing happens before it is iterated over or asked for its result.
 
         Raises:
@@ -211,16 +217,21 @@ class Agent(Generic[Deps]):
         seal = Seal(self._defaults.approval_key if trusted_history else None, thread_id, resource_id)
         return pending(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
-    async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
+    async def send(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> ChatResult[str]:
         """Sends a prompt → the whole answer. `how`: see `RunOptions`."""
+        check_options(how)
         async with self.run(prompt, **how) as run:
             return await run.result()
 
     @overload
-    async def send_for(self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
+    async def send_for(
+        self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[T]: ...
     @overload
-    async def send_for(self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
-    async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions]) -> ChatResult[Any]:
+    async def send_for(
+        self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[T]: ...
+    async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]) -> ChatResult[Any]:
         """Sends a prompt → a value of that type: anything that pydantic can adapt, also `int | str`.
 
         Raises:
@@ -229,12 +240,15 @@ class Agent(Generic[Deps]):
         async with self.run(prompt, output_type=output_type, **how) as run:
             return await run.result()
 
-    async def send_stream(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[ChatResult[str], None]:
+    async def send_stream(
+        self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]
+    ) -> AsyncGenerator[ChatResult[str], None]:
         """Sends a prompt → the answer in chunks, the first of which holds the prompt's message.
 
         Their outputs joined are the output of `send`, where no chunk takes something back: after a chunk with `retracted`
         what it holds is void. `ChatResult.joined` does both. Close the stream (`aclosing`) where you leave it early.
         """
+        check_options(how)
         async with self.run(prompt, **how) as run:
             steps = run.steps()
             try:
@@ -246,8 +260,9 @@ class Agent(Generic[Deps]):
             if run.exception is not None:
                 raise run.exception
 
-    async def send_events(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[Event, None]:
+    async def send_events(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> AsyncGenerator[Event, None]:
         """Sends a prompt → the run's events. A failure is told as `RunError` and then raised."""
+        check_options(how)
         async with self.run(prompt, **how) as run:
             async for event in run:
                 yield event

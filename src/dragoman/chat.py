@@ -5,17 +5,18 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing, asynccontextmanager
 from types import NoneType
-from typing import Any, TypeVar, Unpack, overload
+from typing import Any, Generic, TypeVar, Unpack, overload
 
 from typing_extensions import TypeForm
 
-from dragoman.agent import Agent, Prompt, RunOptions
+from dragoman.agent import Agent, Deps, Prompt, RunOptions
 from dragoman.arguments import expect, expect_each
 from dragoman.interrupt import Interrupt
 from dragoman.memory.conversation import load_thread
 from dragoman.message import Message
 from dragoman.model.chat_model import new_id
 from dragoman.portal import Portal, synchronous, synchronous_stream
+from dragoman.prompt import check_options
 from dragoman.result import ChatResult
 from dragoman.run import Run
 
@@ -24,7 +25,7 @@ __all__ = ["Chat"]
 T = TypeVar("T")
 
 
-class Chat:
+class Chat(Generic[Deps]):
     """Sends with a history that grows: one conversation. What was shown is kept: of a send that failed, was cancelled or was left
     early, the prompt, what tools did, and the answer as far as it had come.
 
@@ -34,7 +35,7 @@ class Chat:
 
     def __init__(
         self,
-        agent: Agent[Any],
+        agent: Agent[Deps],
         history: Iterable[Message] = (),
         thread_id: str | None = None,
         resource_id: str | None = None,
@@ -97,22 +98,28 @@ class Chat:
             self._history = await load_thread(memory, thread_id, self.resource_id)
         return self.history
 
-    async def send(self, prompt: Prompt, **how: Unpack[RunOptions]) -> ChatResult[str]:
+    async def send(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> ChatResult[str]:
         """`Agent.send` with this history; `model=` goes on with another model. `None` as the prompt goes on with answers (`resume=`), or
         where the history ends in a prompt."""
         async with self._kept(self._run(prompt, how)) as run:
             return await run.result()
 
     @overload
-    async def send_for(self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
+    async def send_for(
+        self, prompt: Prompt, output_type: type[T], **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[T]: ...
     @overload
-    async def send_for(self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions]) -> ChatResult[T]: ...
-    async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions]) -> ChatResult[Any]:
+    async def send_for(
+        self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[T]: ...
+    async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]) -> ChatResult[Any]:
         """`Agent.send_for` with this history."""
         async with self._kept(self._run(prompt, how, output_type)) as run:
             return await run.result()
 
-    async def send_stream(self, prompt: Prompt, **how: Unpack[RunOptions]) -> AsyncGenerator[ChatResult[str], None]:
+    async def send_stream(
+        self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]
+    ) -> AsyncGenerator[ChatResult[str], None]:
         """`Agent.send_stream` with this history. Close it (`aclosing`) where you leave it early."""
         async with self._kept(self._run(prompt, how)) as run:
             async with aclosing(run.steps()) as steps:
@@ -128,9 +135,10 @@ class Chat:
     send_for_sync = synchronous(send_for)
     send_stream_sync = synchronous_stream(send_stream)
 
-    def _run(self, prompt: Prompt, how: RunOptions, output_type: Any = str) -> Run[Any]:
+    def _run(self, prompt: Prompt, how: RunOptions[Deps], output_type: Any = str) -> Run[Any]:
         """A run of this conversation. What a send says for itself alone goes before."""
-        own: RunOptions = {
+        check_options(how)
+        own: RunOptions[Deps] = {
             **how,
             "history": self.history,
             "thread_id": how.get("thread_id") or self._given_thread,

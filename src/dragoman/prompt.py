@@ -5,7 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypedDict, cast, get_args
+from typing import TYPE_CHECKING, Any, Generic, TypedDict, cast, get_args
+
+from typing_extensions import TypeVar
 
 from dragoman.arguments import expect, expect_callable, expect_each, expect_sequence, wrong
 from dragoman.errors import InvalidRequestError, ResumeError
@@ -26,6 +28,7 @@ from dragoman.repair import OpenCall, missing
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.run_request import RunRequest
 from dragoman.tools import Tool, Toolset, split_tools, tool, tool_map
+from dragoman.tools.definition import PlainFunction, is_tool
 
 if TYPE_CHECKING:
     from datetime import datetime
@@ -45,6 +48,8 @@ __all__ = [
     "with_system",
 ]
 
+Deps = TypeVar("Deps", default=Any)
+
 Prompt = str | Message | Sequence[Content | str] | RunRequest | None
 """A string, a message, or a sequence of parts; `None` continues a history that ends in a user message or tool results, or that waits
 for answers. A `RunRequest` says all of it."""
@@ -53,8 +58,8 @@ History = Iterable[Message]
 """Messages, oldest first; or a `MessageList`."""
 
 
-class RunOptions(TypedDict, total=False):
-    """What every way of sending takes beside the prompt."""
+class RunOptions(TypedDict, Generic[Deps], total=False):
+    """What every way of sending takes beside the prompt. `RunOptions[Deps]` goes with an `Agent[Deps]`."""
 
     history: History
     """What was said before; copied, never changed. A `MessageList` gets the prompt and each message of the run."""
@@ -66,7 +71,7 @@ class RunOptions(TypedDict, total=False):
     """JSON Schema of the output, which is then the JSON's text. For a Python type: `send_for`."""
     settings: Settings | None
     """Go before the agent's, one by one."""
-    deps: Any
+    deps: Deps
     """Given to tools as `ToolContext.deps`."""
     limits: Limits | None
     """In place of the agent's."""
@@ -78,7 +83,7 @@ class RunOptions(TypedDict, total=False):
     """Id of the run; left out, one is made."""
     resource_id: str | None
     """Whose conversation it is, such as a user's id."""
-    tools: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]]
+    tools: Iterable[Tool[Deps] | ToolSpec | Toolset | PlainFunction]
     """Of this run, beside the agent's. A `ToolSpec`, or a `Tool` without a handler, is run by the client."""
     context: Sequence[Any]
     """What the client tells beside the conversation: for tools and orchestrators, not for the model."""
@@ -107,11 +112,12 @@ def tools_of(given: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]]) ->
     tools: list[Tool | Toolset] = []
     for place, one in enumerate(expect_sequence("tools", given, "functions, Tools, Toolsets and ToolSpecs")):
         if isinstance(one, ToolSpec):
-            one = Tool(one.name, one.description, None, one.input_schema, native=one.native)
-        elif not isinstance(one, Tool | Toolset):
+            tools.append(Tool(one.name, one.description, None, one.input_schema, native=one.native))
+        elif isinstance(one, Toolset) or is_tool(one):
+            tools.append(one)
+        else:
             expect_callable(f"tools[{place}]", one, "a function, a Tool, a Toolset or a ToolSpec")
-            one = tool(one)
-        tools.append(one)
+            tools.append(cast("Tool", tool(one)))
     return tuple(tools)
 
 
@@ -120,6 +126,8 @@ def check_options(how: Mapping[str, Any]) -> None:
     key that is passed over would send a conversation to somebody else."""
     if not how:
         return
+    if "output_type" in how:
+        raise TypeError(_NO_TYPE)
     if unknown := how.keys() - RunOptions.__annotations__.keys():
         raise TypeError(
             f"sending takes no argument {', '.join(sorted(unknown))}; it takes {', '.join(RunOptions.__annotations__)}. "
@@ -168,12 +176,17 @@ def check_agent(given: Mapping[str, Any]) -> None:
             raise wrong(f"middleware[{place}]", layer, "a value of that class")
         if not isinstance(layer, BatchMiddleware):
             expect_callable(f"middleware[{place}]", layer, "a function (request, next) -> events")
-    for name in ("orchestrator", "accumulator", "id_factory", "clock"):
+    for name in ("accumulator", "id_factory", "clock"):
         expect_callable(name, given[name], "a function or a class")
+    if not hasattr(given["orchestrator"], "process_iteration"):
+        expect_callable(
+            "orchestrator", given["orchestrator"], "an orchestrator, or a function or a class that makes one"
+        )
     if not isinstance(given["api_key"], str):
         expect_callable("api_key", given["api_key"], "a text, or a function that gives one")
 
 
+_NO_TYPE = "these calls give text and take no output_type; for a value of a type use send_for(prompt, type) or run(output_type=)"
 _KINDS: dict[str, tuple[type, ...]] = {
     "model": (str, Provider, Fallback, list, tuple),
     "output_schema": (Mapping,),

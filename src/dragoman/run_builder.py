@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from datetime import datetime
-from typing import Any
+from typing import Any, cast
 
 import msgspec
 
@@ -51,7 +51,7 @@ class RunDefaults(msgspec.Struct, frozen=True, eq=False):
     """Signs what runs wait for."""
     executor: ToolExecutor | None
     """`None`: ours."""
-    orchestrator: Callable[[], StreamingOrchestrator] | None
+    orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator | None
     """In place of the provider's, else of ours."""
     accumulator: Callable[[], MessageAccumulator] | None
     """In place of the provider's, else of ours."""
@@ -128,7 +128,7 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
     own = model.orchestrator if isinstance(model, Provider) else None
     make = own or agent.orchestrator or chat_model.provider.orchestrator
     if make is not None:
-        orchestrator = make()
+        orchestrator = _made(make)
     else:
         orchestrator = choose_orchestrator(*chat_model.providers, typed=output is not None, tools=bool(tools))
     return Run(
@@ -145,3 +145,10 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
         conversation=conversation,
         known=known,
     )
+
+
+def _made(orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator) -> StreamingOrchestrator:
+    """An orchestrator as it is given, or made by the class or function that is given."""
+    if not isinstance(orchestrator, type) and hasattr(orchestrator, "process_iteration"):
+        return cast("StreamingOrchestrator", orchestrator)
+    return cast("Callable[[], StreamingOrchestrator]", orchestrator)()

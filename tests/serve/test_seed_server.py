@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 from contextlib import asynccontextmanager
 from itertools import count
 from typing import Any
@@ -107,6 +108,17 @@ async def test_t_68_a_response_needs_its_input(body: dict[str, Any]) -> None:
     async with weather() as (app, model):
         refused = await exchange(app, "POST", "/v1/responses", {"model": "weather", **body})
         assert (refused.status, model.requests) == (400, [])
+
+
+async def test_t_69_a_streamed_response_is_the_text_in_differences() -> None:
+    """By decision with the events of OpenAI, whose last one ends it."""
+    async with weather() as (app, _):
+        body = {"model": "weather", "input": "Hi.", "stream": True}
+        told = (await exchange(app, "POST", "/v1/responses", body)).body.decode()
+        events = [json.loads(line[6:]) for line in told.splitlines() if line.startswith("data: {")]
+        deltas = [event["delta"] for event in events if event["type"] == "response.output_text.delta"]
+        assert "".join(deltas) == "Sunny, 2."
+        assert events[-1]["type"] == "response.completed"
 
 
 async def test_t_71_the_history_is_kept_by_context_and_a_message_that_comes_again_is_known() -> None:

@@ -9,6 +9,7 @@ import typer
 
 from dragoman.cli.modules import values_of
 from dragoman.tools import Tool
+from dragoman.tools.definition import is_tool
 
 __all__ = ["tools_among", "tools_in"]
 
@@ -30,7 +31,7 @@ def tools_among(module: str, values: Mapping[str, Any], option: str) -> list[Too
     Raises:
         BadParameter: there are none.
     """
-    found = {id(value): value for value in values.values() if isinstance(value, Tool)}
+    found = {id(value): value for value in values.values() if is_tool(value)}
     if not found:
         raise typer.BadParameter(
             f"{module!r} ({values.get('__file__')}) has no tools; make one of a function with @tool", param_hint=option

@@ -47,10 +47,10 @@ from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import open_calls
 from dragoman.result import ChatResult
-from dragoman.tools.handoff import Handoff, Transfer
 from dragoman.tools.inner import AgentWaits, begun, relay_of
 from dragoman.tools.outcome import failed
 from dragoman.tools.record import InnerRun
+from dragoman.tools.transfer import Handoff, Transfer
 
 if TYPE_CHECKING:
     from dragoman.orchestration.state import StreamingState

@@ -13,20 +13,32 @@ from dragoman.loss import Loss
 from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
 from dragoman.result import ChatResult, ModelCall
 
-__all__ = ["StreamingIterationResult", "metadata_of", "provider_metadata"]
+__all__ = ["UNSAID", "StreamingIterationResult", "metadata_of", "provider_metadata"]
+
+
+class _Unsaid(str):
+    """An output that nobody gave, other than one that is empty."""
+
+    __slots__ = ()
+
+
+UNSAID = _Unsaid()
+"""The output of a step whose events alone say what is shown."""
 
 
 class StreamingIterationResult(msgspec.Struct, frozen=True, kw_only=True):
     """One step of a run.
 
     An orchestrator that passes on a model's events gives `events` and the finished `messages`; one that
-    works with text alone gives `output` and `messages`, and the run tells the events of these.
+    works with text alone gives `output` and `messages`, and the run tells the events of these. One that wraps a
+    built-in orchestrator may change the `output` of its steps: the run's events, its messages and its result say then what the output says.
     """
 
     events: Sequence[Event] = ()
     """What happened, in order."""
-    output: str = ""
-    """Text to show as it is, for steps without events: no newline is put before it."""
+    output: str = UNSAID
+    """The text that the step shows. Where it is not what the events show, it wins over them; in a step without events it is shown as it is, and no
+    newline is put before it."""
     messages: Sequence[Message] = ()
     """Messages that this step finished."""
     should_continue: bool = True

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import aclosing
+from inspect import isawaitable
 from logging import DEBUG, WARNING
 from typing import Any, Literal
 
@@ -22,6 +23,7 @@ from dragoman.orchestration.handing_over import hand_over
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.orchestrator import StreamingOrchestrator
 from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.orchestration.output_text import Rewriting
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.transcript import Transcript
 
@@ -56,6 +58,11 @@ class Loop:
         self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
         self._step: str | None = None
         self._losses_named = 0
+        self._rewriting = None if _is_built_in(orchestrator) else Rewriting()
+        self.transcript.rewriting = self._rewriting
+        state.stands_alone = False
+        if self._rewriting is None:
+            state.output_text = None
 
     async def steps(self, identify: Callable[[], str | None]) -> AsyncGenerator[StreamingIterationResult, None]:
         """What happens, in order. `identify` is called first: whatever asks in the run's name can say so from then on; it gives the id of
@@ -78,7 +85,7 @@ class Loop:
             if self._begin is not None:
                 await state.list_tools()
                 yield self._opened(await self._begin())
-            await orchestrator.initialize(state)
+            await _awaited(orchestrator.initialize(state))
             model = self._bound()
             if state.plan is not None:
                 async with aclosing(go_on(state, state.plan)) as steps:
@@ -104,6 +111,8 @@ class Loop:
                     yield self._began(name)
                     async for result in results:
                         goes_on = result.should_continue
+                        if self._rewriting is not None:
+                            result = self._rewritten(result, self._rewriting)
                         if result.events and type(last := result.events[-1]) is RunError and self._is_own(last):
                             yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
                             raise last.error
@@ -126,6 +135,13 @@ class Loop:
         if left := state.outbox.close():
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
+
+    def _rewritten(self, step: StreamingIterationResult, rewriting: Rewriting) -> StreamingIterationResult:
+        """The step as its output says; the history has the message that it finishes then."""
+        step, message = rewriting.apply(step, self._state.shows)
+        if message is not None:
+            self._state.replace_in_history(message)
+        return step
 
     def left(self) -> list[Event]:
         """The end of a step in whose middle the run ended."""
@@ -162,10 +178,10 @@ class Loop:
         """Calls the orchestrator's `finalize`, also in the middle of a cancellation."""
         task = asyncio.current_task()
         if task is None or not task.cancelling():  # the scope is not free
-            await self._orchestrator.finalize(self._state)
+            await _awaited(self._orchestrator.finalize(self._state))
             return
         with anyio.CancelScope(shield=True):
-            await self._orchestrator.finalize(self._state)
+            await _awaited(self._orchestrator.finalize(self._state))
 
     def _new_losses(self) -> tuple[Loss, ...]:
         """What requests had to leave out and the run has not named yet."""
@@ -176,3 +192,14 @@ class Loop:
         for loss in losses:
             _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self._state.run_id, loss)
         return losses
+
+
+async def _awaited(outcome: Awaitable[None] | None) -> None:
+    """Waits for what a method gave that may be plain or async."""
+    if isawaitable(outcome):
+        await outcome
+
+
+def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
+    """Whether the steps are the library's own: then nobody changes their output."""
+    return getattr(orchestrator.process_iteration, "__module__", "").startswith("dragoman.orchestration.")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Collection, Mapping, Sequence
 from typing import Any, Protocol
 
 import msgspec
@@ -40,8 +40,8 @@ class StreamingOrchestrator(Protocol):
 
     provider_hint: str
 
-    async def initialize(self, state: StreamingState) -> None:
-        """Before the first step."""
+    def initialize(self, state: StreamingState) -> Awaitable[None] | None:
+        """Before the first step; plain or async."""
         ...
 
     def process_iteration(
@@ -50,8 +50,8 @@ class StreamingOrchestrator(Protocol):
         """One model call and the tools it asks for. The last result says whether the run goes on."""
         ...
 
-    async def finalize(self, state: StreamingState) -> None:
-        """After the last step, on error and cancellation too."""
+    def finalize(self, state: StreamingState) -> Awaitable[None] | None:
+        """After the last step, on error and cancellation too; plain or async."""
         ...
 
 
@@ -83,7 +83,7 @@ class DefaultStreamingOrchestrator:
             try:
                 async for events in batches:
                     if added := intake.feed(events):
-                        yield StreamingIterationResult(events=added)
+                        yield StreamingIterationResult(events=added, output=state.output_of(added))
                     if intake.error is not None:
                         raise intake.error
             finally:

@@ -5,16 +5,18 @@ from __future__ import annotations
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from operator import is_
-from typing import Any
+from typing import Any, cast
 
 from dragoman.codec.turns import only_answers, turn_after
 from dragoman.errors import DragomanError
-from dragoman.event import PartStarted
+from dragoman.event import Event, PartStarted
 from dragoman.loss import Loss
 from dragoman.message import Message, Role
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import MessageAccumulator
 from dragoman.orchestration.intake import Intake
+from dragoman.orchestration.iteration import UNSAID
+from dragoman.orchestration.output_text import OutputText
 from dragoman.orchestration.resume import Beginning, Plan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
@@ -34,8 +36,8 @@ from dragoman.tools import (
     split_tools,
 )
 from dragoman.tools.account import Account
-from dragoman.tools.handoff import Transfer
 from dragoman.tools.record import CallRecords
+from dragoman.tools.transfer import Transfer
 
 __all__ = ["Claim", "StreamingState"]
 
@@ -50,7 +52,7 @@ class StreamingState:
     def __init__(
         self,
         conversation_history: Iterable[Message],
-        tools: Iterable[Tool | Toolset] = (),
+        tools: Iterable[Tool | Toolset] | Mapping[str, Tool] = (),
         *,
         request: ModelRequest | None = None,
         executor: ToolExecutor | None = None,
@@ -70,7 +72,7 @@ class StreamingState:
         claim: Claim | None = None,
         plan: Plan | None = None,
     ) -> None:
-        """The history is copied.
+        """The history is copied. `tools` may be a mapping of them by name.
 
         Raises:
             ToolError: two tools have one name.
@@ -78,6 +80,8 @@ class StreamingState:
         self._history = list(conversation_history)
         self.turn = turn_after(self._history)
         """The turn in which the next message of the model stands; `None`: it begins one; empty: it goes on with one that has no name."""
+        if isinstance(tools, Mapping):
+            tools = cast("Mapping[str, Tool]", tools).values()
         self.fixed_tools, self.toolset = split_tools(tools)
         """The tools that are always there, by name; and all in one set, where some come from sets."""
         self._entered = False
@@ -137,6 +141,10 @@ class StreamingState:
         self.new_accumulator = accumulator
         self.shows: Callable[[PartStarted], bool] = is_text
         """Which parts of the model's messages are the run's output."""
+        self.output_text: OutputText | None = OutputText()
+        """Reads the output of a built-in orchestrator's steps; `None`: nobody wraps it, and nobody asks for it."""
+        self.stands_alone = True
+        """Whether no run shows the steps: the output has the newline between messages itself then."""
         self.accumulator = accumulator()
         """Builds the message that is being streamed; a new one for each."""
         self.intake: Intake | None = None
@@ -253,6 +261,24 @@ class StreamingState:
             shared=self.shared,
         )
         return self.intake
+
+    def replace_in_history(self, message: Message) -> None:
+        """Puts a message in the place of the last one that has its id."""
+        for place in reversed(range(len(self._history))):
+            if self._history[place].id == message.id:
+                self._history[place] = message
+                return
+
+    def output_of(self, events: Sequence[Event]) -> str:
+        """The text that events of the model show, for whoever wraps the orchestrator."""
+        if self.output_text is None:
+            return UNSAID
+        text = self.output_text.read(events, self.shows)
+        if text and self.stands_alone:
+            prefix = "\n" if self.should_prefix_next_message and self.is_first_chunk_of_message else ""
+            self.is_first_chunk_of_message = False
+            return prefix + text
+        return text
 
     def request_next_message_prefix(self) -> None:
         """From now on a newline stands before each model message's first output, if there was output before. For an

@@ -13,6 +13,7 @@ from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, Role, Usage
 from dragoman.orchestration.iteration import StreamingIterationResult, metadata_of
+from dragoman.orchestration.output_text import Rewriting
 from dragoman.orchestration.shown import Shown
 from dragoman.orchestration.state import StreamingState
 from dragoman.result import ChatResult, ModelCall, cost_of, spent
@@ -38,6 +39,8 @@ class Transcript:
         self._cost: Decimal | None = Decimal(0)
         self.chunks = True
         """Whether anybody reads the steps' `chunks()`."""
+        self.rewriting: Rewriting | None = None
+        """Knows the output that an orchestrator changed."""
         self.is_complete = False
         """The run is at its end, and nothing is open."""
 
@@ -83,7 +86,8 @@ class Transcript:
         if message is None:
             return []
         self._state.intake = None
-        events = (intake.cut(reason) if intake is not None else []) or self._anew([message])
+        events = intake.cut(reason) if intake is not None and self.rewriting is None else []
+        events = events or self._anew([message])
         self.messages.append(message)
         self.finish_reason = reason
         self.shown.feed(events, self._state.shows)
@@ -155,7 +159,9 @@ class Transcript:
         if self.is_complete:
             return None
         if intake is not None and intake.has_shown:
-            message = intake.message()
+            message = intake.message() if self.rewriting is None else self.rewriting.as_shown(intake.message())
+            if not message.content:
+                return None
             whole = message.finish_reason not in (None, FinishReason.pause)
             return message if whole else message.replace(finish_reason=reason)
         if text := self.shown.unfinished():

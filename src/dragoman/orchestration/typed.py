@@ -33,7 +33,7 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
     def __init__(self, *, force: bool = True) -> None:
         """`force`: the provider can be made to call a tool (`Capability.forced_tools`)."""
         self._force = force
-        self._shown_in = ""
+        self._shown = ("", 0)
 
     def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:
         """The request with `return_result` among its tools. A call is forced unless the model is to think first.
@@ -58,8 +58,9 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         """The arguments of a message's first `return_result` are the output; text is not."""
         if not isinstance(part.part, ToolCallPart) or part.part.name != RETURN_RESULT:
             return False
-        last, self._shown_in = self._shown_in, part.message_id
-        return last != part.message_id
+        if self._shown[0] != part.message_id:
+            self._shown = (part.message_id, part.index)
+        return self._shown == (part.message_id, part.index)
 
     def correction(self, state: StreamingState, message: Message) -> Message | None:
         """The model answered without the tool: it is told to use it."""

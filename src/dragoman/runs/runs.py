@@ -8,10 +8,11 @@ import socket
 from collections.abc import AsyncGenerator, Collection
 from contextlib import aclosing
 from itertools import takewhile
-from typing import TYPE_CHECKING, Any, Self, Unpack
+from typing import TYPE_CHECKING, Self, Unpack
 from uuid import uuid4
 
 import anyio
+from typing_extensions import TypeVar
 
 from dragoman.errors import DragomanError, RunLogError
 from dragoman.event import Event, RunError
@@ -29,6 +30,8 @@ if TYPE_CHECKING:
     from dragoman.prompt import Prompt, RunOptions
 
 __all__ = ["Runs"]
+
+Deps = TypeVar("Deps", default=None)
 
 
 class Runs:
@@ -62,7 +65,7 @@ class Runs:
             await self._stop([*[each.task for each in driven], *([self._keeping] if self._keeping else [])])
 
     async def start(
-        self, agent: Agent[Any], prompt: Prompt, *, ended: Ended | None = None, **how: Unpack[RunOptions]
+        self, agent: Agent[Deps], prompt: Prompt, *, ended: Ended | None = None, **how: Unpack[RunOptions[Deps]]
     ) -> str:
         """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`; the prompt may be a `RunRequest`.
         Where a `thread_id` is given, an answer to what its conversation waits for counts once (`RunLog.claim`).

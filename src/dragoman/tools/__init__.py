@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from dragoman.tools.ask import AskUser, SignIn
 from dragoman.tools.context import PRELIMINARY, PROGRESS, ToolContext
+from dragoman.tools.definition import FunctionTool, Tool, tool, tool_map
 from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor
-from dragoman.tools.handoff import Handoff, handoff
 from dragoman.tools.ids import (
     ToolIdCoordinator,
     assign_tool_call_ids,
@@ -16,8 +16,8 @@ from dragoman.tools.ids import (
 from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import ToolExecutionResult
 from dragoman.tools.shared_state import SharedState
-from dragoman.tools.tool import FunctionTool, Tool, tool, tool_map
-from dragoman.tools.toolset import CombinedToolset, Toolset, split_tools, toolset
+from dragoman.tools.toolsets import CombinedToolset, Toolset, split_tools, toolset
+from dragoman.tools.transfer import Handoff, handoff
 
 __all__ = [
     "AskUser",

@@ -15,12 +15,12 @@ from dragoman.errors import ToolError
 from dragoman.limits import Limits
 from dragoman.message import DataPart, FilePart, LinkPart, Message, Role, TextPart
 from dragoman.tools.context import ToolContext
+from dragoman.tools.definition import Approval, Tool
 from dragoman.tools.docstring import describe
 from dragoman.tools.inner import Sender
 from dragoman.tools.lazy_schema import SignatureSchema
 from dragoman.tools.outcome import as_json
 from dragoman.tools.signature import context_name
-from dragoman.tools.tool import Approval, Tool
 
 __all__ = ["AgentTool", "AgentToolOptions", "agent_tool", "name_for_models"]
 

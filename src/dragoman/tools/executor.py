@@ -15,8 +15,8 @@ from dragoman.logs import logger
 from dragoman.message import ToolCallPart
 from dragoman.tools.ask import AskUser
 from dragoman.tools.context import ToolContext
+from dragoman.tools.definition import Tool
 from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
-from dragoman.tools.tool import Tool
 from dragoman.tools.watch import watched
 
 __all__ = ["BoundExecutor", "ParallelToolExecutor", "Report", "ToolExecutor"]

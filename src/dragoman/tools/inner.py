@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import aclosing
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -24,7 +24,8 @@ __all__ = ["AgentWaits", "Sender", "begun", "relay_of", "send"]
 class Sender(Protocol):
     """What an `Agent` is to a tool."""
 
-    def run(self, prompt: Any, **how: Any) -> Any:
+    @property
+    def run(self) -> Callable[..., Any]:
         """As `Agent.run`."""
         ...
 

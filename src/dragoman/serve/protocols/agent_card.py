@@ -17,7 +17,7 @@ from dragoman.serve.protocols.runs import Served
 from dragoman.serve.store.answers import NoAnswers
 from dragoman.tools import Tool
 from dragoman.tools.agent_tool import AgentTool
-from dragoman.tools.handoff import Handoff
+from dragoman.tools.transfer import Handoff
 
 __all__ = ["AgentCard", "Skill", "abilities_of", "card_of", "cards_of", "without_tools"]
 

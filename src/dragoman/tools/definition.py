@@ -7,11 +7,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mappi
 from contextlib import aclosing
 from datetime import timedelta
 from functools import cached_property, partial
-from typing import Any, Generic, ParamSpec, TypeVar, cast, overload
+from types import CodeType
+from typing import Any, Concatenate, Generic, ParamSpec, Protocol, cast, overload
 
 import anyio
 import anyio.to_thread
 import msgspec
+from typing_extensions import TypeIs, TypeVar
 
 from dragoman.errors import ToolError
 from dragoman.message import Native, ToolCallPart
@@ -24,18 +26,20 @@ from dragoman.tools.outbox import Emission
 from dragoman.tools.outcome import succeeded
 from dragoman.tools.signature import context_name
 
-__all__ = ["FunctionTool", "Tool", "tool", "tool_map"]
+__all__ = ["FunctionTool", "PlainFunction", "Tool", "is_tool", "tool", "tool_map"]
 
 P = ParamSpec("P")
 R = TypeVar("R")
+D = TypeVar("D")
+DepsContra = TypeVar("DepsContra", contravariant=True, default=Any)
 
 Approval = Callable[[ToolCallPart, ToolContext[Any]], bool | Awaitable[bool]]
 """Says whether a call needs somebody's approval."""
 _NO_ARGUMENTS: Mapping[str, Any] = {"type": "object", "properties": {}}
 
 
-class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
-    """Something that the model may ask to be run.
+class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True):
+    """Something that the model may ask to be run. `Tool[Deps]` needs an agent whose runs have such `deps`.
 
     Raises:
         ToolError: it has no name, or a signature that no model can fill.
@@ -128,6 +132,16 @@ class Tool(msgspec.Struct, frozen=True, eq=False, dict=True):
             return await self._invoke(self.handler, given, tell)
         raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
 
+    async def invoke(self, arguments: Mapping[str, Any], context: ToolContext[Any] | None = None) -> Any:
+        """Runs the tool outside of a run, such as in a test → what the handler returns. `context`: left out, one without `deps`.
+
+        Raises:
+            ToolError: there is no handler, or the arguments do not fit.
+            Exception: whatever the handler raises.
+        """
+        call = ToolCallPart("", self.name, dict(arguments))
+        return await self.run(call, ToolContext(None, "", ()) if context is None else context)
+
     async def _invoke(
         self, handler: Callable[..., Any], given: Mapping[str, Any], tell: Callable[[Any], Emission] | None
     ) -> Any:
@@ -176,14 +190,14 @@ def _last_in_thread(
     return value
 
 
-class FunctionTool(Tool, Generic[P, R], frozen=True, eq=False, dict=True):
+class FunctionTool(Tool[DepsContra], Generic[P, R, DepsContra], frozen=True, eq=False, dict=True):
     """A tool made of a function; calling it calls the function. In a class it is a method of the instance."""
 
     def __call__(self, *args: P.args, **kwargs: P.kwargs) -> R:
         """Calls the function as it is: no check, no thread, no time limit."""
         return cast("Callable[P, R]", self.handler)(*args, **kwargs)
 
-    def __get__(self, instance: Any, owner: Any = None) -> FunctionTool[..., R]:
+    def __get__(self, instance: Any, owner: Any = None) -> FunctionTool[..., R, DepsContra]:
         bind = getattr(self.handler, "__get__", None)
         bound = bind(instance, owner) if bind else self.handler
         if bound is self.handler:
@@ -192,6 +206,34 @@ class FunctionTool(Tool, Generic[P, R], frozen=True, eq=False, dict=True):
         return msgspec.structs.replace(self, handler=bound, input_schema=schema)
 
 
+class PlainFunction(Protocol):
+    """A function or a method, which can be made a tool, but no tool: a tool's type says which `deps` it needs."""
+
+    @property
+    def __code__(self) -> CodeType:
+        """Every function has it, and no tool."""
+        ...
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Any:
+        """Calls the function."""
+        ...
+
+
+class ToolDecorator(Protocol):
+    """What `tool(name=…)` gives: makes a tool of a function."""
+
+    @overload
+    def __call__(
+        self, function: Callable[Concatenate[ToolContext[D], P], R], /
+    ) -> FunctionTool[Concatenate[ToolContext[D], P], R, D]: ...
+    @overload
+    def __call__(self, function: Callable[P, R], /) -> FunctionTool[P, R]: ...
+
+
+@overload
+def tool(
+    function: Callable[Concatenate[ToolContext[D], P], R], /
+) -> FunctionTool[Concatenate[ToolContext[D], P], R, D]: ...
 @overload
 def tool(function: Callable[P, R], /) -> FunctionTool[P, R]: ...
 @overload
@@ -206,7 +248,7 @@ def tool(
     approval_expires: float | timedelta | None = None,
     editable: bool = False,
     idempotent: bool = False,
-) -> Callable[[Callable[P, R]], FunctionTool[P, R]]: ...
+) -> ToolDecorator: ...
 def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     """Makes a tool of a function or method, plain or async: `@tool`, or `@tool(timeout=10.0, …)`.
 
@@ -225,6 +267,11 @@ def _function_tool(
     if description is None:
         description = describe(function)[0]
     return FunctionTool(name or getattr(function, "__name__", ""), description, function, **options)
+
+
+def is_tool(value: object) -> TypeIs[Tool]:
+    """Whether a value is a tool."""
+    return isinstance(value, Tool)
 
 
 def tool_map(tools: Iterable[Tool]) -> dict[str, Tool]:

@@ -14,9 +14,9 @@ from dragoman.interrupt import Resume
 from dragoman.limits import Limits
 from dragoman.message import Message
 from dragoman.tools.agent_tool import name_for_models
+from dragoman.tools.definition import Approval, Tool
 from dragoman.tools.inner import Sender
 from dragoman.tools.record import InnerRun
-from dragoman.tools.tool import Approval, Tool
 
 __all__ = ["Handoff", "HandoffOptions", "Transfer", "handoff"]
 

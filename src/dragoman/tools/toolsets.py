@@ -16,8 +16,8 @@ from dragoman.arguments import expect, expect_callable, expect_each, wrong
 from dragoman.errors import ToolError
 from dragoman.logs import logger
 from dragoman.tools.context import ToolContext
+from dragoman.tools.definition import Approval, Tool, is_tool, tool, tool_map
 from dragoman.tools.outcome import words
-from dragoman.tools.tool import Approval, Tool, tool, tool_map
 
 __all__ = ["CombinedToolset", "Toolset", "split_tools", "toolset"]
 
@@ -119,7 +119,7 @@ class CombinedToolset(Toolset):
     def __init__(self, tools: Iterable[Given | Toolset], name: str = "") -> None:
         self.name = name
         self._tools = tuple(
-            one if isinstance(one, Tool | Toolset) else _tool(place, one) for place, one in enumerate(tools)
+            one if isinstance(one, Toolset) or is_tool(one) else _tool(place, one) for place, one in enumerate(tools)
         )
         self.sets = [one for one in self._tools if isinstance(one, Toolset)]
         """The sets among them."""
@@ -134,7 +134,7 @@ class CombinedToolset(Toolset):
         lists = iter(await _each_listed(self.sets, context))
         for one in self._tools:
             source = one if isinstance(one, Toolset) else None
-            for each in (one,) if isinstance(one, Tool) else next(lists):
+            for each in (one,) if is_tool(one) else next(lists):
                 known, where = found.setdefault(each.name, (each, source))
                 if known is not each:
                     raise ToolError(
@@ -215,7 +215,7 @@ class _FunctionToolset(Toolset):
         return self._known.each(await _awaited(self._function(context)))
 
     def _tool(self, given: Given) -> Tool:
-        if isinstance(given, Tool):
+        if is_tool(given):
             return given
         if isinstance(given, Toolset) or not callable(given):
             raise ToolError(
