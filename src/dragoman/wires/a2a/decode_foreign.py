@@ -25,7 +25,7 @@ from dragoman.message import FinishReason, Message, Origin, Role, TextPart, Thin
 from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.extras import extras, others
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
-from dragoman.wires.a2a.messages import SHARED, load_message, task_messages
+from dragoman.wires.a2a.messages import SHARED, load_message, message_id_of, task_messages
 from dragoman.wires.a2a.seed_kinds import CHUNK
 from dragoman.wires.a2a.usage import is_over, load_finish, load_usage, state_of
 
@@ -74,10 +74,10 @@ class ForeignRun:
         status = if_object(fields.get("status"))
         state = state_of(status.get("state"))
         if kind == "task" and (if_list(fields.get("artifacts")) or is_over(state)):
-            own_ids = {if_text(if_object(each).get("messageId")) for each in if_list(fields.get("history"))}
-            given = [each for each in task_messages({**fields, "status": {}}) if each.get("messageId") not in own_ids]
-            for each in given:
-                self._whole(each, is_last=is_over(state))
+            told_ids = set(map(message_id_of, if_list(fields.get("history"))))
+            for message in task_messages({**fields, "status": {}}):
+                if message_id_of(message) not in told_ids:
+                    self._whole(message, is_last=is_over(state))
         self._status(state, if_object(status.get("message")), fields)
 
     def announce(self, run_id: str) -> None:

@@ -19,7 +19,16 @@ from dragoman.wires.a2a.quirks import EXTENSION, OWN, ROLE_NAMES, ROLES, role_of
 from dragoman.wires.a2a.seed_kinds import canonical_type, compacted
 from dragoman.wires.a2a.tools import CALL, RESULT
 
-__all__ = ["SHARED", "dump_message", "dump_messages", "load_message", "load_messages", "task_messages", "votes"]
+__all__ = [
+    "SHARED",
+    "dump_message",
+    "dump_messages",
+    "load_message",
+    "load_messages",
+    "message_id_of",
+    "task_messages",
+    "votes",
+]
 
 _READ = ("kind", "messageId", "message_id", "role", "parts", "metadata")
 _SNAKE = {"context_id": "contextId", "task_id": "taskId", "reference_task_ids": "referenceTaskIds"}
@@ -61,10 +70,13 @@ def task_messages(task: Mapping[str, Any]) -> list[Any]:
     given = _grouped([if_object(each) for each in if_list(task.get("artifacts"))])
     status = if_object(task.get("status"))
     ended = if_object(status.get("message"))
-    is_question = (
-        ended and not given and ended.get("messageId") not in {if_object(each).get("messageId") for each in history}
-    )
+    is_question = ended and not given and message_id_of(ended) not in set(map(message_id_of, history))
     return [*history, *given, *([ended] if is_question else [])]
+
+
+def message_id_of(message: Any) -> str:
+    """The id of a message as a peer sends it; empty if it has none, or is none."""
+    return if_text(if_object(message).get("messageId"))
 
 
 def _grouped(artifacts: list[dict[str, Any]]) -> list[dict[str, Any]]:

@@ -66,6 +66,7 @@ class ItemWriter:
 
     def end(self, part: Content) -> dict[str, Any] | None:
         """A part that is whole → the item that it stands in."""
+        self._leave_other(part)
         if isinstance(part, (TextPart, ThinkingPart)):
             return self._end_text(part)
         if isinstance(part, ToolCallPart):
@@ -97,6 +98,16 @@ class ItemWriter:
             if stages := _STAGES.get(if_text(item["type"])):
                 self._add(f"{item['type']}.{stages[-1]}", item_id=item["id"], output_index=len(self.output) - 1)
             self._add("output_item.done", output_index=len(self.output) - 1, item=dict(item))
+
+    def _leave_other(self, part: Content) -> None:
+        """Ends the open item as incomplete if deltas of another kind of part began it: what began as a call or thinking
+        may turn out to be text, and an item that a client has seen cannot be taken back."""
+        item = self._item
+        if not self._piece or item is None or item["type"] == _item_type(part):
+            return
+        self._piece = False
+        item["status"] = "incomplete"
+        self.end_item()
 
     def _begin_item(self, item: dict[str, Any], **unknown: Any) -> dict[str, Any]:
         """An item begins; `unknown`: its fields whose values are still to come."""
@@ -222,6 +233,15 @@ class ItemWriter:
 
 
 _SUMMARY = "reasoning_summary_text"
+
+
+def _item_type(part: Content) -> str | None:
+    """The type of the item in which deltas of a part stand; `None`: it has none."""
+    if isinstance(part, TextPart):
+        return "message"
+    if isinstance(part, ThinkingPart):
+        return "reasoning"
+    return _call_item(part)["type"] if isinstance(part, ToolCallPart) else None
 
 
 def _name(part: Content) -> str:
