@@ -8,16 +8,44 @@ from typing import Any, NoReturn, cast
 import msgspec
 
 from dragoman.errors import HistoryError
-from dragoman.message import Content, MarkPart, Message, Native, Role, ToolResultPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Message,
+    Native,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolResultPart,
+)
 from dragoman.wires.ai_sdk_messages.carriage import with_carried
 from dragoman.wires.ai_sdk_messages.own import OWN, UI, joined, noted
 from dragoman.wires.ai_sdk_messages.signatures import lifted
 
-__all__ = ["STEP", "Fields", "Loader", "Reading", "Step", "fault", "load_mark", "load_parts", "text_field"]
+__all__ = [
+    "IMPLIED",
+    "OLD",
+    "STEP",
+    "Fields",
+    "Loader",
+    "Reading",
+    "Step",
+    "fault",
+    "load_mark",
+    "load_parts",
+    "text_field",
+]
 
 Fields = Mapping[str, Any]
 STEP = "step-start"
 """Type of the part that begins a step, and kind of its mark."""
+IMPLIED = "implied"
+"""Noted with the mark of a step that its format begins without one."""
+OLD = frozenset(["v4", "mastra_v2"])
+"""Dialects with parts as ai 4 has them."""
 _NONE: dict[str, Any] = {}
 _BARE = MarkPart(STEP)
 Step = tuple[list[Content], list[ToolResultPart], str | None]
@@ -48,6 +76,8 @@ class Reading:
 
     def add(self, piece: Content) -> None:
         """A piece of the message."""
+        if is_said(piece):
+            self._begin_implied_step()
         if self._mark is not None:
             self._split()
         self.pieces.append(piece)
@@ -72,10 +102,17 @@ class Reading:
             self.steps.append((self.pieces, self.answers, self.provider))
         return self.steps
 
-    def opens(self) -> None:
-        """Something follows that belongs to the step that is begun, if one is."""
+    def opens(self, *, says: bool = True) -> None:
+        """Something follows that belongs to the step that is begun, if one is. `says`: it is no call and no mark."""
+        if says:
+            self._begin_implied_step()
         if self._mark is not None:
             self._split()
+
+    def _begin_implied_step(self) -> None:
+        """Here what the model says behind an answered call is another step (M-83), also without a mark of one."""
+        if self._mark is None and self.answers and self.is_model and self.dialect in OLD:
+            self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect, IMPLIED: True})))
 
     def _split(self) -> None:
         mark, self._mark = self._mark, None
@@ -120,13 +157,18 @@ Loader = Callable[[dict[str, Any], Reading, str], None]
 """(part, reading, where) reads a part."""
 
 
+def is_said(piece: Content) -> bool:
+    """True for what the model says or shows, or thinks, beside its calls."""
+    return isinstance(piece, TextPart | ThinkingPart | DataPart | LinkPart | FilePart)
+
+
 def load_mark(part: dict[str, Any], it: Reading, where: str) -> None:  # noqa: ARG001 a mark is what it is
     """A part that is there for people, or that nobody knows."""
     own = {key: value for key, value in part.items() if key != "type"}
     form = {} if it.dialect == UI else {"in": it.dialect}
     mark = MarkPart(part["type"], OWN.note(own, form if own else {}, mark=part["type"] != STEP))
     if it.is_model and it.provider is None and isinstance(part.get("providerMetadata"), dict):
-        it.opens()
+        it.opens(says=False)
         it.provider = lifted("", part["providerMetadata"]).provider
     if mark.kind == STEP:
         it.step(mark)

@@ -68,11 +68,12 @@ def load_row(
     extras: Any = None
     if "metadata" in content:
         metadata, extras = metadata_of(content["metadata"], own)
-    if len(entry) > len(_READ) or len(content) > len(_READ_WITHIN) + len(ways) or not entry.keys() >= _READ:
+    unread = content.keys() - _READ_WITHIN - ways.keys()
+    if unread or entry.keys() != _READ:
         rest = {key: value for key, value in entry.items() if key not in _READ}
         if not (is_flat(rest) and is_flat(content)):
             fault(f"{where} has fields whose names begin with inner/ or outer/")
-        within = {key: value for key, value in content.items() if key not in _READ_WITHIN and key not in ways}
+        within = {key: value for key, value in content.items() if key in unread}
         own = {**own, **flat(rest, within, CONTENT, "content")}
     id_ = given_id(entry, own, form)
     if "parts" not in content:
