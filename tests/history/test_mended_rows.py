@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import copy
 import itertools
+import json
+from datetime import UTC, datetime
 from typing import Any
 
 import pytest
@@ -11,7 +13,7 @@ import pytest
 from dragoman import formats
 from dragoman.errors import HistoryError
 from dragoman.history import MessageList
-from dragoman.message import Role, ToolResultPart
+from dragoman.message import Message, Origin, Role, ToolCallPart, ToolResultPart
 
 CALL = {"toolCallId": "c", "toolName": "w", "args": {}}
 ANSWERED = {"type": "tool-invocation", "toolInvocation": {"state": "result", **CALL, "result": 21}}
@@ -181,3 +183,39 @@ def test_m08_a_row_of_another_conversation_is_refused(version: str, field: str, 
     row[field] = "alice"
     messages.add(row)
     assert len(messages.get()) == 1
+
+
+@pytest.mark.mend("4.4")
+@pytest.mark.parametrize("version", ["v4", "v5", "v6", "v7"])
+def test_a_browser_gets_nothing_that_dragoman_notes_for_itself(version: str) -> None:
+    origin = Origin("anthropic", "https://internal.example/v1", "claude", "claude-1", "msg_1", "digest")
+    said = [
+        Message.user("Hi.").replace(id="u", metadata={"mine": 1}, created_at=datetime(2026, 1, 1, tzinfo=UTC)),
+        Message.model("Hello.", ToolCallPart("c", "t", {})).replace(id="a", origin=origin),
+        Message.user(ToolResultPart("c", "t", 1)).replace(id="r"),
+    ]
+    messages = MessageList(said)
+    public = json.dumps(messages.to_ui_messages(version))
+    for secret in ("internal.example", "digest", '"dragoman"'):
+        assert secret not in public
+    assert version == "v4" or '"mine"' in public
+    assert "internal.example" in json.dumps(messages.to_ui_messages(version, metadata=True))
+    again = MessageList().add(messages.to_ui_messages(version, metadata=True), source="memory")
+    assert [message.origin for message in again.get() if message.role is Role.MODEL] == [origin]
+
+
+@pytest.mark.mend("3.3")
+def test_model_messages_of_ai_5_know_no_refused_call() -> None:
+    said = [
+        Message.user("Hi.").replace(id="u"),
+        Message.model(ToolCallPart("c", "t", {})).replace(id="a"),
+        Message.user(ToolResultPart("c", "t", {"error": "denied: too dear"}, is_error=True, denied=True)),
+    ]
+    written = {
+        version: MessageList(said).export("ai_sdk_model", version=version)[-1]["content"][0]["output"]
+        for version in ("v5", "v6")
+    }
+    assert written == {
+        "v5": {"type": "error-text", "value": "denied: too dear"},
+        "v6": {"type": "execution-denied", "reason": "too dear"},
+    }

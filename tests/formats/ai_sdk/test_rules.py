@@ -64,7 +64,8 @@ def test_m82_a_row_as_ai_5_shows_it() -> None:
     )  # fmt: skip
     (shown,) = UI.dump_messages(V2.load_messages([given]), version="v5")
     assert shown["metadata"]["mine"] == 1
-    thinking, call, file, text, url = shown["parts"]
+    thinking, call, step, file, text, url = shown["parts"]
+    assert step == {"type": "step-start"}  # M-83, M-86: what stands behind an answered call is another step
     assert thinking == {"type": "reasoning", "text": "Hm.", "state": "done", "providerMetadata": {"x": {"n": 1}}}
     assert (call["type"], call["state"]) == ("tool-weather", "output-available")
     assert (call["input"], call["output"]) == ({"city": "Rome"}, {"celsius": 21})

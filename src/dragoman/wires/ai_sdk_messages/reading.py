@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 import msgspec
@@ -19,6 +19,7 @@ from dragoman.message import (
     Role,
     TextPart,
     ThinkingPart,
+    ToolCallPart,
     ToolResultPart,
 )
 from dragoman.wires.ai_sdk_messages.carriage import with_carried
@@ -36,6 +37,7 @@ __all__ = [
     "fault",
     "load_mark",
     "load_parts",
+    "says_behind_answers",
     "text_field",
 ]
 
@@ -72,6 +74,8 @@ class Reading:
         """Id of OpenAI's item that the text before is of."""
         self.arguments: dict[tuple[str, str], dict[str, Any]] = {}
         """Id and tool of each call so far → its arguments, for formats that repeat them with the result and may leave them out."""
+        self.implies_steps = self.is_model and dialect in OLD
+        """Whether what the model says behind an answered call is another step, also without a mark of one."""
         self._mark: MarkPart | None = None
 
     def add(self, piece: Content) -> None:
@@ -110,8 +114,7 @@ class Reading:
             self._split()
 
     def _begin_implied_step(self) -> None:
-        """Here what the model says behind an answered call is another step (M-83), also without a mark of one."""
-        if self._mark is None and self.answers and self.is_model and self.dialect in OLD:
+        if self._mark is None and self.answers and self.implies_steps:  # M-83
             self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect, IMPLIED: True})))
 
     def _split(self) -> None:
@@ -155,6 +158,20 @@ class Reading:
 
 Loader = Callable[[dict[str, Any], Reading, str], None]
 """(part, reading, where) reads a part."""
+
+
+def says_behind_answers(messages: Sequence[Message]) -> bool:
+    """True if a message says something behind a call of its own that is answered in the turn, with no mark between."""
+    answered = {result.id for message in messages for result in message.tool_results}
+    for message in messages:
+        is_behind = False
+        for piece in message.content if message.role is Role.MODEL else ():
+            if isinstance(piece, MarkPart) and piece.kind == STEP:
+                is_behind = False
+            is_behind |= isinstance(piece, ToolCallPart) and piece.id in answered
+            if is_behind and is_said(piece):
+                return True
+    return False
 
 
 def is_said(piece: Content) -> bool:
