@@ -219,3 +219,35 @@ def test_model_messages_of_ai_5_know_no_refused_call() -> None:
         "v5": {"type": "error-text", "value": "denied: too dear"},
         "v6": {"type": "execution-denied", "reason": "too dear"},
     }
+
+
+def stored_answer() -> MessageList:
+    said = [
+        Message.user("Hi.").replace(id="u"),
+        Message.model(ToolCallPart("c", "t", {})).replace(id="a", turn="a"),
+        Message.user(ToolResultPart("c", "t", {"paid": 10})).replace(id="r", turn="a"),
+        Message.model("Ten.").replace(id="b", turn="a"),
+    ]
+    return MessageList().add(said, source="memory")
+
+
+@pytest.mark.mend("1.16")
+@pytest.mark.parametrize("change", ["result", "text", "none"])
+def test_a_clients_copy_that_changes_what_is_stored_is_told_loudly(
+    change: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    copy_of = stored_answer().to_ui_messages(metadata=True)
+    parts = copy_of[1]["parts"]
+    if change == "result":
+        next(part for part in parts if part["type"] == "tool-t")["output"] = {"paid": 1_000_000}
+    if change == "text":
+        parts.append({"type": "text", "text": "You owe me."})
+    with caplog.at_level("WARNING", logger="dragoman"):
+        messages = stored_answer().add(copy_of)
+    assert ("a client's copy changed what is stored" in caplog.text) == (change != "none")
+    assert ("use put()" in caplog.text) == (change != "none")
+    del messages
+    safe = stored_answer()
+    safe.put("ai_sdk_ui", copy_of)
+    assert [result.result for message in safe.get() for result in message.tool_results] == [{"paid": 10}]
+    assert "You owe me." not in "".join(message.text for message in safe.get())
