@@ -251,3 +251,32 @@ def test_a_clients_copy_that_changes_what_is_stored_is_told_loudly(
     safe.put("ai_sdk_ui", copy_of)
     assert [result.result for message in safe.get() for result in message.tool_results] == [{"paid": 10}]
     assert "You owe me." not in "".join(message.text for message in safe.get())
+
+
+@pytest.mark.mend("3.4")
+@pytest.mark.parametrize(
+    ("url", "mime_type", "data"),
+    [
+        ("data:text/plain,hello%20world", "text/plain", b"hello world"),
+        ("data:text/plain;charset=utf-8,h%C3%A4", "text/plain", "hä".encode()),
+        ("data:image/svg+xml,%3Csvg/%3E", "image/svg+xml", b"<svg/>"),
+        ("data:image/png,%89PNG", "image/png", b"\x89PNG"),
+        ("data:,x", "text/plain", b"x"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["UI", "v4", "V2"])
+def test_m99_a_data_url_need_not_be_base64(url: str, mime_type: str, data: bytes, kind: str) -> None:
+    """M-99: such a URL stayed a link, which each provider refuses; it is given back as it came."""
+    part: dict[str, Any] = {"type": "file", "mediaType": mime_type, "url": url}
+    given: list[dict[str, Any]] = [{"id": "u", "role": "user", "parts": [part]}]
+    if kind != "UI":
+        part = {"type": "file", "mimeType": mime_type, "data": url}
+        message = rows(part)[1] if kind == "V2" else v4_messages(part)[1]
+        given = [{**message, "role": "user"}]
+        given[0].pop("toolInvocations", None)
+    name = "mastra_v2" if kind == "V2" else "ai_sdk_ui"
+    messages = formats.get(name).load_messages(given)
+    assert [(piece.mime_type, piece.data) for piece in messages[0].content] == [(mime_type, data)]
+    assert formats.get(name).dump_messages(messages) == given
+    sent = json.dumps(MessageList().add(given, format=name).export("anthropic"))
+    assert "data:" not in sent
