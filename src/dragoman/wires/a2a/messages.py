@@ -16,10 +16,20 @@ from dragoman.message import Content, DataPart, Message, Origin, Role, TextPart,
 from dragoman.wires.a2a.content import dump_content, load_content
 from dragoman.wires.a2a.extras import extras, json_of, others, text_of
 from dragoman.wires.a2a.quirks import EXTENSION, OWN, ROLE_NAMES, ROLES, role_of
-from dragoman.wires.a2a.seed_kinds import canonical_type, compacted
+from dragoman.wires.a2a.seed_compact import compact_messages
+from dragoman.wires.a2a.seed_kinds import canonical_type
 from dragoman.wires.a2a.tools import CALL, RESULT
 
-__all__ = ["SHARED", "dump_message", "dump_messages", "load_message", "load_messages", "task_messages", "votes"]
+__all__ = [
+    "SHARED",
+    "dump_message",
+    "dump_messages",
+    "group_artifacts",
+    "load_message",
+    "load_messages",
+    "task_messages",
+    "votes",
+]
 
 _READ = ("kind", "messageId", "message_id", "role", "parts", "metadata")
 _SNAKE = {"context_id": "contextId", "task_id": "taskId", "reference_task_ids": "referenceTaskIds"}
@@ -45,7 +55,7 @@ def load_messages(
     if problems is None:
         bounded(entries)
     loaded: list[Message] = []
-    for index, entry in compacted(entries):
+    for index, entry in compact_messages(entries):
         try:
             loaded += load_message(entry, origin)
         except HistoryError as error:
@@ -58,19 +68,18 @@ def task_messages(task: Mapping[str, Any]) -> list[Any]:
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
         raise HistoryError("an object of A2A that holds a conversation is a message, which has parts, or a task")
     history = if_list(task.get("history"))
-    given = _grouped([if_object(each) for each in if_list(task.get("artifacts"))])
+    given = group_artifacts(task)
     status = if_object(task.get("status"))
     ended = if_object(status.get("message"))
-    is_question = (
-        ended and not given and ended.get("messageId") not in {if_object(each).get("messageId") for each in history}
-    )
+    in_history = {if_text(if_object(entry).get("messageId")) for entry in history}
+    is_question = ended and not given and if_text(ended.get("messageId")) not in in_history
     return [*history, *given, *([ended] if is_question else [])]
 
 
-def _grouped(artifacts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def group_artifacts(task: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What a task gave, as messages of the agent's: one for each artifact, or for those that our extension says are of one."""
     made: list[dict[str, Any]] = []
-    for artifact in artifacts:
+    for artifact in map(if_object, if_list(task.get("artifacts"))):
         id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
         metadata = if_object(artifact.get("metadata"))
         if not parts or (id_ in SHARED and artifact.get("name") == id_) or metadata.get("retracted") is True:
