@@ -26,7 +26,7 @@ from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.extras import extras, others
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.seed_compact import holds
+from dragoman.wires.a2a.seed_compact import continuation, holds
 from dragoman.wires.a2a.seed_kinds import CHUNK, END, START
 from dragoman.wires.a2a.usage import is_over, load_finish, load_usage, state_of
 
@@ -254,7 +254,7 @@ class ForeignRun:
                 self._finish_text()
         if emitter is None or emitter.finished:
             emitter, before = self._begin_text(if_text(message.get("messageId")) or f"{self._run_id}:text"), ""
-        emitter.text("text", _continue(text, before))
+        emitter.text("text", continuation(text, before))
         self._accumulated = emitter, text
 
     def _begin_text(self, id_: str) -> Emitter:
@@ -279,7 +279,7 @@ class ForeignRun:
             return text == before
         if not holds(text, before):
             return False
-        emitter.text("text", _continue(text, before))
+        emitter.text("text", continuation(text, before))
         self._accumulated = emitter, text
         for part in if_list(message.get("parts")):
             for piece in load_content(if_object(part)):
@@ -308,13 +308,6 @@ class ForeignRun:
 def _gist(parts: Sequence[Mapping[str, Any]]) -> tuple[str, list[Mapping[str, Any]]]:
     """All text of an artifact, and its other parts: what stays the same however it is cut."""
     return "".join([if_text(part.get("text")) for part in parts]), [part for part in parts if "text" not in part]
-
-
-def _continue(text: str, before: str) -> str:
-    """What a text has beyond an earlier one that it holds (`seed_compact.holds`)."""
-    if text.startswith(before):
-        return text[len(before) :]
-    return text.strip()[len(before.lstrip()) :]
 
 
 def _answer_in(history: Sequence[Any]) -> list[dict[str, Any]]:

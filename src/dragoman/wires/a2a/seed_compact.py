@@ -27,7 +27,7 @@ from dragoman.wires.a2a.seed_kinds import (
 from dragoman.wires.a2a.seed_values import text_in
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY
 
-__all__ = ["Entry", "Remaining", "compact_messages", "holds", "merge_arguments", "reduce_entries"]
+__all__ = ["Entry", "Remaining", "compact_messages", "continuation", "holds", "merge_arguments", "reduce_entries"]
 
 Json = dict[str, Any]
 Calls = Sequence[tuple[str, Any]]
@@ -125,11 +125,8 @@ class _Compaction:
         for id_, arguments in calls:
             if not isinstance(arguments, dict):
                 continue
-            if id_ in self._calls:
-                target = self._calls[id_].arguments
-            else:
-                target = self._early
-            target[id_] = {**target.get(id_, {}), **arguments}
+            target = self._calls[id_].arguments if id_ in self._calls else self._early
+            target.setdefault(id_, {}).update(if_object(arguments))
 
     def _add_start(self, start: Remaining, entry: Entry) -> None:
         pieces: dict[str, Json] = {}
@@ -166,6 +163,13 @@ def holds(text: str, earlier: str) -> bool:
     """Whether a text is an earlier one that went on. White space around the whole does not count: many trim it at the end."""
     trimmed = text.strip()
     return text.startswith(earlier) or trimmed.startswith(earlier.lstrip()) or trimmed == earlier.strip()
+
+
+def continuation(text: str, earlier: str) -> str:
+    """What a text has beyond an earlier one that it `holds`."""
+    if text.startswith(earlier):
+        return text[len(earlier) :]
+    return text.strip()[len(earlier.lstrip()) :]
 
 
 def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
