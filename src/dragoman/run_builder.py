@@ -14,6 +14,7 @@ from dragoman.memory.conversation import conversation_of
 from dragoman.memory.memory import Memory
 from dragoman.message import Message
 from dragoman.model.models import Models
+from dragoman.model.schemas import providers_for
 from dragoman.orchestration import (
     MessageAccumulator,
     StreamingOrchestrator,
@@ -141,7 +142,11 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
     if make is not None:
         orchestrator = _made(make)
     else:
-        orchestrator = choose_orchestrator(*chat_model.providers, typed=output is not None, tools=bool(tools))
+        orchestrator = choose_orchestrator(
+            *providers_for(chat_model, None if output is None else output.schema),
+            typed=output is not None,
+            tools=bool(tools),
+        )
     return Run(
         chat_model,
         orchestrator,

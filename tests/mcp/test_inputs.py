@@ -262,3 +262,20 @@ async def test_a_call_may_take_no_longer_than_its_timeout(tmp_path: Path):
         await Agent(model, tools=[server]).send("Go.")
         await until(lambda: "cancelled" in log.read_text())
     assert "did not finish within 0.2 seconds" in str(model.requests[-1].messages[-1].tool_results[0].result)
+
+
+@pytest.mark.mend("1.12", "1.16")
+async def test_a_call_that_is_made_directly_may_take_no_longer_either(tmp_path: Path):
+    log = tmp_path / "log"
+    async with mcp(mcp_server.server(log=log), timeout=0.2) as server:
+        with pytest.raises(ToolError, match=r"slow did not finish within 0\.2 seconds"):
+            await server.call_tool("slow")
+        await until(lambda: "cancelled" in log.read_text())
+        assert await server.list_tools()
+
+
+@pytest.mark.mend("1.16")
+async def test_calls_have_a_minute_unless_told_otherwise():
+    async with mcp(mcp_server.server()) as server, mcp(mcp_server.server(), timeout=None) as patient:
+        assert {tool.timeout for tool in await server.list_tools()} == {60.0}
+        assert {tool.timeout for tool in await patient.list_tools()} == {None}

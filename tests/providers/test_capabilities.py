@@ -52,7 +52,6 @@ VENDORS = {
     ("cohere", "cohere"): "cohere",
 }
 NOT_DECLARED = {
-    "anthropic": {"typed_output", "typed_output_with_tools"},  # by some models only; a forced tool works with all
     "google": {"typed_output_with_tools"},  # by models since Gemini 3 only; two phases work with all
     "groq": {"typed_output"},  # never streamed, and by some models only
     "deepseek": {"forced_tools"},  # not while it thinks, which is its default

@@ -54,8 +54,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """Variables for the program."""
     cwd: str | os.PathLike[str] | None = None
     """Where the program is started."""
-    timeout: float | None = None
-    """Seconds for a call."""
+    timeout: float | None = 60.0
+    """Seconds for a call; `None`: as long as it takes."""
     connect_timeout: float = 60.0
     """Seconds to connect."""
     requires_approval: ApprovalPolicy = False

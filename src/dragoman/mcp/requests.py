@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from contextlib import asynccontextmanager
 from typing import Any, TypeVar
 
 from mcp import types
@@ -127,13 +128,33 @@ class Requests:
                 await _listed(connection)
             with connection.inputs.call(context) as call:
                 try:
-                    result = await call.run(connection.client.session, name, dict(arguments))
+                    async with self._in_time(name):
+                        result = await call.run(connection.client.session, name, dict(arguments))
                 except MCPError as error:
                     call.answered = connection.failure(error) is None
                     raise
             return result_of(result, self._options.max_result, self._name)
 
         return await self._send(called, repeats=repeats)
+
+    @asynccontextmanager
+    async def _in_time(self, name: str) -> AsyncGenerator[None, None]:
+        """Bounds a call of a tool. A run bounds its tools itself, a little earlier; this is for who calls one directly.
+
+        Raises:
+            ToolError: it took too long. The server is told that the call is cancelled.
+        """
+        seconds = self._options.timeout
+        bound = asyncio.timeout(seconds)
+        try:
+            async with bound:
+                yield
+        except TimeoutError as error:
+            if not bound.expired():
+                raise
+            raise ToolError(
+                f"{self._name}: {name} did not finish within {seconds or 0.0:g} seconds (timeout=)"
+            ) from error
 
     async def _ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
         """Asks what changes nothing, and what a server answers at once.

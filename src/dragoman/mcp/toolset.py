@@ -166,7 +166,7 @@ def mcp(
     headers: Mapping[str, str] | None = None,
     env: Mapping[str, str] | None = None,
     cwd: str | os.PathLike[str] | None = None,
-    timeout: float | None = None,
+    timeout: float | None = 60.0,
     connect_timeout: float = 60.0,
     requires_approval: ApprovalPolicy = False,
     sampling: Sampling | None = None,
@@ -179,7 +179,8 @@ def mcp(
     (streamable HTTP), or a server object of the library `mcp` in this process. Nothing is started or sent before it is needed.
 
     `name` goes before the tools' descriptions, so that a model can tell servers apart; `prefix` before their names. `headers` go to that
-    URL's own origin alone. `env`: variables for the program, which gets few of ours (PATH, HOME, …); `cwd`: where it is started. `timeout`: seconds for a call;
+    URL's own origin alone. `env`: variables for the program, which gets few of ours (PATH, HOME, …); `cwd`: where it is started. `timeout`: seconds for a call,
+    `None` for as long as it takes;
     `connect_timeout`: to connect. `requires_approval`: of all calls, or a function of each `Tool` (see `hints`) says it.
     `sampling`: what answers when the server asks for a model; nobody does unless it is given, and an agent has its own tools there. `roots`: directories that the server is
     told of. `oauth`: how somebody signs in. `max_result`: bytes of a result that are taken. `protocol`: `auto`, `legacy` (the handshake

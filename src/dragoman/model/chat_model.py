@@ -122,8 +122,8 @@ class ChatModel:
         self._others = others
         self.fallbacks: Mapping[str, ChatModel] = {}
         """The models that a fallback may ask in its place, by their model strings."""
-        self.providers: tuple[Provider, ...] = (provider,)
-        """Its provider, and those of its fallbacks."""
+        self.providers: tuple[Provider, ...] = (provider.of_model(self.name),)
+        """Its provider, and those of its fallbacks, each with the capabilities of the model that is asked."""
         self.request = ModelRequest(self.string)
         """What `send_stream` asks with, beside the conversation."""
         self.losses: dict[Loss, None] | None = None
@@ -132,8 +132,8 @@ class ChatModel:
         """`ModelRequest` → its events, one list per network read."""
 
     def can(self, capability: Capability) -> bool:
-        """Whether the provider's record says so."""
-        return capability in self.provider.capabilities
+        """Whether the provider's record says so of this model."""
+        return capability in self.providers[0].capabilities
 
     async def stream(self, request: ModelRequest) -> AsyncIterator[Event]:
         """A request → its events, one by one."""
@@ -149,7 +149,7 @@ class ChatModel:
 
     def led_by(self, middleware: Sequence[Middleware], fallbacks: Mapping[str, ChatModel]) -> ChatModel:
         """The same model, with these middlewares around its own, which may ask `fallbacks` in its place."""
-        providers = (self.provider, *[model.provider for model in fallbacks.values()])
+        providers = (self.providers[0], *[model.providers[0] for model in fallbacks.values()])
         return self._with(_middleware=(*middleware, *self._middleware), fallbacks=fallbacks, providers=providers)
 
     def with_innermost(self, layer: Middleware) -> ChatModel:

@@ -1,9 +1,18 @@
-"""Anthropic, by its Messages API. Older models know no output schema, so typed output goes through a forced tool."""
+"""Anthropic, by its Messages API. Models before Claude Opus 4.1 take no output schema: their typed output goes through a forced tool."""
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Provider
+from dragoman.wires.anthropic.models import takes_schema
 
-__all__ = ["PROVIDER"]
+__all__ = ["PROVIDER", "find_missing"]
+
+_TYPED = frozenset({Capability.typed_output, Capability.typed_output_with_tools})
+
+
+def find_missing(model: str) -> frozenset[Capability]:
+    """What a model cannot do of what the provider's record says."""
+    return frozenset() if takes_schema(model) else _TYPED
+
 
 PROVIDER = Provider(
     name="anthropic",
@@ -23,6 +32,8 @@ PROVIDER = Provider(
             Capability.chat,
             Capability.tools,
             Capability.parallel_tools,
+            Capability.typed_output,
+            Capability.typed_output_with_tools,
             Capability.forced_tools,
             Capability.vision,
             Capability.files,
@@ -31,4 +42,5 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
+    find_missing=find_missing,
 )

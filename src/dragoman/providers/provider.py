@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -94,6 +94,8 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """Tells the names of its models where no request is needed for it."""
     capabilities: frozenset[Capability] = frozenset()
     """What its usual models can do while streaming; decides how things are done, not whether."""
+    find_missing: Callable[[str], frozenset[Capability]] | None = None
+    """The name of a model → the `capabilities` that this model lacks. `None`: all models are alike."""
     orchestrator: Callable[[], Any] | None = None
     """Makes the orchestrator of a run with it (`dragoman.orchestration.StreamingOrchestrator`), where the agent is given none.
     `None`: the one that its capabilities ask for."""
@@ -122,6 +124,16 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
                 f"quirks must be a record of the wire {self.wire} and is a {type(self.quirks).__name__}; "
                 "write quirks=Quirks(…), with the wire's own type, such as dragoman.wires.openai_chat.Quirks"
             )
+
+    def without(self, missing: frozenset[Capability]) -> Self:
+        """The same record without these capabilities."""
+        if not self.capabilities & missing:
+            return self
+        return msgspec.structs.replace(self, capabilities=self.capabilities - missing)
+
+    def of_model(self, model: str) -> Self:
+        """The same record with the capabilities of one model; `model`: its name."""
+        return self if self.find_missing is None else self.without(self.find_missing(model))
 
     def _wrong(self, what: str) -> SettingsError:
         return SettingsError(f"the record of {self.display_name}: {what}")

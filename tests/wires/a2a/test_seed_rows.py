@@ -79,7 +79,8 @@ def test_a_row_of_a_tasks_update(state: str) -> None:
 def test_the_row_of_a_task_at_its_beginning() -> None:
     task = {"id": "task-1", "context_id": "c", "status": {"state": "submitted"}}
     assert a2a.get_agui_event_type_from_task_status_update(task) == "RunStartedEvent"
-    assert a2a.convert_task_status_update_to_agui_event(task, task) == {"type": "run-started", "runId": "task-1"}
+    started = {"type": "run-started", "runId": "task-1", "threadId": "c"}
+    assert a2a.convert_task_status_update_to_agui_event(task, task) == started
 
 
 @pytest.mark.parametrize("row", MESSAGES)

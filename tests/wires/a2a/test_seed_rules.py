@@ -129,6 +129,19 @@ def test_t07_a_run_without_a_task_has_no_id() -> None:
     }
 
 
+@pytest.mark.mend("3.5")
+def test_t07_the_beginning_of_a_run_has_its_context() -> None:
+    """Seed 002: `RunStartedEvent` is made of `task.id` and `task.context_id`, and "Task (initial)" is one."""
+    for name in ("context_id", "contextId"):
+        for state, kind in (("submitted", {}), ("working", {"kind": "task"})):
+            task = {**kind, "id": "t", name: "c", "status": {"state": state}}
+            event = {"type": "run-started", "runId": "t", "threadId": "c"}
+            assert a2a.convert_task_status_update_to_agui_event(task) == event
+            assert a2a.convert_task_status_update_to_agui_event(SimpleNamespace(**task)) == event
+    update = {"kind": "status-update", "taskId": "t", "contextId": "c", "status": {"state": "working"}}
+    assert a2a.convert_task_status_update_to_agui_event(update) == {"type": "step-started", "runId": "t"}
+
+
 def test_t08_only_messages_are_marked() -> None:
     update = {"status": {"state": "working"}}
     assert a2a.add_canonical_type_to_message(update) == {"status": {"state": "working"}}
@@ -187,6 +200,21 @@ def test_t21_chunks_before_their_end_go() -> None:
     assert COMPACT([chunk("a"), RESULT, end("b")]) == [end("a"), RESULT, end("b")]
 
 
+@pytest.mark.mend("3.5")
+def test_t21_a_call_with_the_text_of_its_chunks_says_it_once() -> None:
+    whole = EVENT(message("agent", said("Let me look."), calls(call("a"))))
+    assert COMPACT([chunk("Let me"), chunk("Let me look."), whole]) == [whole]
+    assert COMPACT([chunk("Let me"), args("a", x=1), whole]) == [{**whole, "toolCall": start("a", x=1)["toolCall"]}]
+    assert COMPACT([chunk("Hmm."), whole]) == [end("Hmm."), whole]
+    assert COMPACT([chunk("Let me "), chunk("look."), whole]) == [whole]  # chunks that hold only what is new
+
+
+@pytest.mark.mend("3.5")
+def test_t22_an_answer_that_was_cut_survives_the_next() -> None:
+    assert COMPACT([chunk("First"), chunk("Sec"), chunk("Second")]) == [end("First"), end("Second")]
+    assert COMPACT([chunk("First"), chunk("Sec"), end("Second")]) == [end("First"), end("Second")]
+
+
 def test_t22_an_answer_that_was_cut_keeps_its_last() -> None:
     compacted = COMPACT([CONTENT, chunk("a"), chunk("ab")])
     assert compacted == [CONTENT, end("ab")]
@@ -197,8 +225,12 @@ def test_t23_content_end_and_result_stay() -> None:
     assert COMPACT([CONTENT, end("x"), RESULT]) == [CONTENT, end("x"), RESULT]
 
 
-def test_t24_later_arguments_take_the_place_of_earlier_ones() -> None:
-    assert COMPACT([start("a", z=0), args("a", a=1), args("a", b=2)]) == [start("a", b=2)]
+@pytest.mark.mend("3.5")
+def test_t24_later_arguments_are_merged() -> None:
+    assert COMPACT([start("a", z=0), args("a", a=1), args("a", b=2)]) == [start("a", z=0, a=1, b=2)]
+    assert COMPACT([start("a", z=0), args("a", z=1)]) == [start("a", z=1)]
+    assert COMPACT([args("a", location="Oakland"), start("a")]) == [start("a", location="Oakland")]
+    assert COMPACT([args("a", z=0), start("a", z=1), RESULT, args("a", z=2)]) == [start("a", z=1), RESULT]
     assert COMPACT([start("a", z=0), args("other", a=1)]) == [start("a", z=0)]
     odd = {"type": "tool-call-args", "toolCall": {"id": "a", "name": "f", "arguments": "text"}}
     assert COMPACT([start("a", z=0), odd]) == [start("a", z=0)]
@@ -208,6 +240,17 @@ def test_t25_another_call_does_not_take_the_place_of_the_first() -> None:
     assert COMPACT([start("a"), start("b")]) == [start("a"), start("b")]
     assert COMPACT([start("a"), args("a", x=1), start("a", x=2)]) == [start("a", x=2)]
     assert COMPACT([start("a"), start("a", "b")]) == [start("a", "b")]
+
+
+@pytest.mark.mend("3.5")
+def test_t25_the_text_and_the_arguments_of_a_call_that_came_again_stay() -> None:
+    first = EVENT(message("agent", said("I look."), calls(call("a", x=1))))
+    assert COMPACT([first, start("a", y=2)]) == [end("I look."), start("a", x=1, y=2)]
+    assert COMPACT([start("", z=0), start("", z=1)]) == [start("", z=0), start("", z=1)]
+    loaded = a2a.load_messages(
+        [message("agent", said("I look."), calls(call("a"))), message("agent", calls(call("a")))]
+    )
+    assert [(each.text, len(each.tool_calls)) for each in loaded] == [("I look.", 0), ("", 1)]
 
 
 def test_t26_arguments_without_a_start_go() -> None:
@@ -255,6 +298,14 @@ def test_t33_text_beside_results_is_a_message_of_its_own() -> None:
 
 def test_t34_nothing_is_no_message() -> None:
     assert CHAT(None) == CHAT({}) == (None, [])
+
+
+@pytest.mark.mend("3.5")
+@pytest.mark.parametrize("odd", [{"message": None}, {"message": {}}, {"message": "x"}, {}])
+@pytest.mark.parametrize("type_", ["text-message-content", "text-message-end"])
+def test_t34_an_event_without_a_message_gives_none(type_: str, odd: Json) -> None:
+    assert CHAT({"type": type_, **odd}) == (None, [])
+    assert RESPONSES({"type": type_, **odd}) == {}
 
 
 def test_t40_texts_for_responses() -> None:
@@ -361,11 +412,14 @@ def test_t12_a_start_without_calls_in_its_message_is_an_empty_list() -> None:
 
 
 def test_t24_in_messages_themselves() -> None:
-    """The direct way replaces arguments too, in parts that are wrapped as well, and leaves other calls as they are."""
+    """The direct way merges arguments too, in parts that are wrapped as well, and leaves other calls as they are."""
     whole = {"root": calls(call("a", z=0), call("b", z=1))}
     later = message("agent", calls(call("a", b=2), call("other", c=3)), kind="ToolCallArgsEvent")
     loaded = a2a.load_messages([message("agent", said("I look."), whole), later])
-    assert [(each.id, each.arguments) for each in loaded[0].tool_calls] == [("a", {"b": 2}), ("b", {"z": 1})]
+    assert [(each.id, each.arguments) for each in loaded[0].tool_calls] == [
+        ("a", {"z": 0, "b": 2}),
+        ("b", {"z": 1}),
+    ]
     assert loaded[0].text == "I look." and len(loaded) == 1
     cut = a2a.load_messages([message("agent", said("a"), kind="TextMessageChunkEvent")])
     assert [each.text for each in cut] == ["a"]

@@ -109,6 +109,7 @@ def test_output_schemas_of_every_spelling_survive():
 
 
 def test_an_output_schema_by_hand():
-    body = dump_request(output_schema=SCHEMA, options={"output_config": {"task_budget": {"total": 1}}})
+    options = {"output_config": {"task_budget": {"total": 1}}}
+    body = dump_request(model="claude-sonnet-4-6", output_schema=SCHEMA, options=options)
     sent = {**SCHEMA, "additionalProperties": False}
     assert body["output_config"] == {"format": {"type": "json_schema", "schema": sent}, "task_budget": {"total": 1}}

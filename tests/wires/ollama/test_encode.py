@@ -128,7 +128,7 @@ def test_an_answer_has_the_requests_model_the_time_and_the_form_of_its_endpoint(
     assert whole == {**head, "message": {"role": "assistant", "content": "a"}, **end}
     whole = wire.dump_response(events, **wire.envelope(prompt, id="r1", now=NOW))
     assert whole == {**head, "response": "a", **end}
-    assert wire.envelope(None, id="r1", now=NOW) == {"created_at": head["created_at"]}
+    assert wire.envelope(None, id="r1", now=NOW) == {"timing": None, "created_at": head["created_at"]}
 
 
 def test_a_stream_is_lines_and_nothing_keeps_it_open():

@@ -385,7 +385,7 @@ _KINDS = {
 @pytest.mark.parametrize("last", _KINDS)
 @pytest.mark.parametrize("first", ["call", "thinking", "text"])
 def test_a_part_may_end_as_another_kind_than_it_began(first: str, last: str, deltas: int) -> None:
-    """What was streamed of it stays an item of its own that is not whole; the rest is as if nothing had been."""
+    """What was streamed of it is ended as what it began as; the rest is as if nothing had been."""
     begun = {"call": ToolCallPart("c", "t", {}), "thinking": ThinkingPart(""), "text": TextPart("H")}[first]
     events = [
         MessageStarted("m", Role.MODEL),
@@ -396,7 +396,8 @@ def test_a_part_may_end_as_another_kind_than_it_began(first: str, last: str, del
     ]
     whole = wire.dump_response([MessageStarted("m", Role.MODEL), *events[-2:]])["output"]
     output = wire.dump_response(events)["output"]
-    assert [item["status"] for item in output[:-1]] == (["incomplete"] if deltas and first != last else [])
+    if first != "text" or last != "image":  # a message and a picture are two items anyway
+        assert len(output) == (2 if deltas and first != last else 1)
     assert output[-1] == {**whole[-1], "id": output[-1].get("id")} or first == last
     encoder = wire.encoder(id="r", model="m")
     assert b"".join([*map(encoder.feed, events), encoder.close()]).count(b"response.completed") >= 1

@@ -9,6 +9,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.timing import AnswerTimer
 from dragoman.errors import public
 from dragoman.event import Event, MessageFinished, RunError, RunFinished
 from dragoman.request import ModelRequest
@@ -29,6 +30,7 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     Raises:
         DragomanError: there is no answer, and nothing was sent yet.
     """
+    timer = AnswerTimer()
     links = links_of(call, request)
     known = await recalled(call, links, edits=backend.edits, remembers=backend.remembers(call, request))
     check_request(known.request, call.service.limits)  # what was kept counts too
@@ -36,6 +38,7 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
         known = msgspec.structs.replace(known, request=known.request.replace(stream=True))
     recording = Recording(call, request, links, known)
     envelope = call.wire.envelope(request, id=call.id, now=call.now)
+    timer.ask()
     events = backend.answer(call, known, recording)
     kept: Recording | None = recording
     if links.background or backend.detaches:
@@ -44,8 +47,18 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
             await _respond_in_progress(call, envelope)
             return
         events, kept = call.service.runs.pages(call.id, paces=True), None  # the run keeps it
+    if "timing" in envelope:  # the wire tells how long it took
+        envelope["timing"] = timer
+        events = _observe(events, timer)
     async with aclosing(events):
         await (_stream if request.stream else _whole)(call, envelope, events, kept)
+
+
+async def _observe(events: AsyncGenerator[list[Event], None], timer: AnswerTimer) -> AsyncGenerator[list[Event], None]:
+    async with aclosing(events):
+        async for batch in events:
+            timer.observe(batch)
+            yield batch
 
 
 async def _respond_in_progress(call: Call, envelope: dict[str, Any]) -> None:

@@ -25,8 +25,9 @@ from dragoman.message import FinishReason, Message, Origin, Role, TextPart, Thin
 from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.extras import extras, others
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
-from dragoman.wires.a2a.messages import SHARED, load_message, message_id_of, task_messages
-from dragoman.wires.a2a.seed_kinds import CHUNK
+from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
+from dragoman.wires.a2a.seed_compact import continuation, holds
+from dragoman.wires.a2a.seed_kinds import CHUNK, END, START
 from dragoman.wires.a2a.usage import is_over, load_finish, load_usage, state_of
 
 __all__ = ["ForeignRun"]
@@ -54,6 +55,8 @@ class ForeignRun:
         """Id of an artifact → its parts so far."""
         self._accumulated: tuple[Emitter, str] | None = None
         """The text so far of an agent that sends all of it each time."""
+        self._text_ids: set[str] = set()
+        """Ids of the answers that came so."""
 
     def take(self, kind: str, fields: Mapping[str, Any]) -> None:
         """One object.
@@ -73,10 +76,10 @@ class ForeignRun:
             return
         status = if_object(fields.get("status"))
         state = state_of(status.get("state"))
-        if kind == "task" and (if_list(fields.get("artifacts")) or is_over(state)):
-            told_ids = set(map(message_id_of, if_list(fields.get("history"))))
-            for message in task_messages({**fields, "status": {}}):
-                if message_id_of(message) not in told_ids:
+        if kind == "task":
+            in_history = {if_text(if_object(entry).get("messageId")) for entry in if_list(fields.get("history"))}
+            for message in group_artifacts(fields):
+                if message["messageId"] not in in_history:
                     self._whole(message, is_last=is_over(state))
         self._status(state, if_object(status.get("message")), fields)
 
@@ -108,10 +111,9 @@ class ForeignRun:
         self._tell([each for each in loaded if each.role is Role.MODEL or each.tool_results])
 
     def _tell(self, messages: Sequence[Message]) -> None:
-        for message in messages:
-            if message.id is not None:
-                self._seen.add(message.id)
-        self._events += unfold(messages)
+        told = [message if message.id is None else message.replace(id=self._unused(message.id)) for message in messages]
+        self._seen |= {message.id for message in told if message.id is not None}
+        self._events += unfold(told)
 
     # artifacts
 
@@ -185,6 +187,7 @@ class ForeignRun:
                 self._progress(message)
             return
         reason = load_finish(state) or FinishReason.stop
+        is_said = state not in _ERRORS and self._say_rest(message)
         self._close_all(reason)
         usage = load_usage(extras(fields.get("metadata")))
         if state in _ERRORS:
@@ -193,16 +196,18 @@ class ForeignRun:
         elif state == "TASK_STATE_CANCELED":
             self._events.append(RunFinished(self._run_id, "cancelled", usage))
         elif state == "TASK_STATE_COMPLETED":
-            if message and if_text(message.get("messageId")) not in self._seen and not self._has_text(message):
+            if message and not is_said and if_text(message.get("messageId")) not in self._seen:
                 self._say(message)
-            elif not message and not self._seen:  # some say it in the history alone
+            elif not message and not self._seen and not self._text_ids:  # some say it in the history alone
                 for each in _answer_in(if_list(fields.get("history"))):
                     self._say(each)
             self._events.append(RunFinished(self._run_id, usage=usage))
         else:
-            self._events.append(RunFinished(self._run_id, "pending", usage, self._pending(message, state)))
+            self._events.append(
+                RunFinished(self._run_id, "pending", usage, self._pending(message, state, is_said=is_said))
+            )
 
-    def _pending(self, message: dict[str, Any], state: str) -> tuple[Interrupt, ...]:
+    def _pending(self, message: dict[str, Any], state: str, *, is_said: bool) -> tuple[Interrupt, ...]:
         """What a task waits for. Calls in its message that are no question of ours are for the client to run."""
         parts = [if_object(part) for part in if_list(message.get("parts"))]
         if any(if_object(part.get("data")).get("type") == QUESTION for part in parts) or not message:
@@ -211,14 +216,21 @@ class ForeignRun:
         calls = [call for each in loaded for call in each.tool_calls]
         if not calls:
             return load_pending(message, state)
-        for_client = [each.replace(content=tuple(map(_clients, each.content))) for each in loaded]
-        self._tell([each for each in for_client if each.content])
+        if not is_said:
+            for_client = [each.replace(content=tuple(map(_clients, each.content))) for each in loaded]
+            self._tell([each for each in for_client if each.content])
         return tuple(Interrupt(call.id, "tool", _clients(call)) for call in calls)
 
     def _progress(self, message: dict[str, Any]) -> None:
         """What an agent says while it works: its thinking, its text so far, or a note."""
-        if if_object(message.get("metadata")).get("canonical_type") == CHUNK:
-            self._more(message)
+        kind = if_object(message.get("metadata")).get("canonical_type")
+        if kind == CHUNK:
+            self._add_chunk(message)
+            return
+        if kind in (START, END):
+            if not self._say_rest(message):
+                self._say(message)
+            self._finish_text()
             return
         pieces = [piece for part in if_list(message.get("parts")) for piece in load_content(if_object(part))]
         thoughts = [piece for piece in pieces if isinstance(piece, ThinkingPart)]
@@ -231,23 +243,60 @@ class ForeignRun:
             more = others(message.get("metadata"))
             self._events.append(Custom("a2a.status", {**value, **({"metadata": more} if more else {})}))
 
-    def _more(self, message: Mapping[str, Any]) -> None:
+    def _add_chunk(self, message: Mapping[str, Any]) -> None:
+        """The text of an answer so far. Text that does not go on from what was said is another answer: the first one was cut."""
         text = _words(message)
-        id_ = if_text(message.get("messageId")) or f"{self._run_id}:text"
-        if self._accumulated is None:
-            emitter = Emitter(lambda: id_, origin=self._origin, events=self._events)
-            self._open[id_] = emitter
-            self._accumulated = emitter, ""
-        emitter, before = self._accumulated
-        if text.startswith(before):
-            emitter.text("text", text[len(before) :])
-            self._accumulated = emitter, text
+        emitter, before = self._accumulated or (None, "")
+        if emitter is not None and not emitter.finished:
+            if before.startswith(text):
+                return
+            if not holds(text, before):
+                self._finish_text()
+        if emitter is None or emitter.finished:
+            emitter, before = self._begin_text(if_text(message.get("messageId")) or f"{self._run_id}:text"), ""
+        emitter.text("text", continuation(text, before))
+        self._accumulated = emitter, text
 
-    def _has_text(self, message: Mapping[str, Any]) -> bool:
-        """Whether the last message repeats what was said in pieces; what it has beyond that is told."""
+    def _begin_text(self, id_: str) -> Emitter:
+        id_ = self._unused(id_)
+        self._text_ids.add(id_)
+        emitter = self._open[id_] = Emitter(lambda: id_, origin=self._origin, events=self._events)
+        return emitter
+
+    def _unused(self, id_: str) -> str:
+        """An id that no answer has that came in pieces: some agents give one id to all that they say."""
+        if id_ not in self._text_ids:
+            return id_
+        return f"{id_}:{len(self._text_ids)}"
+
+    def _say_rest(self, message: Mapping[str, Any]) -> bool:
+        """Says what a whole message has beyond the text that was said in pieces; False: it is another text, and nothing was said."""
         if self._accumulated is None:
             return False
-        return _words(message) == self._accumulated[1]
+        emitter, before = self._accumulated
+        text = _words(message)
+        if emitter.finished:
+            return text == before
+        if not holds(text, before):
+            return False
+        emitter.text("text", continuation(text, before))
+        self._accumulated = emitter, text
+        for part in if_list(message.get("parts")):
+            for piece in load_content(if_object(part)):
+                if isinstance(piece, ToolResultPart):
+                    self._tell([Message(Role.USER, (piece,), id=f"{emitter.message_id}:result")])
+                elif not isinstance(piece, TextPart):
+                    emitter.whole(_clients(piece))
+        return True
+
+    def _finish_text(self) -> None:
+        """The answer that was said in pieces is over."""
+        if self._accumulated is None:
+            return
+        emitter, _ = self._accumulated
+        self._open.pop(emitter.message_id, None)
+        if emitter.started and not emitter.finished:
+            emitter.finish(FinishReason.tool_calls if emitter.calls() else FinishReason.stop)
 
     def _close_all(self, reason: FinishReason) -> None:
         for emitter in self._open.values():

@@ -16,16 +16,17 @@ from dragoman.message import Content, DataPart, Message, Origin, Role, TextPart,
 from dragoman.wires.a2a.content import dump_content, load_content
 from dragoman.wires.a2a.extras import extras, json_of, others, text_of
 from dragoman.wires.a2a.quirks import EXTENSION, OWN, ROLE_NAMES, ROLES, role_of
-from dragoman.wires.a2a.seed_kinds import canonical_type, compacted
+from dragoman.wires.a2a.seed_compact import compact_messages
+from dragoman.wires.a2a.seed_kinds import canonical_type
 from dragoman.wires.a2a.tools import CALL, RESULT
 
 __all__ = [
     "SHARED",
     "dump_message",
     "dump_messages",
+    "group_artifacts",
     "load_message",
     "load_messages",
-    "message_id_of",
     "task_messages",
     "votes",
 ]
@@ -54,7 +55,7 @@ def load_messages(
     if problems is None:
         bounded(entries)
     loaded: list[Message] = []
-    for index, entry in compacted(entries):
+    for index, entry in compact_messages(entries):
         try:
             loaded += load_message(entry, origin)
         except HistoryError as error:
@@ -67,22 +68,18 @@ def task_messages(task: Mapping[str, Any]) -> list[Any]:
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
         raise HistoryError("an object of A2A that holds a conversation is a message, which has parts, or a task")
     history = if_list(task.get("history"))
-    given = _grouped([if_object(each) for each in if_list(task.get("artifacts"))])
+    given = group_artifacts(task)
     status = if_object(task.get("status"))
     ended = if_object(status.get("message"))
-    is_question = ended and not given and message_id_of(ended) not in set(map(message_id_of, history))
+    in_history = {if_text(if_object(entry).get("messageId")) for entry in history}
+    is_question = ended and not given and if_text(ended.get("messageId")) not in in_history
     return [*history, *given, *([ended] if is_question else [])]
 
 
-def message_id_of(message: Any) -> str:
-    """The id of a message as a peer sends it; empty if it has none, or is none."""
-    return if_text(if_object(message).get("messageId"))
-
-
-def _grouped(artifacts: list[dict[str, Any]]) -> list[dict[str, Any]]:
+def group_artifacts(task: Mapping[str, Any]) -> list[dict[str, Any]]:
     """What a task gave, as messages of the agent's: one for each artifact, or for those that our extension says are of one."""
     made: list[dict[str, Any]] = []
-    for artifact in artifacts:
+    for artifact in map(if_object, if_list(task.get("artifacts"))):
         id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
         metadata = if_object(artifact.get("metadata"))
         if not parts or (id_ in SHARED and artifact.get("name") == id_) or metadata.get("retracted") is True:

@@ -14,6 +14,7 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import HistoryError
+from dragoman.wires.a2a.seed_compact import Entry, merge_arguments, reduce_entries
 from dragoman.wires.a2a.seed_kinds import (
     ARGS,
     CHUNK,
@@ -22,7 +23,6 @@ from dragoman.wires.a2a.seed_kinds import (
     RESULT,
     START,
     get_agui_event_type_from_a2a_message,
-    kept,
 )
 from dragoman.wires.a2a.seed_values import field, role_name, text_in, tool_calls_of, tool_results_of
 from dragoman.wires.a2a.tools import load_call, load_result
@@ -73,11 +73,14 @@ _RESPONSES: Mapping[str, str] = {
 
 
 def get_agui_event_type_from_task_status_update(update: Any) -> str:
-    """The canonical type of a task's update, by its state, which is a text, an enum or an object with a `value`."""
+    """The canonical type of a task's update, by its state, which is a text, an enum or an object with a `value`. A task as its stream begins
+    with it (`kind: "task"`, at work) is the beginning of a run."""
     state = field(field(update, "status"), "state")
     word = if_text(state) or if_text(field(state, "value"))
     if word.startswith("TASK_STATE_"):
         word = word.removeprefix("TASK_STATE_").lower().replace("_", "-")
+    if word == "working" and field(update, "kind") == "task":
+        return _RUN
     return STATE_TYPES.get(word, _RUN)
 
 
@@ -112,29 +115,30 @@ def convert_a2a_message_to_agui_event(message: Any) -> Json:
 
 
 def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> Json:
-    """A task's update → its event. `task`: whose id is the run's; without it, the update's own."""
+    """A task's update, or the task itself → its event. `task`: whose id is the run's; without it, the update's own. The beginning of a run has
+    the task's context as its `threadId`."""
     kind = get_agui_event_type_from_task_status_update(update)
     run_id = field(task, "id") or field(update, "taskId", "task_id", "id")
-    return {"type": _kebab(kind), "runId": if_text(run_id)}
+    event = {"type": _kebab(kind), "runId": if_text(run_id)}
+    context_id = if_text(field(task, "contextId", "context_id")) or if_text(field(update, "contextId", "context_id"))
+    return {**event, "threadId": context_id} if kind == _RUN and context_id else event
 
 
 def compact_events(events: Sequence[Mapping[str, Any]]) -> list[Json]:
-    """The events that stay once their stream is over. Of an answer's chunks, each of which holds the text so far, nothing stays beside its
-    end; where no end came, the last stays, as one. Arguments that came later are those of their call. The events given are left as they
-    are.
+    """The events that stay once their stream is over. Chunks, each of which holds the text so far, go where a later event of the answer
+    holds their text; where none does, the last stays, as an end. Arguments in pieces are merged into those of their call. The
+    events given are left as they are.
 
     Raises:
         HistoryError: it is no list of objects.
     """
     _checked(events)
-    kinds = [_KINDS.get(if_text(event.get("type")), "") for event in events]
-    calls = [[(if_text(call.get("id")), call.get("arguments")) for call in _calls(event)] for event in events]
     out: list[Json] = []
-    for each in kept(kinds, calls):
-        event = dict(events[each.place])
-        if each.ends:
-            event["type"] = _TYPES[END]
-        out.append(_with_arguments(event, each.arguments) if each.arguments else event)
+    for stays in reduce_entries([_entry(event) for event in events]):
+        event = dict(events[stays.place])
+        if stays.is_text:
+            event = {"type": _TYPES[END], "message": _said(event)}
+        out.append(_with_arguments(event, stays.arguments) if stays.arguments else event)
     return out
 
 
@@ -156,11 +160,14 @@ def convert_agui_event_to_openai_chat(event: Mapping[str, Any] | None) -> tuple[
         message = {"role": "user", "content": beside} if beside else None
         return message, [_tool_message(each) for each in _results(event)]
     message = if_object(event.get("message"))
+    if not message:  # T-34
+        return None, []
     return {"role": message.get("role", "assistant"), "content": message.get("content", "")}, []
 
 
 def convert_agui_event_to_responses_api(event: Mapping[str, Any] | None) -> Json | list[Json]:
-    """An event → what the document's `event` and `data` of it are; of several results a list, one each; of an unknown event `{}`.
+    """An event → what the document's `event` and `data` of it are; of several results a list, one each; of an unknown event, and of one
+    without its message, `{}`.
 
     Raises:
         HistoryError: it is no object.
@@ -179,9 +186,9 @@ def convert_agui_event_to_responses_api(event: Mapping[str, Any] | None) -> Json
         entries += [{"role": "user", **beside}] if beside else []
         listed = [{"event": "message.delta", "data": data} for data in entries]
         return listed[0] if len(listed) == 1 else listed
-    if type_ not in _KINDS:
-        return {}
     message = if_object(event.get("message"))
+    if type_ not in _KINDS or not message:
+        return {}
     name = "message.done" if type_ == _TYPES[END] else "message.delta"
     return {"event": name, "data": {"role": message.get("role", "assistant"), "content": message.get("content", "")}}
 
@@ -241,9 +248,22 @@ def _results(event: Mapping[str, Any]) -> list[Json]:
     return [{"toolCallId": event["toolCallId"], "result": event.get("result")}] if "toolCallId" in event else []
 
 
+def _entry(event: Mapping[str, Any]) -> Entry:
+    """An event as compaction reads it."""
+    kind = _KINDS.get(if_text(event.get("type")), "")
+    calls = [(if_text(call.get("id")), call.get("arguments")) for call in _calls(event)]
+    return Entry(kind, if_text(_said(event).get("content")), calls)
+
+
+def _said(event: Mapping[str, Any]) -> Json:
+    """The message of an event; of calls their text."""
+    return if_object(event.get("message")) or {"role": "assistant", "content": if_text(event.get("content"))}
+
+
 def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
     calls = [
-        {**call, "arguments": arguments.get(if_text(call.get("id")), call.get("arguments"))} for call in _calls(event)
+        {**call, "arguments": merge_arguments(call.get("arguments"), arguments.get(if_text(call.get("id"))))}
+        for call in _calls(event)
     ]
     return {**event, "toolCall": calls[0]} if "toolCall" in event else {**event, "toolCalls": calls}
 

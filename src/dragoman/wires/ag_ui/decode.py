@@ -98,6 +98,8 @@ class Decoder(ResponseDecoder):
     def end(self) -> None:
         """The bytes are at their end."""
         if not self._ended:
+            for fields in self._older.close():
+                self._take(fields)
             self.fail(StreamCutError("the stream ended before the run did. Send the request again."))
         self._over = True
 

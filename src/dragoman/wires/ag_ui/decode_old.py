@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_objects, if_text, rest, text_or_json
+from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
+from dragoman.wires.ag_ui.decode_seed import SeedEvents
 
 __all__ = ["Older"]
 
@@ -46,13 +47,14 @@ class Older:
     def __init__(self) -> None:
         self._lanes: dict[str, tuple[str, str]] = {}
         """Owner → kind and id of what its chunks have opened."""
+        self._seed = SeedEvents()
         self._thoughts = 0
         self._thinking = ""
 
     @property
     def is_within_chunks(self) -> bool:
-        """Whether chunks have opened what is not closed."""
-        return bool(self._lanes)
+        """Whether chunks have opened what is not closed, or calls wait for their arguments."""
+        return bool(self._lanes) or self._seed.is_open
 
     def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
         """One object → those that it stands for."""
@@ -60,7 +62,8 @@ class Older:
         kind = fields.get("type")
         if not isinstance(kind, str):
             return [fields]
-        if "-" in kind or kind.islower():
+        is_old = "-" in kind or kind.islower()
+        if is_old:
             kind = kind.replace("-", "_").replace(".", "_").upper()
             fields = {_CAMEL.get(name, name): value for name, value in fields.items()}
         fields["type"] = _RENAMED.get(kind, kind)
@@ -69,6 +72,17 @@ class Older:
         kind = fields["type"]
         if kind == "RUN_ERROR" and not isinstance(fields.get("message"), str):
             fields["message"] = if_text(if_object(fields.get("error")).get("message")) or if_text(fields.get("error"))
+        if (read := self._seed.read(fields, is_old=is_old)) is not None:
+            return [*self._closed(None), *read]
+        told = [] if kind in _KEEPS_OPEN or kind.startswith("STEP_") else self._seed.close()
+        return [*told, *self._read_new(kind, fields)]
+
+    def close(self) -> list[dict[str, Any]]:
+        """What is still to be told where the stream ends."""
+        return self._seed.close()
+
+    def _read_new(self, kind: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
+        """One object of today's shape."""
         if kind in _CHUNKS:
             return self._chunk(kind, fields)
         closed = [] if kind in _KEEPS_OPEN else self._closed(None if kind in _CLOSES_ALL else _owner(fields))
@@ -122,22 +136,16 @@ def _end(family: str, id_: str, owner: str) -> list[dict[str, Any]]:
 
 
 def _calls(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """A start of old that held the arguments, or several calls → starts, arguments and ends."""
-    if fields["type"] != "TOOL_CALL_START":
-        if fields["type"] == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
-            return [{**rest(fields, "result"), "content": text_or_json(fields["result"])}]
+    """A start of old that held the arguments → a start, the arguments and an end; a result of old → today's."""
+    kind = fields["type"]
+    if kind == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
+        return [{**rest(fields, "result"), "content": text_or_json(fields["result"])}]
+    if kind != "TOOL_CALL_START" or "arguments" not in fields:
         return [fields]
-    listed = if_objects(fields.get("toolCalls")) or if_objects([fields.get("toolCall")])
-    if not listed:
-        return [fields] if "arguments" not in fields else _whole(fields, fields)
-    return [each for call in listed for each in _whole(fields, call)]
-
-
-def _whole(fields: Mapping[str, Any], call: Mapping[str, Any]) -> list[dict[str, Any]]:
-    function = if_object(call.get("function")) or call
-    id_ = if_text(call.get("toolCallId")) or if_text(call.get("id"))
-    name = if_text(call.get("toolCallName")) or if_text(function.get("name"))
-    start = {**rest(fields, "toolCall", "toolCalls", "arguments"), "toolCallId": id_, "toolCallName": name}
+    function = if_object(fields.get("function")) or fields
+    id_ = if_text(fields.get("toolCallId")) or if_text(fields.get("id"))
+    name = if_text(fields.get("toolCallName")) or if_text(function.get("name"))
+    start = {**rest(fields, "arguments"), "toolCallId": id_, "toolCallName": name}
     text = function.get("arguments", {})
     content = {"type": "TOOL_CALL_ARGS", "toolCallId": id_, "delta": "" if text is None else text_or_json(text)}
     return [start, content, {"type": "TOOL_CALL_END", "toolCallId": id_}]

@@ -27,6 +27,8 @@ _CODES: Mapping[type[DragomanError], str] = {
     errors.RunInterruptedError: "interrupted",
     errors.RunLogError: "run_log_error",
     errors.LeaseLostError: "lease_lost",
+    errors.LogFullError: "log_full",
+    errors.ThreadNotFoundError: "thread_not_found",
     errors.ProviderError: "provider_error",
     errors.AuthenticationError: "authentication",
     errors.PermissionDeniedError: "permission_denied",

@@ -6,7 +6,6 @@ A budget of reasoning is `thinking: enabled`; an effort is a budget too (from `Q
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -15,17 +14,16 @@ from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.settings import Fields, take_fields, take_stops
 from dragoman.loss import Loss, Lost
 from dragoman.request import ModelRequest
+from dragoman.wires.anthropic.models import most_output, takes_both_samplings, takes_schema
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 
 __all__ = [
     "FIELDS",
     "default_max_tokens",
-    "dump_schema",
     "dump_settings",
     "fit_together",
     "load_schema",
     "load_settings",
-    "most_output",
 ]
 
 _NUMBERS: Fields = {
@@ -54,15 +52,6 @@ _DIALECT = Dialect(
 _ANSWER = 4096
 """Tokens that thinking leaves for the answer at least, where the limit allows so many twice."""
 _USUAL = 32_768
-_OUTPUTS = (
-    (re.compile(r"claude-(2|v2|instant|3-(haiku|opus|sonnet))"), 4096),
-    (re.compile(r"claude-3-5-"), 8192),
-    (re.compile(r"claude-opus-4(-[01])?(-20\d{6}|$|[@:])"), 32_000),
-    (re.compile(r"claude-(3-7-|(sonnet|haiku)-4(-[0-5])?(-20\d{6}|$|[@:])|opus-4-5)"), 64_000),
-)
-"""Beginning of a model's name → the tokens of its longest answer. Newer ones give 128,000."""
-_BOTH = re.compile(r"claude-(2|v2|instant|3-|(sonnet|opus)-4(-0)?(-20\d{6}|$|[@:]))")
-"""Models that take a temperature and `top_p` in one request. All others answer with an error."""
 _LEAST_TOP_P = 0.95  # beside thinking
 
 
@@ -87,7 +76,7 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
         if getattr(settings, name) is not None
     ]
     thinking, effort = _dump_reasoning(request, quirks, form)
-    schema = dump_schema(request.output_schema, form, losses)
+    schema = _dump_schema(request, form, losses)
     config = {
         **if_object(request.options.get("output_config")),
         **({} if effort is None else {"effort": effort}),
@@ -127,16 +116,28 @@ def load_schema(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any] | 
     return None
 
 
-def dump_schema(schema: Mapping[str, Any] | None, form: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def _dump_schema(request: ModelRequest, form: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
     """The output schema → `output_config`, or `output_format` where it came so. A loaded schema is sent as it was, any other in
-    the API's dialect."""
+    the API's dialect, to a model that takes one."""
     own: Mapping[str, Any] = form.get("output_schema", {})
-    if schema is not None and "as is" not in own and (schema := fit(schema, _DIALECT)) is None:
-        losses.append(Loss(None, None, Lost.output_schema, "the API knows neither recursive schemas nor free keys"))
+    schema = request.output_schema
+    if schema is not None and "as is" not in own:
+        schema = _fit_schema(schema, request.model, losses)
     if schema is None:
         return {}
     format_ = {**own.get("fields", {}), "type": "json_schema", "schema": schema}
     return {"output_format": format_} if own.get("key") == "output_format" else {"output_config": {"format": format_}}
+
+
+def _fit_schema(schema: Mapping[str, Any], model: str, losses: list[Loss]) -> Mapping[str, Any] | None:
+    """A schema in the API's dialect; `None`, with a loss: the model takes none, or the dialect cannot say it."""
+    if not takes_schema(model):
+        losses.append(Loss(None, None, Lost.output_schema, "the model takes no output schema"))
+        return None
+    fitting = fit(schema, _DIALECT)
+    if fitting is None:
+        losses.append(Loss(None, None, Lost.output_schema, "the API knows neither recursive schemas nor free keys"))
+    return fitting
 
 
 def _load_reasoning(body: dict[str, Any], form: dict[str, Any]) -> Any:
@@ -198,12 +199,6 @@ def _take(body: dict[str, Any], outer: str, inner: str) -> None:
         del body[outer]
 
 
-def most_output(model: str) -> int | None:
-    """Most tokens of an answer of this model; `None`: that is not known."""
-    name = _plain(model)
-    return next((output for pattern, output in _OUTPUTS if pattern.match(name)), None)
-
-
 def default_max_tokens(model: str, budget: int = 0, usual: int | None = None) -> int:
     """How many tokens of an answer to allow where nothing says it: the API demands a number.
 
@@ -223,7 +218,7 @@ def fit_together(body: Mapping[str, Any], model: str, losses: list[Loss]) -> Map
     thinking = _fit_thinking(body, losses)
     changes: dict[str, Any] = {} if thinking == body.get("thinking") else {"thinking": thinking}
     thinks = if_object(thinking).get("type") in ("enabled", "adaptive")
-    left_out = _unfit_sampling(body, thinks=thinks, both=_BOTH.match(_plain(model)) is not None)
+    left_out = _unfit_sampling(body, thinks=thinks, both=takes_both_samplings(model))
     losses += [Loss(None, None, Lost.setting, why, name) for name, why in left_out.items() if why]
     if not changes and not left_out:
         return body
@@ -275,9 +270,3 @@ def _unfit_sampling(body: Mapping[str, Any], *, thinks: bool, both: bool) -> dic
     if temperature == 1:  # the default
         return {**found, "temperature": ""}
     return {**found, "top_p": "the model does not take it beside a temperature"}
-
-
-def _plain(model: str) -> str:
-    """A model's name without vendor and region, dots in its version as dashes."""
-    name = model.rpartition("/")[2]
-    return name[max(name.find("claude"), 0) :].replace(".", "-")

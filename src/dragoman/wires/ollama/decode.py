@@ -18,7 +18,7 @@ from dragoman.message import Origin, ThinkingPart
 from dragoman.wires.ollama.content import load_images
 from dragoman.wires.ollama.errors import error_of
 from dragoman.wires.ollama.quirks import OWN
-from dragoman.wires.ollama.tools import is_call, load_call
+from dragoman.wires.ollama.tools import is_call, load_call, without_number
 from dragoman.wires.ollama.usage import add_fields, load_finish, load_usage
 
 __all__ = ["Decoder", "decoder", "load_response"]
@@ -51,6 +51,7 @@ class Decoder(MessageDecoder):
     def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
         """See `MessageDecoder`."""
         super().__init__(origin, new_id)
+        self._calls = 0
         self._numbers = count()
         self._open: OpenPart | None = None  # the text or thinking that deltas go to
         self._thinks = False  # it is thinking
@@ -123,7 +124,8 @@ class Decoder(MessageDecoder):
         for call in calls:
             if not is_call(call):
                 raise DecodeError("a call names no tool")
-            self._out.whole(load_call(call, self._fresh_id))
+            self._out.whole(load_call(without_number(call, self._calls), self._fresh_id))
+            self._calls += 1
 
     def _fresh_id(self) -> str:
         return self._out.new_id() if self._out.new_id else f"call-{next(self._numbers)}"

@@ -10,6 +10,7 @@ from dragoman.codec.encoder import NONE, Objects, ResponseEncoder, as_line
 from dragoman.codec.formats import ResponseFormat
 from dragoman.codec.json_values import merged, rest
 from dragoman.codec.response import model_of
+from dragoman.codec.timing import AnswerTimer
 from dragoman.errors import DragomanError
 from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted
 from dragoman.message import Content, FinishReason, Message, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
@@ -18,7 +19,7 @@ from dragoman.wires.ollama.content import dump_block
 from dragoman.wires.ollama.errors import dump_error
 from dragoman.wires.ollama.generate import GENERATE, is_generate
 from dragoman.wires.ollama.quirks import OWN
-from dragoman.wires.ollama.tools import dump_call
+from dragoman.wires.ollama.tools import dump_call, number
 from dragoman.wires.ollama.usage import dump_finish, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
@@ -38,6 +39,8 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
     values: dict[str, list[Any]] = {}
     for field, value in (item for piece in message.content for item in _fields(piece).items()):
         values.setdefault(field, []).extend([value] if field in _TEXTS else value)
+    for index, call in enumerate(values.get("tool_calls", ())):
+        number(call, index)
     fields = {field: "".join(each) if field in _TEXTS else each for field, each in values.items()}
     response = OWN.response(message.native)
     body = {
@@ -45,12 +48,12 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
         **_body(fields, OWN.fields(message.native), generates=_generates(envelope)),
         **_tail(message.finish_reason, message.usage, response),
     }
-    return merged(body, rest(response, "created_at"))
+    return merged(merged(body, rest(response, "created_at")), _dump_timing(envelope))
 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
-    """What `encoder` and `dump_response` take of a request. No response has an id."""
-    created = {"created_at": now.astimezone(UTC).isoformat().replace("+00:00", "Z")}
+    """What `encoder` and `dump_response` take of a request. No response has an id. `timing`: an `AnswerTimer`, where the caller measures."""
+    created = {"timing": None, "created_at": now.astimezone(UTC).isoformat().replace("+00:00", "Z")}
     if request is None:
         return created
     return {**created, "model": request.model, **({"path": GENERATE} if is_generate(request) else {})}
@@ -69,6 +72,7 @@ class Encoder(ResponseEncoder):
         self._fields: dict[tuple[str, int], str] = {}  # parts that are open → the field of their deltas
         self._sent: set[tuple[str, int]] = set()  # those of which a delta was sent
         self._own: dict[str, dict[str, Any]] = {}  # further fields of each message
+        self._calls = 0
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:
         if first:
@@ -94,6 +98,9 @@ class Encoder(ResponseEncoder):
     def part_finished(self, event: PartFinished) -> Objects:
         if (event.message_id, event.index) in self._sent or not (fields := _fields(event.part)):
             return NONE
+        for call in fields.get("tool_calls", ()):
+            number(call, self._calls)
+            self._calls += 1
         return [self._line(fields)]
 
     def message_finished(self, event: MessageFinished) -> Objects:
@@ -120,7 +127,7 @@ class Encoder(ResponseEncoder):
             **_body({}, own, generates=self._generates),
             **_tail(state.reason, state.usage, state.envelope),
         }
-        return [merged(line, rest(state.envelope, "created_at"))]
+        return [merged(merged(line, rest(state.envelope, "created_at")), _dump_timing(self._envelope))]
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
         return as_line(data)
@@ -148,6 +155,21 @@ def _fields(piece: Content) -> dict[str, Any]:
         return {}
     field, value = block
     return {field: value if field in _TEXTS else [value]}
+
+
+def _dump_timing(envelope: Mapping[str, Any]) -> dict[str, int]:
+    """What the last line says of time, in nanoseconds. A server that passes an answer on loads no model: what it does before it asks
+    stands in that place."""
+    timing: AnswerTimer | None = envelope.get("timing")
+    if timing is None:
+        return {}
+    durations = timing.measure()
+    return {
+        "total_duration": durations.total,
+        "load_duration": durations.preparation,
+        "prompt_eval_duration": durations.first_part,
+        "eval_duration": durations.generation,
+    }
 
 
 def _head(origin: Origin | None, envelope: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:

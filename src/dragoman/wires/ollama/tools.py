@@ -33,6 +33,8 @@ __all__ = [
     "load_call",
     "load_result",
     "load_tools",
+    "number",
+    "without_number",
 ]
 
 
@@ -85,6 +87,20 @@ def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
         function = exact
     named = {"id": form["id"]} if "id" in form else {} if _is_unnamed(call.native) else {"id": call_id}
     return merged({**named, "function": function}, rest(OWN.fields(call.native), "id"))
+
+
+def number(call: dict[str, Any], index: int) -> None:
+    """Gives a call of an answer its place in it (`function.index`), as servers do that give ids. One that says another keeps it."""
+    if "id" in call:
+        call["function"] = {"index": index, **call["function"]}
+
+
+def without_number(call: Mapping[str, Any], index: int) -> Mapping[str, Any]:
+    """The inverse: a call without its place, where it is just that."""
+    function = if_object(call.get("function"))
+    if not call.get("id") or type(function.get("index")) is not int or function["index"] != index:
+        return call
+    return {**call, "function": rest(function, "index")}
 
 
 class Waiting:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import Any, Protocol
 
+from msgspec.structs import replace
+
 from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
 from dragoman.codec.media import as_text
 from dragoman.fold import arguments_text
@@ -38,6 +40,9 @@ _STAGES = {
 """Type of an item that the provider works on → the events that say how far it is, the last of them at its end."""
 
 
+_Streamed = TextPart | ThinkingPart | ToolCallPart
+
+
 class Add(Protocol):
     """Adds one event to the stream."""
 
@@ -57,16 +62,21 @@ class ItemWriter:
         self._add = add
         self._item: dict[str, Any] | None = None
         self._piece = False  # the item's latest piece is open
+        self._begun: _Streamed | None = None
+        """The part that the open piece was begun for, and its deltas."""
+        self._deltas: list[str] = []
 
     def more(self, part: Content, delta: str) -> None:
         """More of a part, as it began."""
         if isinstance(part, (TextPart, ThinkingPart)) or (isinstance(part, ToolCallPart) and _streams(part)):
             self._open(part)
+            self._deltas.append(delta)
             self._add(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
 
     def end(self, part: Content) -> dict[str, Any] | None:
         """A part that is whole → the item that it stands in."""
-        self._leave_other(part)
+        if self._piece and not _goes_on(self._begun, part):
+            self._end_begun()
         if isinstance(part, (TextPart, ThinkingPart)):
             return self._end_text(part)
         if isinstance(part, ToolCallPart):
@@ -91,6 +101,14 @@ class ItemWriter:
             return self._whole(item)
         return self._end_text(TextPart(as_text(part)))
 
+    def _end_begun(self) -> None:
+        """Ends the piece that is open as what it began as: its part turned out to be of another kind."""
+        begun, text = self._begun, "".join(self._deltas)
+        if isinstance(begun, ToolCallPart):
+            self._end_call(replace(begun, arguments={}, raw=text, state="cut"))
+        elif begun is not None:
+            self._end_text(replace(begun, text=text))
+
     def end_item(self) -> None:
         """Nothing more joins the item that is open."""
         item, self._item = self._item, None
@@ -98,16 +116,6 @@ class ItemWriter:
             if stages := _STAGES.get(if_text(item["type"])):
                 self._add(f"{item['type']}.{stages[-1]}", item_id=item["id"], output_index=len(self.output) - 1)
             self._add("output_item.done", output_index=len(self.output) - 1, item=dict(item))
-
-    def _leave_other(self, part: Content) -> None:
-        """Ends the open item as incomplete if deltas of another kind of part began it: what began as a call or thinking
-        may turn out to be text, and an item that a client has seen cannot be taken back."""
-        item = self._item
-        if not self._piece or item is None or item["type"] == _item_type(part):
-            return
-        self._piece = False
-        item["status"] = "incomplete"
-        self.end_item()
 
     def _begin_item(self, item: dict[str, Any], **unknown: Any) -> dict[str, Any]:
         """An item begins; `unknown`: its fields whose values are still to come."""
@@ -141,7 +149,7 @@ class ItemWriter:
         """Begins the item and the piece that deltas of a part stand in, where they have not begun."""
         if self._piece:
             return
-        self._piece = True
+        self._piece, self._begun, self._deltas = True, part, []
         if isinstance(part, ToolCallPart):
             self._begin_item(_call_item(part), arguments="")
             return
@@ -235,13 +243,11 @@ class ItemWriter:
 _SUMMARY = "reasoning_summary_text"
 
 
-def _item_type(part: Content) -> str | None:
-    """The type of the item in which deltas of a part stand; `None`: it has none."""
-    if isinstance(part, TextPart):
-        return "message"
-    if isinstance(part, ThinkingPart):
-        return "reasoning"
-    return _call_item(part)["type"] if isinstance(part, ToolCallPart) else None
+def _goes_on(begun: Content | None, part: Content) -> bool:
+    """Whether a part is what its piece was begun for."""
+    if isinstance(begun, ToolCallPart):
+        return isinstance(part, ToolCallPart) and _streams(part)
+    return isinstance(part, TextPart if isinstance(begun, TextPart) else ThinkingPart)
 
 
 def _name(part: Content) -> str:
