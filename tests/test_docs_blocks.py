@@ -81,9 +81,11 @@ def test_what_contributing_names_is_there() -> None:
 
 def test_the_readme_names_every_extra() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
-    line = next(line for line in (ROOT / "README.md").read_text().splitlines() if "Further extras" in line)
-    named = re.findall(r"`(\w+)`", line.partition("Further extras")[2].partition("commands set up")[0])
-    assert {*named, "local"} == set(settings["project"]["optional-dependencies"])
+    readme = (ROOT / "README.md").read_text()
+    rows = readme.partition("| extra | what it adds |")[2].partition("\n\n")[0].splitlines()
+    named = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1] if row else "")]
+    assert "'.[all]'" in readme
+    assert {*named, "all"} == set(settings["project"]["optional-dependencies"])
 
 
 def test_there_are_commands_to_look_at() -> None:

@@ -112,7 +112,7 @@ async def test_rows_that_are_damaged_are_made_anew(tmp_path: Path) -> None:
 
 def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
-    with pytest.raises(SettingsError, match=r"dragoman\[sql\]"):
+    with pytest.raises(SettingsError, match=r"pip install '\.\[sql\]' in "):
         open_store(f"sqlite:///{tmp_path}/answers.db", 10)
     assert isinstance(open_store("memory:", 10), MemoryStore)
 

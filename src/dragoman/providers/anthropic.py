@@ -2,7 +2,7 @@
 
 from dragoman.capability import Capability
 from dragoman.providers.provider import Provider
-from dragoman.wires.anthropic.models import takes_schema
+from dragoman.wires.anthropic.settings import takes_schema
 
 __all__ = ["PROVIDER", "find_missing"]
 

@@ -23,6 +23,9 @@ from dragoman.errors import SettingsError
 from dragoman.memory.store import Store
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
+from dragoman.serve.store.answers import AnswerStore
+from dragoman.testing.answer_store import CHECKS as ANSWER_STORE_CHECKS
+from dragoman.testing.answer_store import AnswerStoreMaker
 from dragoman.testing.assertions import assert_calls, events_of
 from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
 from dragoman.testing.obliging import obliging
@@ -39,6 +42,7 @@ from dragoman.testing.wire import CHECKS as WIRE_CHECKS
 from dragoman.wires import Wire
 
 __all__ = [
+    "ANSWER_STORE_CHECKS",
     "PROVIDER_CHECKS",
     "STORE_CHECKS",
     "WIRE_CHECKS",
@@ -51,6 +55,7 @@ __all__ = [
     "ScriptedModel",
     "ScriptedServer",
     "Skipped",
+    "answer_store_checks",
     "assert_calls",
     "call",
     "checks",
@@ -97,6 +102,17 @@ def store_checks(make: Callable[[], Store], *, name: str = "", shared: bool = Fa
     `shared`: two of them hold the same, as those of one database do. `name`: for reports; else the function's."""
     maker = StoreMaker(make, name or getattr(make, "__name__", "store"))
     return [BoundCheck(check, maker, {"shared": shared}) for check in STORE_CHECKS]
+
+
+def answer_store_checks(make: Callable[[], AnswerStore], *, name: str = "") -> list[BoundCheck]:
+    """The checks of a store of a server's answers (`serve.app(store=…)`).
+
+    Args:
+        make: gives a store; each check takes one, deletes what it saved, and closes it.
+        name: for reports; by default the function's.
+    """
+    maker = AnswerStoreMaker(make, name or getattr(make, "__name__", "store"))
+    return [BoundCheck(check, maker, {}) for check in ANSWER_STORE_CHECKS]
 
 
 def checks(

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import UTC, datetime
 from hashlib import blake2b
 from itertools import takewhile
+from time import time_ns
 from typing import Any
 
 import msgspec
@@ -157,11 +158,20 @@ def _save(connection: Connection, answered: Answered, body: bytes, given: Sequen
         "body": body,
         **task_columns(answered, _key(answered.thread_id or "")),
     }
+    if connection.dialect.name == "sqlite":
+        values["number"] = _next_number(connection)
     number = connection.execute(insert(answers).values(values).returning(answers.c.number)).scalar_one()
     sendable = [_key(key) for key in given if _sendable(key) == key]
     rows = [{"owner": answered.owner, "key": key, "number": number} for key in dict.fromkeys([*kept, *sendable])]
     if rows:
         connection.execute(insert(keys), rows)
+
+
+def _next_number(connection: Connection) -> int:
+    """A number that no answer has had. SQLite would give that of the latest one again once it was deleted, and processes
+    know answers that they have read by their numbers. The time goes on when the greatest number does not."""
+    greatest = connection.execute(select(func.max(answers.c.number))).scalar() or 0
+    return max(greatest + 1, time_ns() // 1000)
 
 
 def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any, Any] | None:

@@ -8,6 +8,7 @@ into it. An answer ends, for both, where the user says something or a tool answe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -45,13 +46,14 @@ class Entry(msgspec.Struct, frozen=True):
     calls: Calls = ()
 
 
-class Remaining(msgspec.Struct):
-    """An entry that stays."""
+@dataclass
+class Remaining:
+    """An entry that stays. It changes while later entries are read."""
 
     place: int
     is_text: bool = False
     """It stays as the end of an answer: a chunk behind which no end came, or the text of a call that came again without it."""
-    arguments: dict[str, Json] = msgspec.field(default_factory=dict[str, Json])
+    arguments: dict[str, Json] = field(default_factory=dict[str, Json])
     """Id of a call → its arguments, where they came in pieces."""
 
 

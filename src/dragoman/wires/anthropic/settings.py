@@ -6,6 +6,7 @@ A budget of reasoning is `thinking: enabled`; an effort is a budget too (from `Q
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,16 +15,19 @@ from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.settings import Fields, take_fields, take_stops
 from dragoman.loss import Loss, Lost
 from dragoman.request import ModelRequest
-from dragoman.wires.anthropic.models import most_output, takes_both_samplings, takes_schema
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 
 __all__ = [
     "FIELDS",
     "default_max_tokens",
+    "dump_schema",
     "dump_settings",
     "fit_together",
     "load_schema",
     "load_settings",
+    "most_output",
+    "takes_both_samplings",
+    "takes_schema",
 ]
 
 _NUMBERS: Fields = {
@@ -53,6 +57,16 @@ _ANSWER = 4096
 """Tokens that thinking leaves for the answer at least, where the limit allows so many twice."""
 _USUAL = 32_768
 _LEAST_TOP_P = 0.95  # beside thinking
+_OUTPUTS = (
+    (re.compile(r"claude-(2|v2|instant|3-(haiku|opus|sonnet))"), 4096),
+    (re.compile(r"claude-3-5-"), 8192),
+    (re.compile(r"claude-opus-4(-[01])?(-20\d{6}|$|[@:])"), 32_000),
+    (re.compile(r"claude-(3-7-|(sonnet|haiku)-4(-[0-5])?(-20\d{6}|$|[@:])|opus-4-5)"), 64_000),
+)
+"""Beginning of a model's name → the tokens of its longest answer. Newer ones give 128,000."""
+_FIRST_FOUR = re.compile(r"claude-(2|v2|instant|3-|4(-20\d{6}|$|[@:])|(sonnet|opus)-4(-0)?(-20\d{6}|$|[@:]))")
+"""The models up to the first Claude 4. Opus 4.1 is the first with structured outputs and the first that takes
+one of `temperature` and `top_p` only."""
 
 
 def load_settings(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any]:
@@ -76,7 +90,7 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
         if getattr(settings, name) is not None
     ]
     thinking, effort = _dump_reasoning(request, quirks, form)
-    schema = _dump_schema(request, form, losses)
+    schema = dump_schema(request, form, losses)
     config = {
         **if_object(request.options.get("output_config")),
         **({} if effort is None else {"effort": effort}),
@@ -116,7 +130,7 @@ def load_schema(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any] | 
     return None
 
 
-def _dump_schema(request: ModelRequest, form: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def dump_schema(request: ModelRequest, form: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
     """The output schema → `output_config`, or `output_format` where it came so. A loaded schema is sent as it was, any other in
     the API's dialect, to a model that takes one."""
     own: Mapping[str, Any] = form.get("output_schema", {})
@@ -270,3 +284,25 @@ def _unfit_sampling(body: Mapping[str, Any], *, thinks: bool, both: bool) -> dic
     if temperature == 1:  # the default
         return {**found, "temperature": ""}
     return {**found, "top_p": "the model does not take it beside a temperature"}
+
+
+def most_output(model: str) -> int | None:
+    """Most tokens of an answer of this model; `None`: that is not known."""
+    name = _plain(model)
+    return next((output for pattern, output in _OUTPUTS if pattern.match(name)), None)
+
+
+def takes_schema(model: str) -> bool:
+    """Whether a model answers by a JSON Schema (`output_config.format`)."""
+    return _FIRST_FOUR.match(_plain(model)) is None
+
+
+def takes_both_samplings(model: str) -> bool:
+    """Whether a model takes a temperature and `top_p` in one request. All others answer with an error."""
+    return _FIRST_FOUR.match(_plain(model)) is not None
+
+
+def _plain(model: str) -> str:
+    """A model's name without vendor and region, dots in its version as dashes."""
+    name = model.rpartition("/")[2]
+    return name[max(name.find("claude"), 0) :].replace(".", "-")
