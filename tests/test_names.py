@@ -88,7 +88,7 @@ def test_every_module_says_what_it_is_and_what_is_public_in_it(path: Path) -> No
         if isinstance(target, ast.Name)
     }
     assert "__all__" in names
-    assert len(path.read_text().splitlines()) <= 400
+    assert len(path.read_text().splitlines()) <= 500
 
 
 def test_importing_dragoman_loads_the_values_and_what_works_on_them() -> None:

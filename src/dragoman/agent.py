@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Callable, Iterable, Mapping
-from typing import TYPE_CHECKING, Any, Generic, Self, Unpack, overload
+from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
 
@@ -12,6 +12,7 @@ from dragoman.errors import AuthenticationError
 from dragoman.event import Event
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
+from dragoman.keywords import unknown_arguments
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
 from dragoman.memory.memory import Memory
@@ -25,7 +26,17 @@ from dragoman.model.models import Models
 from dragoman.orchestration import MessageAccumulator, StreamingOrchestrator
 from dragoman.orchestration.seal import Seal
 from dragoman.portal import Portal, synchronous, synchronous_stream
-from dragoman.prompt import History, Prompt, RunOptions, check_agent, check_options, pending, sequences, tools_of
+from dragoman.prompt import (
+    History,
+    Prompt,
+    RunOptions,
+    check_agent,
+    check_options,
+    check_settings,
+    pending,
+    sequences,
+    tools_of,
+)
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
@@ -81,6 +92,7 @@ class Agent(Generic[Deps]):
         display_name: str | None = None,
         id_factory: Callable[[], str] = new_id,
         clock: Callable[[], datetime] = now,
+        **unknown: Never,
     ) -> None:
         """`model`: a model string or a provider's record; left out, the environment's DRAGOMAN_MODEL, else `local`. Several of them,
         as a list or a `fallback`: where one fails, the next is asked. Key, base URL and headers are for the first one's provider.
@@ -100,6 +112,8 @@ class Agent(Generic[Deps]):
             ToolError: a tool cannot be described to a model, or two have one name.
             TypeError: an argument is of another type; the message names it.
         """
+        if unknown:
+            raise unknown_arguments("Agent()", unknown, _arguments_of(type(self).__init__))
         log_from_environment()
         hooks = (hooks,) if isinstance(hooks, Hooks) else hooks
         tools, middleware, server_tools, hooks = sequences(
@@ -123,6 +137,7 @@ class Agent(Generic[Deps]):
             clock=clock,
         )
         settings, options = settings or Settings(), options or {}
+        check_settings(settings)
         self._defaults = RunDefaults(
             models=self._models,
             tools=self.tools,
@@ -346,6 +361,10 @@ class Agent(Generic[Deps]):
                 self.portal.call(self._transport.close())
             self.portal.close()
 
+    def __repr__(self) -> str:
+        tools = f", {len(self.tools)} tools" if self.tools else ""
+        return f"<Agent {self.provider_name}:{self.chat_model_name}{tools}>"
+
     async def __aenter__(self) -> Self:
         if self.toolset is not None:
             await self.toolset.__aenter__()
@@ -367,3 +386,9 @@ class Agent(Generic[Deps]):
         if self.toolset is not None and self.portal.started:
             self.portal.call(self.toolset.__aexit__(None, None, None))
         self.close_sync()
+
+
+def _arguments_of(function: Callable[..., Any]) -> list[str]:
+    from inspect import signature
+
+    return [name for name in signature(function).parameters if name not in ("self", "unknown")]

@@ -14,7 +14,6 @@ from dragoman.message import NOTES, Native, Origin, Usage
 
 __all__ = ["call_cost", "need_prices"]
 
-_MISSING = 'what a call of a model cost is told by the package genai-prices: pip install "dragoman[cost]"'
 _FREE = Decimal(0)
 _SERVERS = frozenset({"ollama", "llamacpp"})
 """Providers that serve models on a machine of one's own."""
@@ -114,7 +113,13 @@ def need_prices() -> None:
     from importlib.util import find_spec
 
     if find_spec("genai_prices") is None:
-        raise SettingsError(_MISSING)
+        raise _missing()
+
+
+def _missing() -> SettingsError:
+    from dragoman.install_hint import extra_hint
+
+    return SettingsError(f"what a call of a model cost is told by the package genai-prices: {extra_hint('cost')}")
 
 
 def _priced(
@@ -129,7 +134,7 @@ def _priced(
         from genai_prices import Usage as Units
         from genai_prices import calc_price
     except ImportError as error:
-        raise SettingsError(_MISSING) from error
+        raise _missing() from error
     how: dict[str, Any] = {"genai_request_timestamp": created_at, "price_context": context or None}
     name = model.removeprefix("models/")  # as Google lists them
     for provider in _providers(origin):

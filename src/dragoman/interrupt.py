@@ -55,6 +55,21 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
     metadata: Mapping[str, Any] = {}
     """What else is known, such as the `url` of a sign-in."""
 
+    def __repr__(self) -> str:
+        """What is waited for, in a line: the fields that a reader needs to answer it."""
+        call = self.call
+        asked = (
+            []
+            if call is None
+            else [f"{call.name}({', '.join(f'{key}={value!r:.40}' for key, value in call.arguments.items())})"]
+        )
+        more = [
+            f"{name}={value!r:.60}"
+            for name, value in (("message", self.message), ("expires_at", self.expires_at))
+            if value
+        ]
+        return f"Interrupt({', '.join([repr(self.id), repr(self.reason), *asked, *more])})"
+
     def approve(self, arguments: Mapping[str, Any] | None = None) -> Resume:
         """Lets the call be run. `arguments`: in place of the model's, where it is `editable`."""
         edited = {} if arguments is None else {"arguments": dict(arguments)}

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, cast, get_args
@@ -10,10 +10,11 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, cast, get_args
 from typing_extensions import TypeVar
 
 from dragoman.arguments import expect, expect_callable, expect_each, expect_sequence, wrong
-from dragoman.errors import InvalidRequestError, ResumeError
+from dragoman.errors import InvalidRequestError, ResumeError, SettingsError
 from dragoman.halves import replace_halves
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
+from dragoman.keywords import unknown_arguments
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.memory.memory import Memory
@@ -41,6 +42,8 @@ __all__ = [
     "beginning",
     "check_agent",
     "check_options",
+    "check_settings",
+    "check_tool_choice",
     "opening",
     "pending",
     "sequences",
@@ -130,13 +133,32 @@ def check_options(how: Mapping[str, Any]) -> None:
     if "output_type" in how:
         raise TypeError(_NO_TYPE)
     if unknown := how.keys() - RunOptions.__annotations__.keys():
+        error = unknown_arguments("sending", unknown, RunOptions.__annotations__)
         raise TypeError(
-            f"sending takes no argument {', '.join(sorted(unknown))}; it takes {', '.join(RunOptions.__annotations__)}. "
-            "Where requests go and with which key is said to the Agent, or to a Provider that is passed as model="
+            f"{error}. Where requests go and with which key is said to the Agent, or to a Provider that is passed as model="
         )
     for name, kind in _KINDS.items():
         if (value := how.get(name)) is not None:
             expect(name, value, *kind)
+    check_settings(how.get("settings"))
+
+
+def check_settings(settings: Settings | None) -> None:
+    """Raises `SettingsError` if a program gives a number that no provider takes. What clients send is checked by wires."""
+    for name, least, most in _RANGES if settings is not None else ():
+        value = getattr(settings, name)
+        if value is not None and not least <= value <= most:
+            bound = f"{least} to {most}" if most != float("inf") else f"{least} or more"
+            raise SettingsError(f"Settings({name}={value}): give {bound}")
+
+
+def check_tool_choice(choice: str | None, names: Collection[str]) -> None:
+    """Raises `SettingsError` if a tool must be called that there is not. `names`: all tools."""
+    if choice is not None and choice not in ("auto", "none", "required") and choice not in names:
+        known = ", ".join(names) or "none"
+        raise SettingsError(
+            f'Settings(tool_choice="{choice}"): there is no such tool; give auto, none, required or the name of one. Tools: {known}'
+        )
 
 
 def sequences(
@@ -187,6 +209,13 @@ def check_agent(given: Mapping[str, Any]) -> None:
         expect_callable("api_key", given["api_key"], "a text, or a function that gives one")
 
 
+_RANGES: tuple[tuple[str, float, float], ...] = (
+    ("max_tokens", 1, float("inf")),
+    ("temperature", 0, float("inf")),
+    ("top_p", 0, 1),
+    ("top_k", 0, float("inf")),
+)
+"""Setting, its least and its greatest value at any provider."""
 _NO_TYPE = "these calls give text and take no output_type; for a value of a type use send_for(prompt, type) or run(output_type=)"
 _KINDS: dict[str, tuple[type, ...]] = {
     "model": (str, Provider, Fallback, list, tuple),

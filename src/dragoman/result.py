@@ -34,6 +34,9 @@ store take as it is; a number in it costs 32 bytes. To hold millions of vectors 
 
 _NO_TOKENS = Usage(input_tokens=0, output_tokens=0, total_tokens=0)
 
+_SHOWN = 60
+"""Characters of an answer that `str` of a result shows."""
+
 
 class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
     """One call of a model that has begun to answer, also where the answer was cut or retracted."""
@@ -118,6 +121,17 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     calls: tuple[ModelCall, ...] = ()
     """The calls of models that this took, in the order in which they ended, cut and retracted ones included, and those of agents within
     tools. Of a chunk: those that ended since the last chunk that had any. `usage` is their sum."""
+
+    def __str__(self) -> str:
+        """A line for people; `repr` has every field."""
+        said = str(self.output)
+        fields = [repr(said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"), str(self.finish_reason)]
+        if self.usage is not None and self.usage.total_tokens is not None:
+            fields.append(f"{self.usage.total_tokens} tokens")
+        fields += [f"{len(self.messages)} messages"] if self.messages else []
+        fields += [f"waits for {len(self.pending)}"] if self.pending else []
+        fields += [f"{len(self.losses)} losses"] if self.losses else []
+        return f"ChatResult({', '.join(fields)})"
 
     @property
     def cost(self) -> Decimal | None:

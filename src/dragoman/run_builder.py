@@ -24,11 +24,21 @@ from dragoman.orchestration import (
 from dragoman.orchestration.output import output_of
 from dragoman.orchestration.resume import Beginning
 from dragoman.orchestration.seal import Seal
-from dragoman.prompt import Prompt, RunOptions, beginning, check_options, opening, tools_of, with_options, with_system
+from dragoman.prompt import (
+    Prompt,
+    RunOptions,
+    beginning,
+    check_options,
+    check_tool_choice,
+    opening,
+    tools_of,
+    with_options,
+    with_system,
+)
 from dragoman.providers import Provider
 from dragoman.request import ModelRequest
 from dragoman.run import Run
-from dragoman.tools import Tool, ToolExecutor, Toolset
+from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 
 __all__ = ["RunDefaults", "build_run"]
 
@@ -69,6 +79,7 @@ class RunDefaults(msgspec.Struct, frozen=True, eq=False):
 def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOptions) -> Run[Any]:
     """A run of the agent that has these defaults. It raises what `Agent.run` does."""
     check_options(how)
+    _check_tool_choice(agent, how)
     new, how = opening(prompt, how, new_id=agent.new_id, clock=agent.clock)
     output = output_of(output_type, how.get("output_schema"))
     chat_model = agent.models.chat(model := how.get("model"))
@@ -157,3 +168,13 @@ def _made(orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestra
     if not isinstance(orchestrator, type) and hasattr(orchestrator, "process_iteration"):
         return cast("StreamingOrchestrator", orchestrator)
     return cast("Callable[[], StreamingOrchestrator]", orchestrator)()
+
+
+def _check_tool_choice(agent: RunDefaults, how: RunOptions) -> None:
+    """Checks the tool that a program says must be called. What a set of tools has is not known before the run."""
+    settings = how.get("settings")
+    if settings is None or settings.tool_choice is None:
+        return
+    own, sets = split_tools((*agent.tools, *tools_of(how.get("tools", ()))))
+    if sets is None:
+        check_tool_choice(settings.tool_choice, [*own, *[tool.name for tool in agent.request.tools]])

@@ -98,4 +98,4 @@ def test_without_the_library_the_extra_is_named(cli: Cli, module: str, monkeypat
     monkeypatch.setitem(sys.modules, "mcp_types", None)
     code, out, err = cli("mcp", f"{module}:agent")
     assert (code, out) == (3, "")
-    assert 'pip install "dragoman[mcp]"' in err
+    assert "pip install '.[mcp]' in " in err

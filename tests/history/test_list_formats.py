@@ -103,7 +103,7 @@ def test_m11_metadata_of_a_ui_message_go_there_and_back(given: dict[str, Any], b
     messages = fresh().add([message])
     assert messages.get()[0].metadata == becomes
     assert {
-        key: value for key, value in messages.to_ui_messages()[0]["metadata"].items() if key != "dragoman"
+        key: value for key, value in messages.to_ui_messages(metadata=True)[0]["metadata"].items() if key != "dragoman"
     } == becomes
 
 

@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 __all__ = ["convert"]
 
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
+
 
 def convert(
     files: Annotated[
@@ -60,6 +62,12 @@ def convert(
         str | None, typer.Option(metavar="FILE", help="Write what was lost or could not be read there, as JSON lines.")
     ] = None,
     jobs: Annotated[int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 is one for each core.")] = 0,
+    max_line: Annotated[
+        str,
+        typer.Option(
+            metavar="SIZE", help="Most bytes of one conversation, such as 500K or 2G; a larger one is an error."
+        ),
+    ] = "64M",
     resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was ended; needs -o.")] = False,
     quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Show neither progress nor a summary.")] = False,
 ) -> int:
@@ -109,7 +117,15 @@ def convert(
         total = total_size(paths)
     except OSError as error:
         raise typer.BadParameter(f"cannot read {error.filename}: {error.strerror}", param_hint="FILE") from error
-    return _run(job, paths, output, report, jobs or _cores(), total, resume=resume, quiet=quiet)
+    return _run(job, paths, output, report, jobs or _cores(), total, most=_bytes(max_line), resume=resume, quiet=quiet)
+
+
+def _bytes(size: str) -> int:
+    """A size as it is written on the command line: bytes, or with K, M or G behind them."""
+    digits, unit = (size[:-1], size[-1].upper()) if size[-1:].isalpha() else (size, "")
+    if not (digits.isdecimal() and unit in _UNITS and int(digits)):
+        raise typer.BadParameter(f"{size!r} is no size; write bytes, or 500K, 64M, 2G", param_hint="--max-line")
+    return int(digits) * _UNITS[unit]
 
 
 def _run(
@@ -120,6 +136,7 @@ def _run(
     jobs: int,
     total: int | None,
     *,
+    most: int,
     resume: bool,
     quiet: bool,
 ) -> int:
@@ -140,7 +157,7 @@ def _run(
     if resume and out.is_whole:
         _say(f"nothing to resume: no unfinished run of {output} is noted beside it, so it is whole", quiet=quiet)
         return 0
-    read = chunks(paths, out.note.behind)
+    read = chunks(paths, out.note.behind, most=most)
     try:
         with out, progress(total, quiet=quiet) as show, closing(converted(job, read, jobs)) as done:
             for chunk, each in done:

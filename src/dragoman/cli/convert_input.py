@@ -1,8 +1,14 @@
-"""What `dragoman convert` reads: files of lines, or of one JSON document, packed or not, cut into chunks."""
+"""What `dragoman convert` reads: files of lines, or of one JSON document, packed or not, cut into chunks.
+
+Memory holds a conversation and a chunk, however large a file is. A list of conversations is read
+element by element. A conversation, on a line or in a list, may have `most` bytes: a packed file of
+a megabyte can hold a line of a gigabyte.
+"""
 
 from __future__ import annotations
 
 import gzip
+import re
 import sys
 import zlib
 from collections.abc import Generator, Iterable, Iterator, Sequence
@@ -11,19 +17,25 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, BinaryIO, cast
 
-import msgspec
-
 from dragoman import json_bytes
 from dragoman.cli.convert_chunks import Chunk
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import field_of
 
-__all__ = ["CHUNK", "chunks", "total_size"]
+__all__ = ["CHUNK", "MOST_LINE", "chunks", "total_size"]
+
+MOST_LINE = 64 * 2**20
+"""Bytes of one conversation, unless the caller says otherwise."""
 
 CHUNK = 256 * 1024
 """Bytes after which a chunk ends."""
 _BEGINNINGS = (b"[", b"{", b"[{", b"[[")
 """A first line that is no JSON by itself, and begins a document."""
+_SHOWN = 100
+_BLOCK = 64 * 1024
+"""Bytes that are read at once."""
+_BOM = b"\xef\xbb\xbf"
+_SIGNS = re.compile(rb'\\.|["{}\[\],]|\\\Z', re.DOTALL)
 
 
 def total_size(files: Sequence[str]) -> int | None:
@@ -31,11 +43,16 @@ def total_size(files: Sequence[str]) -> int | None:
     return None if "-" in files else sum(Path(file).stat().st_size for file in files)
 
 
-def chunks(files: Sequence[str], behind: tuple[int, int] = (0, 0)) -> Iterator[Chunk]:
-    """The conversations of files, in order. `behind`: place of a file and number of a conversation in it, behind which they begin.
+def chunks(files: Sequence[str], behind: tuple[int, int] = (0, 0), *, most: int = MOST_LINE) -> Iterator[Chunk]:
+    """The conversations of files, in order.
+
+    Args:
+        files: their paths; `-` is standard input.
+        behind: place of a file and number of a conversation in it, behind which they begin.
+        most: bytes of one conversation.
 
     Raises:
-        HistoryError: a packed file is damaged.
+        HistoryError: a packed file is damaged, or a conversation has more bytes.
         OSError: a file cannot be read.
     """
     before = 0
@@ -43,7 +60,7 @@ def chunks(files: Sequence[str], behind: tuple[int, int] = (0, 0)) -> Iterator[C
         if place >= behind[0]:
             with _opened(file) as (data, raw):
                 done = behind[1] if place == behind[0] else 0
-                for lines in _cut((number, line) for number, line in _conversations(data, file) if number > done):
+                for lines in _cut((number, line) for number, line in _conversations(data, file, most) if number > done):
                     yield Chunk(place, _name(file), lines, before + _position(raw))
         before += 0 if file == "-" else Path(file).stat().st_size
 
@@ -92,21 +109,70 @@ def _cut(lines: Iterable[tuple[int, bytes]]) -> Iterator[list[tuple[int, bytes]]
         yield held
 
 
-def _conversations(file: BinaryIO, name: str) -> Iterator[tuple[int, bytes]]:
+def _conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, bytes]]:
     """The conversations of a file, with their numbers: of lines that are not empty, or the elements of a document."""
-    lines = ((number, line) for number, line in enumerate(file, start=1) if line.strip())
-    first = next(lines, None)
-    if first is None:
+    bound = _Bound(_name(name), most)
+    number, line = _first_line(file, most)
+    line = line.removeprefix(_BOM)
+    if not line:
         return
-    number, line = first[0], first[1].removeprefix(b"\xef\xbb\xbf")
-    second = next(lines, None)
-    begins = line.strip().replace(b" ", b"") in _BEGINNINGS
-    if second is None:
-        yield from _elements(line)
-    elif begins or (name.removesuffix(".gz").endswith(".json") and not _is_json(line)):
-        yield from _elements(b"".join([line, second[1], *(rest for _, rest in lines)]))
+    blocks = chain([line], iter(lambda: file.read(_BLOCK), b""))
+    if len(line) > most:  # the rest of it is not read yet
+        if line.lstrip()[:1] != b"[":
+            raise bound.error(f"line {number}")
+        yield from _elements(blocks, bound)
+    elif line.strip().replace(b" ", b"") in _BEGINNINGS or (_is_document(name) and not _is_json(line)):
+        yield from _elements(blocks, bound)
     else:
-        yield from chain([(number, line), second], lines)
+        lines = _lines(file, number, bound)
+        second = next(lines, None)
+        if second is None:
+            yield from _elements(iter([line]), bound)
+        else:
+            yield from chain([(number, line), second], lines)
+
+
+class _Bound:
+    """How large a conversation of a file may be."""
+
+    def __init__(self, name: str, most: int) -> None:
+        self._name = name
+        self.most = most
+
+    def check(self, size: int, place: str) -> None:
+        """Raises `HistoryError` if a conversation of `size` bytes is too large."""
+        if size > self.most:
+            raise self.error(place)
+
+    def error(self, place: str) -> HistoryError:
+        """The error for a conversation that is too large."""
+        return HistoryError(
+            f"{self._name}, {place}: it has more than {self.most:,} bytes; if that is what you mean to read, "
+            "give --max-line a larger number"
+        )
+
+
+def _first_line(file: BinaryIO, most: int) -> tuple[int, bytes]:
+    """The first line that is not empty, or its beginning where it has more than `most` bytes; empty: there is none."""
+    number = 0
+    while line := file.readline(most + 1):
+        number += 1
+        if line.strip() or len(line) > most:
+            return number, line
+    return number, b""
+
+
+def _lines(file: BinaryIO, number: int, bound: _Bound) -> Iterator[tuple[int, bytes]]:
+    """The lines that are not empty, behind the one of that number."""
+    while line := file.readline(bound.most + 1):
+        number += 1
+        bound.check(len(line), f"line {number}")
+        if line.strip():
+            yield number, line
+
+
+def _is_document(name: str) -> bool:
+    return name.removesuffix(".gz").endswith(".json")
 
 
 def _is_json(line: bytes) -> bool:
@@ -117,15 +183,86 @@ def _is_json(line: bytes) -> bool:
     return True
 
 
-def _elements(data: bytes) -> Iterator[tuple[int, bytes]]:
+def _elements(blocks: Iterator[bytes], bound: _Bound) -> Iterator[tuple[int, bytes]]:
     """A document → its conversations: the elements of a list of them, else itself."""
-    try:
-        json_bytes.bound(data, json_bytes.MOST_DEPTH + 1)
-        elements = msgspec.json.decode(data, type=list[msgspec.Raw]) if data.lstrip()[:1] == b"[" else []
-        first: Any = msgspec.json.decode(elements[0]) if elements else None
-    except ValueError:  # whoever reads it says why
-        elements, first = [], None
-    if isinstance(first, list) or field_of(first):
-        yield from enumerate(map(bytes, elements), start=1)
+    first_block = next(blocks, b"")
+    blocks = chain([first_block], blocks)
+    if first_block.lstrip()[:1] != b"[":
+        yield 1, b"".join(_bounded(blocks, bound))
+        return
+    elements = _split(blocks, bound)
+    first = next(elements, b"")
+    if _is_conversation(first):
+        yield from enumerate(chain([first], elements), start=1)
+    elif first:
+        yield 1, b"[" + b",".join(_bounded(chain([first], elements), bound)) + b"]"
     else:
-        yield 1, data
+        yield 1, b"[]"
+
+
+def _is_conversation(element: bytes) -> bool:
+    """True if an element of a list is a conversation by itself, and no message of one."""
+    try:
+        value: Any = json_bytes.decode(element)
+    except ValueError:  # whoever reads it says why
+        return False
+    return isinstance(value, list) or bool(field_of(value))
+
+
+def _bounded(pieces: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
+    size = 0
+    for piece in pieces:
+        size += len(piece)
+        bound.check(size, "the document")
+        yield piece
+
+
+def _joined(pieces: Sequence[bytes], number: int, bound: _Bound) -> bytes:
+    element = b"".join(pieces)
+    bound.check(len(element), f"conversation {number}")
+    return element
+
+
+def _split(blocks: Iterable[bytes], bound: _Bound) -> Iterator[bytes]:
+    """The elements of a list, as they stand: it is cut at the commas between them.
+
+    What is wrong within an element is found by who decodes it. What is wrong with the list, an end that is missing or
+    something behind it, makes a last element that is no JSON.
+    """
+    depth, number, size = 0, 1, 0
+    in_string = escapes_next = False
+    piece: list[bytes] = []
+    blocks = iter(blocks)
+    for block in blocks:
+        start = 0
+        position, escapes_next = int(escapes_next), False
+        for match in _SIGNS.finditer(block, position):
+            sign = match[0]
+            if sign == b'"':
+                in_string = not in_string
+            elif sign[:1] == b"\\":
+                escapes_next = len(sign) == 1
+            elif in_string:
+                continue
+            elif sign in b"[{":
+                depth += 1
+                start = match.end() if depth == 1 else start
+            elif sign == b"," and depth == 1:
+                yield _joined([*piece, block[start : match.start()]], number, bound)
+                piece, size, start, number = [], 0, match.end(), number + 1
+            elif sign in b"]}":
+                depth -= 1
+                if depth == 0:
+                    last = _joined([*piece, block[start : match.start()]], number, bound)
+                    behind = block[match.end() :].strip() or next(
+                        (more.strip() for more in blocks if more.strip()), b""
+                    )
+                    if last.strip() or number > 1:
+                        yield last
+                    if behind:
+                        yield b"[" + behind[:_SHOWN]
+                    return
+        piece.append(block[start:])
+        size += len(block) - start
+        bound.check(size, f"conversation {number}")
+    yield b"[" + b"".join(piece)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from types import MappingProxyType
 
@@ -35,6 +36,7 @@ _HERE = ((", or pass api_key=", ""), ("pass base_url=", "give --base-url"), ("(a
 
 INTERRUPTED = 130
 """Exit code after Ctrl-C, as shells have it: 128 and the signal's number."""
+_NO_COMMAND = re.compile(r"No such command ['\"](.*?)['\"]", re.DOTALL)
 
 
 def exit_code(error: Exception) -> int:
@@ -48,6 +50,8 @@ def report(error: Exception) -> None:
     text = error.format_message() if isinstance(error, TyperException) else str(error)
     for argument, option in _HERE:
         text = text.replace(argument, option)
+    if (unknown := _NO_COMMAND.match(text)) is not None:
+        text = f'{text.rstrip(".")}; did you mean dragoman chat "{unknown[1]}"?'
     context = getattr(error, "ctx", None)
     if context is not None and text == context.get_help():
         echo(text, err=True)

@@ -129,7 +129,7 @@ def _chat_model(model: str) -> str:
 def _command(talk: _Conversation, name: str, argument: str) -> None:
     if name not in COMMANDS:
         raise typer.BadParameter(
-            f"there is no {name}; /help lists what there is, and //… sends a prompt that begins with a slash",
+            f"there is no {name}; there are {', '.join(COMMANDS)}, and //… sends a prompt that begins with a slash",
             param_hint="command",
         )
     COMMANDS[name][1](talk, argument.strip())

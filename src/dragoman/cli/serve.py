@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.terminal import echo
+from dragoman.install_hint import extra_hint
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -136,7 +137,7 @@ def serve(
     except ImportError as error:
         from dragoman.errors import SettingsError
 
-        raise SettingsError(f'a server needs {error.name}: pip install "dragoman[serve]"') from error
+        raise SettingsError(f"a server needs {error.name}: {extra_hint('serve')}") from error
     from dragoman.cli.serve_greeting import greeting
 
     with _logged(calls=log):

@@ -7,7 +7,7 @@ import re
 from base64 import b64decode, b64encode
 from mimetypes import guess_type
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import unquote_to_bytes, urlsplit
 
 from dragoman.message import DataPart, FilePart, LinkPart
 
@@ -22,6 +22,7 @@ __all__ = [
     "from_url",
     "guessed",
     "label",
+    "plain_data",
     "text_of",
 ]
 
@@ -49,6 +50,21 @@ def from_url(url: str, name: str | None = None) -> DataPart | LinkPart:
     if comma and head.startswith("data:") and head != "data:" and (data := decoded(text)) is not None:
         return DataPart(data, head[5:], name)
     return LinkPart(url, name=name)
+
+
+def plain_data(url: str) -> DataPart | None:
+    """The data in a `data:` URL that is written without base64, percent-encoded (RFC 2397); `None`: it is another URL.
+
+    No provider takes such a URL. `from_url` leaves it a link, since it could not be given back as it was.
+    """
+    head, comma, text = url.partition(",")
+    if not comma or not head.lower().startswith("data:") or head.lower().endswith(";base64"):
+        return None
+    try:
+        data = unquote_to_bytes(text)
+    except UnicodeEncodeError:  # half a character
+        return None
+    return DataPart(data, head[5:].partition(";")[0] or "text/plain")
 
 
 def decoded(text: Any) -> bytes | None:

@@ -7,6 +7,8 @@ from itertools import groupby, pairwise
 from operator import itemgetter
 from typing import NamedTuple
 
+import msgspec
+
 from dragoman.codec.marks import kinds
 from dragoman.codec.turns import only_answers, turns
 from dragoman.history.arguments import filled
@@ -16,9 +18,15 @@ from dragoman.history.resent import Digests, resent
 from dragoman.history.rows import NOWHERE, Row, Rows, in_order
 from dragoman.history.sources import RESPONSE, Mint, Source, microseconds, stamped
 from dragoman.history.steps import without_step
+from dragoman.logs import logger
 from dragoman.message import MarkPart, Message, Role, ToolCallPart
 
 __all__ = ["Adding", "Branch"]
+
+
+_log = logger("history")
+_INPUT = frozenset(["input"])
+_SHOWN = 5
 
 
 class Branch(NamedTuple):
@@ -112,12 +120,26 @@ class Adding:
         given = {message.id for message in messages}
         made = self._made(known, found.messages, given, is_stored=found.stored_first, replaced=found.replaced)
         if len(made) != len(known) or any(one is not other for one, other in zip(made, known, strict=True)):
+            self._warn_of_changed_record(known, made)
             self.rows.splice(start, stop, made)
         if found.more:
             turn = self.mint.new_id() if len(found.more) > 1 else None
             self._new(tuple([message.replace(turn=turn) for message in found.more]), follows=False)
         for message in messages:
             self.orders[id(message)] = made[-1].order
+
+    def _warn_of_changed_record(self, known: Sequence[Row], made: Sequence[Row]) -> None:
+        """Warns if a client's copy changes what a tool or the model said. `add` takes the copy's word, `put` does not."""
+        if self.source != "input" or all(row.origins <= _INPUT for row in known):
+            return
+        said, now = ([_record(row.message) for row in rows] for rows in (known, made))
+        changed = [message_id for message_id, words in said if words and (message_id, words) not in now]
+        if changed:
+            _log.warning(
+                "a client's copy changed what is stored of %s: texts or results of the message are the client's now; "
+                "use put() for copies that clients send back",
+                ", ".join(map(repr, changed[:_SHOWN])),
+            )
 
     def _made(
         self,
@@ -269,3 +291,11 @@ def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
     if all(a <= b for a, b in pairwise(keys)):
         return left
     return [message for _, message in sorted(zip(keys, left, strict=True), key=itemgetter(0))]
+
+
+def _record(message: Message) -> tuple[str | None, tuple[str, ...]]:
+    """The id of a message, and what the model or a tool said in it."""
+    if message.role is not Role.MODEL and not message.tool_results:
+        return message.id, ()
+    results = [msgspec.json.encode(result.result, enc_hook=str).decode() for result in message.tool_results]
+    return message.id, (message.text, *results)

@@ -17,7 +17,7 @@ from dragoman.history.prompting import Prompts
 from dragoman.history.reading import Given, read, unreadable
 from dragoman.history.resent import Digests
 from dragoman.history.rows import NOWHERE, Row
-from dragoman.history.showing import shown
+from dragoman.history.showing import shown, without_own_metadata
 from dragoman.history.sources import NOT_SAVED, Mint, Source, source_named
 from dragoman.history.systems import check_system
 from dragoman.history.target import format_target
@@ -193,10 +193,17 @@ class MessageList(Whole):
             losses += (*written.repairs, *written.losses)
         return threads.named(written.payload, format, self.thread_id, self.resource_id)
 
-    def to_ui_messages(self, version: str | None = None) -> list[dict[str, Any]]:
-        """The conversation as UI messages of the AI SDK, a turn each, without system messages. `version`: `v4` to `v7`; left out, as it came, else the newest."""
+    def to_ui_messages(self, version: str | None = None, *, metadata: bool = False) -> list[dict[str, Any]]:
+        """The conversation as UI messages of the AI SDK, a turn each, without system messages.
+
+        Args:
+            version: `v4` to `v7`; left out, as it came, else the newest.
+            metadata: write what the format has no room for (endpoints, digests, times, ids of inner messages) into
+                `metadata.dragoman`, so that the messages can be read back whole. Browsers need none of it.
+        """
         how: dict[str, Any] = {} if version is None else {"version": version}
-        return formats.get("ai_sdk_ui").dump_messages(shown(self.get()), **how)
+        written = formats.get("ai_sdk_ui").dump_messages(shown(self.get()), **how)
+        return written if metadata else [without_own_metadata(message) for message in written]
 
     def plan(self, target: str | Provider) -> Plan:
         """What of it a model or a format would not get, or get changed: see `dragoman.history.plan`.

@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from dragoman.history.flat import STEP, Flat, Item, key_of, laid_flat, messages_of, rank
 from dragoman.message import MarkPart, Message, Native, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["matched", "merged", "merged_call", "merged_native", "new_items", "with_fields"]
+__all__ = ["cut_at_steps", "matched", "merged", "merged_call", "merged_native", "new_items", "with_fields"]
 
 
 def merged(known: Sequence[Message], added: Sequence[Message]) -> list[Message]:
@@ -37,7 +37,7 @@ def merged(known: Sequence[Message], added: Sequence[Message]) -> list[Message]:
     woven = [(item, True) for item in behind[-1]]
     for place, item in enumerate(items):
         woven += [(item, False), *((one, True) for one in behind[place])]
-    return messages_of(_cut_at_steps(woven, homes))
+    return messages_of(cut_at_steps(woven, homes))
 
 
 def matched(first: Flat, second: Flat) -> dict[int, int]:
@@ -177,7 +177,7 @@ def _moved(item: Item, moved: Mapping[int, int]) -> Item:
     return item._replace(home=moved[item.home], answer_home=moved.get(item.answer_home, -1))
 
 
-def _cut_at_steps(items: Sequence[tuple[Item, bool]], homes: list[Message]) -> Flat:
+def cut_at_steps(items: Sequence[tuple[Item, bool]], homes: list[Message]) -> Flat:
     """Items, each with whether it is new. Where a new step begins behind answered calls, so does a message."""
     kept: list[Item] = []
     cut: dict[int, int] = {}

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import Any
 
+from dragoman.codec.json_values import if_list, if_object
 from dragoman.history.flat import STEP
 from dragoman.message import MarkPart, Message, Role, TextPart, ToolCallPart
+from dragoman.wires.ai_sdk_messages.own import OURS
 
-__all__ = ["shown"]
+__all__ = ["shown", "without_own_metadata"]
 
 
 def shown(messages: Iterable[Message]) -> list[Message]:
@@ -33,3 +36,18 @@ def shown(messages: Iterable[Message]) -> list[Message]:
 def _is_one(last: Message, message: Message) -> bool:
     both_model = last.role is Role.MODEL and message.role is Role.MODEL
     return both_model and last.turn is not None and last.turn == message.turn
+
+
+def without_own_metadata(message: dict[str, Any]) -> dict[str, Any]:
+    """A UI message without what dragoman notes in it for itself: in its metadata, or, in ai 4, behind its annotations."""
+    kept = dict(message)
+    if OURS in if_object(message.get("metadata")):
+        kept["metadata"] = {key: value for key, value in message["metadata"].items() if key != OURS}
+        if not kept["metadata"]:
+            del kept["metadata"]
+    annotations = if_list(message.get("annotations"))
+    if annotations and if_object(annotations[-1]).keys() == {OURS}:
+        kept["annotations"] = annotations[:-1]
+        if not kept["annotations"]:
+            del kept["annotations"]
+    return kept

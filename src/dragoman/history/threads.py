@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, cast
+from typing import Any
 
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.message import Message
+from dragoman.wires.ai_sdk_messages.threads import thread_of
 
 __all__ = ["check", "named"]
 
@@ -45,6 +47,6 @@ def named(payload: Any, format_: str, thread_id: str | None, resource_id: str | 
 
 
 def _named(message: Message, name: str) -> str | None:
-    own: Any = (message.native or {}).get(_NATIVE)
-    value = cast("dict[str, Any]", own).get(name) if isinstance(own, dict) else None
-    return value if isinstance(value, str) and value else None
+    """The thread or resource that a message names: in the fields of its format, or, read from a row, in those of the row."""
+    fields = {**if_object((message.native or {}).get(_NATIVE)), **thread_of(message.native)}
+    return if_text(fields.get(name)) or None

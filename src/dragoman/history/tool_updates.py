@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman.history.flat import Flat, Item, laid_flat, messages_of
-from dragoman.history.merging import merged_native
+from dragoman.history.merging import cut_at_steps, merged_native
 from dragoman.history.rows import Row, Rows, in_order
 from dragoman.history.sources import RESPONSE, Mint, stamped
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
@@ -80,9 +80,11 @@ def _answered(flat: Flat, at: int, result: ToolResultPart) -> Flat:
     beside = [one.answer_home for one in flat.items if one.home == item.home and one.answer is not None]
     if not beside:
         homes = (*homes, Message(Role.USER))
-    return _with(
+    answered = _with(
         Flat(flat.items, homes), at, item._replace(answer=result, answer_home=beside[-1] if beside else len(homes) - 1)
     )
+    # What stands behind the call in a later step follows the result now, as it does once the list was stored.
+    return cut_at_steps([(one, place > at) for place, one in enumerate(answered.items)], list(answered.homes))
 
 
 def _by_provider(flat: Flat, at: int, result: ToolResultPart) -> Flat:

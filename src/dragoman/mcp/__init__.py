@@ -5,6 +5,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from dragoman.install_hint import extra_hint
 from dragoman.lazy import lazy
 from dragoman.mcp.toolset import mcp  # not when first asked for: the package has its name
 
@@ -60,4 +61,4 @@ def __getattr__(name: str) -> Any:
             raise
         from dragoman.errors import SettingsError
 
-        raise SettingsError('this needs the library mcp: pip install "dragoman[mcp]"') from error
+        raise SettingsError(f"this needs the library mcp: {extra_hint('mcp')}") from error

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from dragoman.arguments import expect, expect_each
 from dragoman.errors import SettingsError
+from dragoman.install_hint import extra_hint
 from dragoman.mcp.options import ApprovalPolicy, Options, Sampling, label, parse_server
 from dragoman.mcp.sessions import Sessions
 from dragoman.message import DataPart, LinkPart, Message, TextPart
@@ -143,7 +144,7 @@ class MCPToolset(Toolset):
             except ModuleNotFoundError as error:
                 if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "httpx2", "pydantic"):
                     raise
-                raise SettingsError('MCP servers need the library mcp: pip install "dragoman[mcp]"') from error
+                raise SettingsError(f"MCP servers need the library mcp: {extra_hint('mcp')}") from error
             self._requests = Requests(self._sessions, self._options, self.name)
         return self._requests
 

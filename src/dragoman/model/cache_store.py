@@ -9,6 +9,7 @@ from threading import Lock
 from typing import Protocol, runtime_checkable
 
 from dragoman.errors import SettingsError
+from dragoman.install_hint import extra_hint
 
 __all__ = ["CacheStore", "MemoryStore", "open_store"]
 
@@ -72,7 +73,7 @@ def open_store(where: str, max_entries: int) -> CacheStore:
     if scheme != "sqlite" or not path.strip("/"):
         raise SettingsError(f'"{scheme.partition(":")[0]}" is no response cache: give "memory:" or "sqlite:///PATH"')
     if find_spec("sqlalchemy") is None:
-        raise SettingsError('a response cache in SQLite needs sqlalchemy: pip install "dragoman[sql]"')
+        raise SettingsError(f"a response cache in SQLite needs sqlalchemy: {extra_hint('sql')}")
     if not Path(path).parent.is_dir():
         raise SettingsError(f"the folder of the response cache is not there: make {Path(path).parent}")
     from dragoman.model.cache_sqlite import SqliteStore

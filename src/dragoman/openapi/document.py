@@ -11,6 +11,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import SettingsError
+from dragoman.install_hint import extra_hint
 from dragoman.openapi.keywords import LISTS, MAPS, ONE
 
 __all__ = ["Document", "load", "pointer"]
@@ -155,7 +156,7 @@ def _check(root: Mapping[str, Any]) -> None:
         from openapi_pydantic import parse_obj
         from pydantic import ValidationError
     except ImportError as error:
-        raise SettingsError('OpenAPI documents need a library: pip install "dragoman[openapi]"') from error
+        raise SettingsError(f"OpenAPI documents need a library: {extra_hint('openapi')}") from error
     try:
         parse_obj(root)
     except ValidationError as error:

@@ -8,6 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 from dragoman import wires
 from dragoman.arguments import expect
+from dragoman.errors import SettingsError
+from dragoman.install_hint import extra_hint
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -58,9 +60,12 @@ def app(
         SettingsError: a key can be guessed; there is no agent; or a host, an origin or a store is none.
         TypeError: an argument is of another type.
     """
-    from starlette.applications import Starlette
-    from starlette.middleware import Middleware
-    from starlette.routing import Route
+    try:
+        from starlette.applications import Starlette
+        from starlette.middleware import Middleware
+        from starlette.routing import Route
+    except ModuleNotFoundError as error:
+        raise SettingsError(f"a server needs {error.name}: {extra_hint('serve')}") from error
 
     from dragoman.agent import Agent
     from dragoman.http_server.guard import HostGuard, host_names, page_origins

@@ -7,6 +7,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 
 from dragoman.errors import SettingsError
+from dragoman.install_hint import extra_hint
 
 __all__ = ["check_address", "create_private_file"]
 
@@ -31,7 +32,7 @@ def check_address(url: str, thing: str, short: str) -> None:
         )
     extra, packages = _EXTRAS[scheme]
     if lacking := [package for package in packages if find_spec(package) is None]:
-        raise SettingsError(f"a {short} in {scheme} needs {', '.join(lacking)}: pip install 'dragoman[{extra}]'")
+        raise SettingsError(f"a {short} in {scheme} needs {', '.join(lacking)}: {extra_hint(extra)}")
 
 
 def create_private_file(path: str | os.PathLike[str]) -> None:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from dragoman.arguments import wrong
 from dragoman.errors import SettingsError
 from dragoman.hooks import Hooks
+from dragoman.install_hint import extra_hint
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider
@@ -62,7 +63,7 @@ def telemetry(
     try:
         from dragoman.telemetry.spans import Spans
     except ImportError as error:
-        raise SettingsError('telemetry needs opentelemetry-api: pip install "dragoman[otel]"') from error
+        raise SettingsError(f"telemetry needs opentelemetry-api: {extra_hint('otel')}") from error
 
     providers = (tracer_provider, meter_provider, logger_provider)
     spans = Spans(*providers, content=content, conventions=conventions, all_metrics=metrics == "all")

@@ -183,3 +183,90 @@ def through_protobuf(value: Any) -> Any:
     if isinstance(value, list):
         return [through_protobuf(each) for each in if_list(value)]
     return float(value) if isinstance(value, int) and not isinstance(value, bool) else value
+
+
+FOREIGN: list[Json] = [
+    {
+        "task": {
+            "id": "k",
+            "contextId": "c",
+            "status": {
+                "state": "TASK_STATE_COMPLETED",
+                "timestamp": "2026-01-01T00:00:00Z",
+                "message": {"messageId": "s", "role": "ROLE_AGENT", "parts": [{"text": "Done."}]},
+            },
+            "history": [
+                {"messageId": "u", "role": "ROLE_USER", "parts": [{"text": "Hi."}]},
+                {"messageId": "h", "role": "ROLE_AGENT", "parts": [{"text": "Well."}, {"data": {"a": 1}}]},
+            ],
+            "artifacts": [
+                {"artifactId": "a", "name": "x", "parts": [{"text": "One."}, {"raw": "AAAA", "mediaType": "image/png"}]}
+            ],
+            "metadata": {"x": 1},
+        }
+    },
+    {"message": {"messageId": "m", "contextId": "c", "role": "ROLE_AGENT", "parts": [{"text": "Hi."}], "metadata": {}}},
+    {
+        "statusUpdate": {
+            "taskId": "k",
+            "contextId": "c",
+            "status": {
+                "state": "TASK_STATE_INPUT_REQUIRED",
+                "message": {"messageId": "q", "role": "ROLE_AGENT", "parts": [{"text": "Which?"}]},
+            },
+        }
+    },
+    {
+        "artifactUpdate": {
+            "taskId": "k",
+            "contextId": "c",
+            "artifact": {"artifactId": "a", "parts": [{"text": "On"}], "metadata": {"a": 1}},
+            "append": True,
+            "lastChunk": True,
+        }
+    },
+]
+
+
+@pytest.mark.mend("1.12")
+@pytest.mark.parametrize("kind", [next(iter(each)) for each in FOREIGN])
+def test_an_object_of_a_foreign_agent_with_any_value_confused_is_read_or_refused(kind: str) -> None:
+    """`history: [1]` was an AttributeError, a `messageId` that is an object a TypeError."""
+    values: list[Any] = [
+        None,
+        True,
+        1,
+        -1.5,
+        2**70,
+        "",
+        "text",
+        [],
+        [1],
+        ["x"],
+        [None],
+        [[]],
+        [{}],
+        {},
+        {"a": 1},
+        {"": []},
+    ]
+    wrong = [changed(FOREIGN, at, value) for at in places(FOREIGN) for value in values if at and kind in at]
+    objects = [each for one in wrong for each in one if kind in if_object(each)]
+    assert len(objects) > 100
+    for result in objects:
+        body = json_bytes.encode({"jsonrpc": "2.0", "id": 1, "result": result})
+        for events in (
+            a2a.load_response(body),
+            [*(decoder := a2a.decoder()).feed(b"data: " + body + b"\n\n"), *decoder.close()],
+        ):
+            assert events, result
+            assert isinstance(events[-1], ev.RunFinished | ev.RunError), (result, events)
+
+
+@pytest.mark.mend("1.12")
+def test_what_a_foreign_agent_said_is_not_lost_to_history_that_is_none() -> None:
+    task = {**FOREIGN[0]["task"], "history": [1, None, {"messageId": {}}]}
+    body = json_bytes.encode({"jsonrpc": "2.0", "id": 1, "result": {"task": task}})
+    from dragoman.fold import fold
+
+    assert "One." in "".join(message.text for message in fold(a2a.load_response(body)))

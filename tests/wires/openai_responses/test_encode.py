@@ -370,3 +370,34 @@ def test_a_stream_is_kept_open_by_what_no_reader_sees():
     pieces_ = [*map(encoder.feed, events_of("Hello.")), encoder.close()]
     assert decode(wire.ping.join([b"", *pieces_])) == decode(b"".join(pieces_))
     assert not events_in(wire.ping)
+
+
+_KINDS = {
+    "call": ToolCallPart("c", "t", {"x": 1}),
+    "thinking": ThinkingPart("Hm."),
+    "text": TextPart("Hello."),
+    "image": DataPart(b"x", "image/png"),
+}
+
+
+@pytest.mark.mend("4.6")
+@pytest.mark.parametrize("deltas", [0, 1])
+@pytest.mark.parametrize("last", _KINDS)
+@pytest.mark.parametrize("first", ["call", "thinking", "text"])
+def test_a_part_may_end_as_another_kind_than_it_began(first: str, last: str, deltas: int) -> None:
+    """What was streamed of it is ended as what it began as; the rest is as if nothing had been."""
+    begun = {"call": ToolCallPart("c", "t", {}), "thinking": ThinkingPart(""), "text": TextPart("H")}[first]
+    events = [
+        MessageStarted("m", Role.MODEL),
+        PartStarted("m", 0, begun),
+        *[PartDelta("m", 0, "{") for _ in range(deltas)],
+        PartFinished("m", 0, _KINDS[last]),
+        MessageFinished("m", FinishReason.stop),
+    ]
+    whole = wire.dump_response([MessageStarted("m", Role.MODEL), *events[-2:]])["output"]
+    output = wire.dump_response(events)["output"]
+    if first != "text" or last != "image":  # a message and a picture are two items anyway
+        assert len(output) == (2 if deltas and first != last else 1)
+    assert output[-1] == {**whole[-1], "id": output[-1].get("id")} or first == last
+    encoder = wire.encoder(id="r", model="m")
+    assert b"".join([*map(encoder.feed, events), encoder.close()]).count(b"response.completed") >= 1

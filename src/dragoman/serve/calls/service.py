@@ -23,7 +23,9 @@ from dragoman.serve.http.gate import Gate
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.http.metrics import Metrics
 from dragoman.serve.http.observed import Observed, log_call
+from dragoman.serve.http.processes import check_processes, process_count
 from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.transport.address_policy import AddressPolicy
 
 if TYPE_CHECKING:
@@ -80,7 +82,12 @@ class Service:
     @asynccontextmanager
     async def running(self) -> AsyncGenerator[None]:
         """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold. It may be
-        entered again where the store is a URL."""
+        entered again where the store is a URL.
+
+        Raises:
+            SettingsError: several processes keep answers in memory.
+        """
+        check_processes(is_in_memory=isinstance(self.answers, MemoryAnswers), count=process_count())
         if self._was_closed and self._reopened is not None:
             self.answers, self.log = self._reopened()
             self.runs, self.webhooks = Runs(self.log), Webhooks(self.webhooks.policy, self.answers)

@@ -12,6 +12,7 @@ from dragoman.arguments import expect
 from dragoman.capability import Capability
 from dragoman.codec.agent_card import Abilities, AgentCard, Skill
 from dragoman.errors import SettingsError
+from dragoman.install_hint import extra_hint
 from dragoman.serve.calls.call import Call
 from dragoman.serve.protocols.runs import Served
 from dragoman.serve.store.answers import NoAnswers
@@ -39,7 +40,7 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
     for card in given:
         expect("cards", card, AgentCard, hint="give serve.AgentCard(…), or several by the agents' names")
         if card.signer is not None and find_spec("a2a") is None:
-            raise SettingsError("a signed card needs a2a-sdk: pip install 'dragoman[a2a]'")
+            raise SettingsError(f"a signed card needs a2a-sdk: {extra_hint('a2a')}")
     if isinstance(cards, AgentCard):
         if len(names) > 1:
             raise SettingsError(

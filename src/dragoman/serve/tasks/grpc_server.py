@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
+from dragoman.install_hint import extra_hint
 from dragoman.loopback import is_loopback
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ async def serve_grpc(
 
         from dragoman.serve.tasks.grpc_messages import methods
     except ImportError as error:
-        raise SettingsError("A2A over gRPC needs a2a-sdk: pip install 'dragoman[a2a]'") from error
+        raise SettingsError(f"A2A over gRPC needs a2a-sdk: {extra_hint('a2a')}") from error
     made: Any = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST_BYTES)])
     service_name, found = methods()
     handlers: dict[str, Any] = {}

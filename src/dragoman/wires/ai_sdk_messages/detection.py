@@ -19,6 +19,7 @@ _KNOWN = ("text", "reasoning", "file", "dynamic-tool", "step-start", "source-url
 
 _MODEL_FIELDS = frozenset(["role", "content", "id", "providerOptions", "experimental_providerMetadata"])
 _MODEL_MARKS = frozenset(["providerOptions", "mediaType", "mimeType", "image", "filename"])
+_PLAIN_FIELDS = frozenset(["id", "role", "content"])
 
 
 def dialect_in(fields: Mapping[str, Any], *, is_model: bool = False) -> str:
@@ -67,7 +68,11 @@ def ui_votes(message: Any) -> int:
     if fields.get("role") not in (*_ROLES, "data") or ("content" in fields and not isinstance(content, str)):
         return 0
     if parts is None and isinstance(content, str):
-        return 3 if not _V4_FIELDS.isdisjoint(fields) and "id" in fields else 2 if "createdAt" in fields else 0
+        if not _V4_FIELDS.isdisjoint(fields) and "id" in fields:
+            return 3
+        # No API of a model takes an id here: it is a front end's, whose edits name messages by it.
+        has_id = isinstance(fields.get("id"), str) and fields.keys() == _PLAIN_FIELDS
+        return 2 if has_id or "createdAt" in fields else 0
     if not isinstance(parts, list):
         return 0
     types = [if_text(if_object(part).get("type")) for part in if_list(parts)]

@@ -15,10 +15,12 @@ from dragoman.wires.ai_sdk_messages.carriage import is_native
 from dragoman.wires.ai_sdk_messages.own import OWN
 from dragoman.wires.ai_sdk_messages.signatures import foreign
 
-__all__ = ["EMPTY", "JOINED", "Expected", "extras_of", "with_extras"]
+__all__ = ["EMPTY", "JOINED", "ONE_STEP", "Expected", "extras_of", "with_extras"]
 
 JOINED = "joined"
 """Key of what a message of the user's has with results before it, which are of the same message."""
+ONE_STEP = "one_step"
+"""Key of what a dialect would read as several steps, although the model said it in one message: words behind an answered call."""
 EMPTY = "empty"
 """Key of what says nothing, and has a part since each message must have one."""
 
@@ -53,11 +55,12 @@ def extras_of(
     *,
     joined: bool = False,
     empty: bool = False,
+    one_step: bool = False,
     metadata: bool = False,
     time: bool = True,
 ) -> dict[str, Any]:
     """What the messages of a turn have beyond what is read without it: of all of them, and an object for each. `joined`: the first is one with
-    the results before it; `empty`: it has a part that says nothing; `metadata`, `time`: those of the first are among it."""
+    the results before it; `empty`: it has a part that says nothing; `one_step`: see `ONE_STEP`; `metadata`, `time`: those of the first are among it."""
     made: list[dict[str, Any]] = []
     named = {message.turn for message in messages}
     shared = len(named) == 1 and messages[0].turn != expected[0].turn
@@ -85,6 +88,7 @@ def extras_of(
     return {
         **({JOINED: True} if joined else {}),
         **({EMPTY: True} if empty else {}),
+        **({ONE_STEP: True} if one_step else {}),
         **({"turn": messages[0].turn} if shared else {}),
         **({"messages": made} if made else {}),
     }

@@ -59,7 +59,7 @@ def _load_plain(inner: Any, it: Reading) -> bool:
     id_, name, given = fields.get("toolCallId"), fields.get("toolName"), fields.get("args")
     if type(id_) is not str or type(name) is not str or type(given) is not dict or not given or "result" not in fields:
         return False
-    it.opens()
+    it.opens(says=False)
     it.arguments.pop((id_, name), None)
     it.pieces.append(ToolCallPart(id_, name, cast("dict[str, Any]", given)))
     it.answers.append(ToolResultPart(id_, name, as_result(fields["result"])))
@@ -93,7 +93,7 @@ def load_inner(inner: dict[str, Any], part: Fields, it: Reading, where: str, for
     call, noted_form = _load_args(
         ToolCallPart(id_, name, run_by="provider" if by_provider else "agent"), inner, state, it
     )
-    it.opens()
+    it.opens(says=False)
     dialect = it.dialect
     kept = it.read(
         call, head, lambda made: _dump_call(made, dialect, answered=answered), "tool", _KEY, {**form, **noted_form}

@@ -8,12 +8,10 @@ from typing import Any
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.message import MarkPart, ProviderPart
 from dragoman.wires.ai_sdk_messages.own import OWN, UI
-from dragoman.wires.ai_sdk_messages.reading import STEP
+from dragoman.wires.ai_sdk_messages.reading import IMPLIED, OLD, STEP
 
 __all__ = ["OLD", "dump_mark"]
 
-OLD = frozenset(["v4", "mastra_v2"])
-"""Dialects with parts as ai 4 has them."""
 _Fields = dict[str, Any]
 
 
@@ -21,6 +19,8 @@ def dump_mark(piece: MarkPart | ProviderPart, dialect: str) -> _Fields:
     """The part of a mark; empty where the dialect has none for it."""
     fields = OWN.fields(piece.native) if piece.native else {}
     read_in = OWN.form(piece.native).get("in", UI) if piece.native else dialect
+    if dialect in OLD and piece.native and OWN.form(piece.native).get(IMPLIED):
+        return {}
     if read_in == dialect:
         return {"type": piece.kind, **fields}
     if piece.kind == STEP:

@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_object
-from dragoman.codec.media import Media, data_url, from_url, guessed
+from dragoman.codec.media import Media, data_url, from_url, guessed, plain_data
 from dragoman.message import DataPart, FilePart, LinkPart
 from dragoman.wires.ai_sdk_messages.carriage import metadata_of
 from dragoman.wires.ai_sdk_messages.own import OURS, UI, applied
@@ -69,7 +69,7 @@ def file_at(url: str) -> Media:
     """What stands where a URL does: data, a provider's id of a file, or a URL."""
     if url.startswith(_IDS) and "/" not in url and ":" not in url:
         return FilePart(url)
-    return from_url(url)
+    return plain_data(url) or from_url(url)
 
 
 def carried_file(part: dict[str, Any], key: str = "providerMetadata") -> Media | None:

@@ -175,6 +175,8 @@ def _is_usual(output: Any) -> TypeGuard[dict[str, Any]]:
 def _dump_output(result: ToolResultPart, version: str | None) -> dict[str, Any]:
     if result.denied:
         reason = denial_reason(result)
+        if version == "v5":  # which knows no refused calls
+            return {"type": "error-text", "value": f"denied: {reason}" if reason else "denied"}
         return {"type": "execution-denied", **({"reason": reason} if reason else {})}
     if result.is_content:
         return {"type": CONTENT, "value": dump_content(result.result, MODEL, version)}

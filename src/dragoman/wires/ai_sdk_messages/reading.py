@@ -2,22 +2,52 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NoReturn, cast
 
 import msgspec
 
 from dragoman.errors import HistoryError
-from dragoman.message import Content, MarkPart, Message, Native, Role, ToolResultPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Message,
+    Native,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.ai_sdk_messages.carriage import with_carried
 from dragoman.wires.ai_sdk_messages.own import OWN, UI, joined, noted
 from dragoman.wires.ai_sdk_messages.signatures import lifted
 
-__all__ = ["STEP", "Fields", "Loader", "Reading", "Step", "fault", "load_mark", "load_parts", "text_field"]
+__all__ = [
+    "IMPLIED",
+    "OLD",
+    "STEP",
+    "Fields",
+    "Loader",
+    "Reading",
+    "Step",
+    "fault",
+    "load_mark",
+    "load_parts",
+    "says_behind_answers",
+    "text_field",
+]
 
 Fields = Mapping[str, Any]
 STEP = "step-start"
 """Type of the part that begins a step, and kind of its mark."""
+IMPLIED = "implied"
+"""Noted with the mark of a step that its format begins without one."""
+OLD = frozenset(["v4", "mastra_v2"])
+"""Dialects with parts as ai 4 has them."""
 _NONE: dict[str, Any] = {}
 _BARE = MarkPart(STEP)
 Step = tuple[list[Content], list[ToolResultPart], str | None]
@@ -44,10 +74,14 @@ class Reading:
         """Id of OpenAI's item that the text before is of."""
         self.arguments: dict[tuple[str, str], dict[str, Any]] = {}
         """Id and tool of each call so far → its arguments, for formats that repeat them with the result and may leave them out."""
+        self.implies_steps = self.is_model and dialect in OLD
+        """Whether what the model says behind an answered call is another step, also without a mark of one."""
         self._mark: MarkPart | None = None
 
     def add(self, piece: Content) -> None:
         """A piece of the message."""
+        if is_said(piece):
+            self._begin_implied_step()
         if self._mark is not None:
             self._split()
         self.pieces.append(piece)
@@ -72,10 +106,16 @@ class Reading:
             self.steps.append((self.pieces, self.answers, self.provider))
         return self.steps
 
-    def opens(self) -> None:
-        """Something follows that belongs to the step that is begun, if one is."""
+    def opens(self, *, says: bool = True) -> None:
+        """Something follows that belongs to the step that is begun, if one is. `says`: it is no call and no mark."""
+        if says:
+            self._begin_implied_step()
         if self._mark is not None:
             self._split()
+
+    def _begin_implied_step(self) -> None:
+        if self._mark is None and self.answers and self.implies_steps:  # M-83
+            self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect, IMPLIED: True})))
 
     def _split(self) -> None:
         mark, self._mark = self._mark, None
@@ -120,13 +160,32 @@ Loader = Callable[[dict[str, Any], Reading, str], None]
 """(part, reading, where) reads a part."""
 
 
+def says_behind_answers(messages: Sequence[Message]) -> bool:
+    """True if a message says something behind a call of its own that is answered in the turn, with no mark between."""
+    answered = {result.id for message in messages for result in message.tool_results}
+    for message in messages:
+        is_behind = False
+        for piece in message.content if message.role is Role.MODEL else ():
+            if isinstance(piece, MarkPart) and piece.kind == STEP:
+                is_behind = False
+            is_behind |= isinstance(piece, ToolCallPart) and piece.id in answered
+            if is_behind and is_said(piece):
+                return True
+    return False
+
+
+def is_said(piece: Content) -> bool:
+    """True for what the model says or shows, or thinks, beside its calls."""
+    return isinstance(piece, TextPart | ThinkingPart | DataPart | LinkPart | FilePart)
+
+
 def load_mark(part: dict[str, Any], it: Reading, where: str) -> None:  # noqa: ARG001 a mark is what it is
     """A part that is there for people, or that nobody knows."""
     own = {key: value for key, value in part.items() if key != "type"}
     form = {} if it.dialect == UI else {"in": it.dialect}
     mark = MarkPart(part["type"], OWN.note(own, form if own else {}, mark=part["type"] != STEP))
     if it.is_model and it.provider is None and isinstance(part.get("providerMetadata"), dict):
-        it.opens()
+        it.opens(says=False)
         it.provider = lifted("", part["providerMetadata"]).provider
     if mark.kind == STEP:
         it.step(mark)

@@ -6,7 +6,9 @@ from collections.abc import Collection, Mapping
 from datetime import datetime
 from typing import Any, cast
 
+from dragoman.codec.json_values import if_object
 from dragoman.message import Message, Origin, Role
+from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP
 from dragoman.wires.ai_sdk_messages.mirrors import MIRRORS, contents_of, is_usual, load_before, load_behind, same_as
 from dragoman.wires.ai_sdk_messages.nested import flat, is_flat
 from dragoman.wires.ai_sdk_messages.own import OWN
@@ -62,17 +64,19 @@ def load_row(
     form: dict[str, Any] = {}
     it = Reading(ROW, role)
     it.arguments = arguments
-    ways, usual = _load_content(content, parts, it, where)
     own: dict[str, Any] = {}
     metadata: Mapping[str, Any] = {}
     extras: Any = None
     if "metadata" in content:
         metadata, extras = metadata_of(content["metadata"], own)
-    if len(entry) > len(_READ) or len(content) > len(_READ_WITHIN) + len(ways) or not entry.keys() >= _READ:
+    it.implies_steps = it.implies_steps and ONE_STEP not in if_object(extras)
+    ways, usual = _load_content(content, parts, it, where)
+    unread = content.keys() - _READ_WITHIN - ways.keys()
+    if unread or entry.keys() != _READ:
         rest = {key: value for key, value in entry.items() if key not in _READ}
         if not (is_flat(rest) and is_flat(content)):
             fault(f"{where} has fields whose names begin with inner/ or outer/")
-        within = {key: value for key, value in content.items() if key not in _READ_WITHIN and key not in ways}
+        within = {key: value for key, value in content.items() if key in unread}
         own = {**own, **flat(rest, within, CONTENT, "content")}
     id_ = given_id(entry, own, form)
     if "parts" not in content:

@@ -48,7 +48,7 @@ def load_tool(part: dict[str, Any], it: Reading, where: str) -> None:
         fault(f"{where}.toolCallId must be a string, not {type(id_).__name__}")
     if type(name) is not str:
         fault(f"{where}.toolName must be a string, not {type(name).__name__}")
-    it.opens()
+    it.opens(says=False)
     if (
         len(part) == 5
         and type(given) is dict

@@ -28,7 +28,7 @@ from dragoman.wires.ai_sdk_messages.envelope import EMPTY, Expected, extras_of
 from dragoman.wires.ai_sdk_messages.grouping import Group
 from dragoman.wires.ai_sdk_messages.named import named_in
 from dragoman.wires.ai_sdk_messages.own import OURS, OWN, UI
-from dragoman.wires.ai_sdk_messages.reading import STEP
+from dragoman.wires.ai_sdk_messages.reading import IMPLIED, OLD, STEP, says_behind_answers
 from dragoman.wires.ai_sdk_messages.signatures import origin_of
 from dragoman.wires.ai_sdk_messages.steering import dump_steering, is_steering, step_behind
 from dragoman.wires.ai_sdk_messages.ui import filler
@@ -51,6 +51,8 @@ class Writing:
         self._number = 0  # of the step
         self._last = (-1, -1)  # where the result before stood
         self._moved = False
+        self.is_one_step = dialect.name in OLD and says_behind_answers((*group.messages, *group.behind))
+        """Whether a reader of the dialect would find more steps than there are."""
         self.parts: list[dict[str, Any]] = []
         self.providers: list[str | None] = []
         """Of each of the model's messages: who answered, as the reader will see it."""
@@ -145,7 +147,9 @@ class Writing:
                 self.lose(at, place, Lost.field, WAITS, INTERRUPT)
             if piece.kind == STEP:
                 self._number += bool(self.parts)
-            if (OWN.is_ours(piece.native) or piece.kind == STEP) and (part := self.dialect.mark(piece)):
+            if self.is_one_step and OWN.form(piece.native).get(IMPLIED):
+                self.parts.append({"type": STEP})
+            elif (OWN.is_ours(piece.native) or piece.kind == STEP) and (part := self.dialect.mark(piece)):
                 self.parts.append(part)
         elif isinstance(piece, ProviderPart):
             of_model = OWN.form(piece.native).get("in") in ("model", "core")
@@ -192,7 +196,7 @@ def dump_group(
         parts = restricted(parts, version, lambda what, why: writing.lose(0, 0, what, why))
     empty = not parts and dialect.name == UI and not (form.get("parts") == EMPTY and _takes_none(first.role, version))
     parts = [filler(first.role)] if empty else parts
-    extras = _extras(group, dialect, named, form, taken, writing.providers, empty=empty)
+    extras = _extras(group, dialect, named, form, taken, writing.providers, empty=empty, one_step=writing.is_one_step)
     return dialect.envelope(Envelope(named, ROLES[first.role], parts, first, extras))
 
 
@@ -203,7 +207,7 @@ def _takes_none(role: Role, version: str | None) -> bool:
 
 def _extras(
     group: Group, dialect: Dialect, id_: str | None, form: Any, taken: Collection[str], providers: Sequence[str | None],
-    *, empty: bool,
+    *, empty: bool, one_step: bool,
 ) -> dict[str, Any]:  # fmt: skip
     first = group.messages[0]
     sources = iter(providers)
@@ -225,6 +229,7 @@ def _extras(
         expected,
         joined=group.joined,
         empty=empty,
+        one_step=one_step and form.get("parts") != "absent",
         metadata=dialect.metadata_first or OURS in first.metadata,
         time=not dialect.times,
     )

@@ -14,7 +14,7 @@ from dragoman.message import Message, Origin, Role
 from dragoman.wires.ai_sdk_messages.dialect import Dialect
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.own import OURS, OWN, UI, joined
-from dragoman.wires.ai_sdk_messages.reading import Reading, fault, load_parts
+from dragoman.wires.ai_sdk_messages.reading import OLD, Reading, fault, load_parts, says_behind_answers
 from dragoman.wires.ai_sdk_messages.signatures import origin_of
 from dragoman.wires.ai_sdk_messages.steering import has_steering, load_steering, segments
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT, filler
@@ -161,6 +161,7 @@ def turn_of(
                 expected,
                 joined=JOINED in held,
                 empty=EMPTY in held and not reading.pieces,
+                one_step=dialect.name in OLD and form.get("parts") != "absent" and says_behind_answers(found),
                 metadata=with_metadata,
                 time="created_at" in listed,
             )

@@ -13,6 +13,7 @@ from dragoman.codec.media import Media
 from dragoman.codec.utc import in_utc
 from dragoman.message import MarkPart, Message, Origin, ProviderPart, Role
 from dragoman.wires.ai_sdk_messages.dialect import ATTACHMENT, Dialect, Envelope, Part, Parts
+from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP
 from dragoman.wires.ai_sdk_messages.old_text import dump_old_text, load_old_text
 from dragoman.wires.ai_sdk_messages.own import OURS, OWN, dialect_of
 from dragoman.wires.ai_sdk_messages.plain_v4 import load_plain_v4
@@ -62,9 +63,12 @@ def load_v4(
         parts = _parts_of(entry, where)
         form["parts"] = "absent"
         own |= {"parts": entry["parts"]} if "parts" in entry else {}
-    reading = load_parts(
-        cast("list[Any]", parts), Reading(V4, role), V4_DIALECT.loaders, V4_DIALECT.prefixed, f"{where}.parts"
-    )
+    reading = Reading(V4, role)
+    extras = _annotations(entry, own)
+    # Fields beside each other have no order, so that nothing in them stands behind a call.
+    has_order = form.get("parts") != "absent"
+    reading.implies_steps = reading.implies_steps and has_order and ONE_STEP not in if_object(extras)
+    load_parts(cast("list[Any]", parts), reading, V4_DIALECT.loaders, V4_DIALECT.prefixed, f"{where}.parts")
     attached = entry.get(_ATTACHED)
     if isinstance(attached, list):
         for at, each in enumerate(cast("list[Any]", attached)):
@@ -74,7 +78,6 @@ def load_v4(
     created_at = read_time(entry.get("createdAt"))
     if "createdAt" in entry and (created_at is None or written_time(created_at) != entry["createdAt"]):
         form["createdAt"] = [None if created_at is None else written_time(created_at), entry["createdAt"]]
-    extras = _annotations(entry, own)
     _note_mirrors(entry, mirrors(cast("Parts", parts), role), form)
     messages = turn_of(reading, id_, origin, taken, own, form, {}, extras, V4_DIALECT)
     if created_at is not None:

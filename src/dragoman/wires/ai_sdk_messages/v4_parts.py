@@ -24,7 +24,7 @@ from dragoman.wires.ai_sdk_messages.media import (
 from dragoman.wires.ai_sdk_messages.named import named_in
 from dragoman.wires.ai_sdk_messages.old_text import dump_empty_text
 from dragoman.wires.ai_sdk_messages.own import OWN, applied
-from dragoman.wires.ai_sdk_messages.reading import Reading, load_mark, text_field
+from dragoman.wires.ai_sdk_messages.reading import IMPLIED, Reading, load_mark, text_field
 
 __all__ = [
     "V4",
@@ -159,6 +159,8 @@ def load_source(part: dict[str, Any], it: Reading, where: str) -> None:
 def dump_mark(mark: MarkPart | ProviderPart, dialect: str) -> dict[str, Any]:
     """A mark → its part."""
     own = OWN.fields(mark.native)
+    if OWN.form(mark.native).get(IMPLIED):
+        return {}
     if mark.kind == "source-url" and OWN.form(mark.native).get("in") != dialect:
         renamed = {"id" if key == "sourceId" else key: value for key, value in own.items()}
         return {"type": "source", "source": {"sourceType": "url", **renamed}}

@@ -32,7 +32,7 @@ def load_invocation(part: dict[str, Any], it: Reading, where: str) -> None:
         fault(f"{where}.toolInvocation must have the strings toolCallId and toolName")
     if not isinstance(state, str) or state not in STATES:
         fault(f"{where}.toolInvocation.state must be one of {', '.join(STATES)}, not {state!r:.50}")
-    it.opens()
+    it.opens(says=False)
     arguments = given.get("args")
     if (
         len(part) == 2

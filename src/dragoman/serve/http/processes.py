@@ -1,0 +1,60 @@
+"""How many processes serve one application, as far as a worker of uvicorn or gunicorn can tell.
+
+Answers that are kept in memory belong to one process: with several, the next request of a client
+finds its answer only by chance. A worker is not told how many it is one of, so the signs are read:
+the command line, WEB_CONCURRENCY, and the name that multiprocessing gave this process.
+"""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import re
+import sys
+from collections.abc import Mapping, Sequence
+
+from dragoman.errors import SettingsError
+
+__all__ = ["check_processes", "process_count"]
+
+_WORKERS = re.compile(r"(?:--workers|-w)=?(\d{1,4})?")
+_SPAWNED = re.compile(r"SpawnProcess-(\d{1,4})")
+
+
+def process_count(
+    arguments: Sequence[str] | None = None,
+    environment: Mapping[str, str] = os.environ,
+    process_name: str | None = None,
+) -> int:
+    """How many processes there are at least.
+
+    Args:
+        arguments: the command line; by default that of this process, which a worker inherits.
+        environment: where WEB_CONCURRENCY may be.
+        process_name: name of this process, `SpawnProcess-2` for the second worker that uvicorn starts.
+    """
+    arguments = sys.argv if arguments is None else arguments
+    process_name = multiprocessing.current_process().name if process_name is None else process_name
+    spawned = _SPAWNED.fullmatch(process_name)
+    counts = [1, *([int(spawned[1])] if spawned else [])]
+    if environment.get("WEB_CONCURRENCY", "").isdecimal():
+        counts.append(int(environment["WEB_CONCURRENCY"]))
+    for place, argument in enumerate(arguments):
+        if option := _WORKERS.fullmatch(argument):
+            value = option[1] or next(iter(arguments[place + 1 : place + 2]), "")
+            counts.append(int(value) if value.isdecimal() else 1)
+    return max(counts)
+
+
+def check_processes(*, is_in_memory: bool, count: int) -> None:
+    """Refuses to keep answers in memory with more than one process.
+
+    Raises:
+        SettingsError: that is asked for.
+    """
+    if is_in_memory and count > 1:
+        raise SettingsError(
+            f'this application runs in {count} processes or more, and keeps answers in the memory of each (store="memory:"): '
+            'a client would find its answer only by chance. Give a database that they share, such as store="sqlite:///server.db" '
+            'or "postgresql://…", store=None to keep none, or serve with one process'
+        )

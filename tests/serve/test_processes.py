@@ -1,0 +1,68 @@
+"""Several processes that serve one application: what each keeps for itself is refused."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from dragoman.errors import SettingsError
+from dragoman.serve.http.processes import check_processes, process_count
+from support.ports import free_port
+
+pytestmark = pytest.mark.mend("1.15")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "environment", "name", "count"),
+    [
+        (["uvicorn", "m:app"], {}, "MainProcess", 1),
+        (["uvicorn", "m:app", "--workers", "4"], {}, "SpawnProcess-1", 4),
+        (["uvicorn", "m:app", "--workers=2"], {}, "SpawnProcess-1", 2),
+        (["gunicorn", "-w", "3", "m:app"], {}, "MainProcess", 3),
+        (["gunicorn", "-w3", "m:app"], {}, "MainProcess", 3),
+        (["uvicorn", "m:app"], {"WEB_CONCURRENCY": "5"}, "SpawnProcess-1", 5),
+        (["program.py"], {}, "SpawnProcess-2", 2),
+        (["uvicorn", "m:app", "--reload"], {}, "SpawnProcess-1", 1),
+        (["uvicorn", "m:app", "--workers"], {"WEB_CONCURRENCY": "many"}, "MainProcess", 1),
+    ],
+)
+def test_the_number_of_processes_is_read_off_what_a_worker_knows(
+    arguments: list[str], environment: dict[str, str], name: str, count: int
+) -> None:
+    assert process_count(arguments, environment, name) == count
+
+
+def test_what_is_kept_in_memory_belongs_to_one_process() -> None:
+    check_processes(is_in_memory=True, count=1)
+    check_processes(is_in_memory=False, count=4)
+    with pytest.raises(SettingsError, match=r'4 processes.*store="sqlite:///server.db".*store=None'):
+        check_processes(is_in_memory=True, count=4)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("store", ["memory:", None])
+def test_workers_of_uvicorn_refuse_to_keep_answers_in_memory(tmp_path: Path, store: str | None) -> None:
+    (tmp_path / "served.py").write_text(
+        "from dragoman import Agent, serve\n"
+        "from dragoman.testing import ScriptedModel\n"
+        f"app = serve.app(Agent(ScriptedModel('Hi.')), store={store!r})\n"
+    )
+    source = str(Path(__file__).parents[2] / "src")
+    command = [sys.executable, "-m", "uvicorn", "served:app", "--workers", "2", "--port", str(free_port())]
+    environment = {**os.environ, "PYTHONPATH": f"{source}:{tmp_path}"}
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment
+    ) as server:
+        assert server.stdout is not None
+        said: list[str] = []
+        for line in server.stdout:
+            said.append(line)
+            if "keeps answers in the memory" in line or "startup complete" in line:
+                break
+        server.terminate()
+        server.stdout.read()
+    assert ("keeps answers in the memory" in said[-1]) == (store is not None), said
