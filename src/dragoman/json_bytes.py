@@ -10,6 +10,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.halves import replace_escaped_halves
+
 __all__ = ["MOST_DEPTH", "bound", "bound_value", "decode", "encode"]
 
 MOST_DEPTH = 128
@@ -23,13 +25,19 @@ _ALIKE = bytes.maketrans(b"{}", b"[]")
 
 
 def decode(data: bytes | str) -> Any:
-    """JSON → its value.
+    """JSON → its value. Halves of characters, which JSON can escape and no text can hold, are replaced (`halves`).
 
     Raises:
         ValueError: it is no JSON (`msgspec.DecodeError`, `UnicodeDecodeError`), or nests too deep.
     """
     bound(data)
-    return msgspec.json.decode(data)
+    try:
+        return msgspec.json.decode(data)
+    except msgspec.DecodeError:
+        given = data.encode(errors="surrogatepass") if isinstance(data, str) else bytes(data)
+        if (mended := replace_escaped_halves(given)) is given:
+            raise
+        return msgspec.json.decode(mended)
 
 
 def encode(value: Any) -> bytes:

@@ -11,6 +11,7 @@ from typing_extensions import TypeVar
 
 from dragoman.arguments import expect, expect_callable, expect_each, expect_sequence, wrong
 from dragoman.errors import InvalidRequestError, ResumeError, SettingsError
+from dragoman.halves import replace_halves
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.keywords import unknown_arguments
@@ -256,6 +257,7 @@ def opening(
     else:
         message = _message(prompt, how.get("attachments", ()))
         new = [] if message is None else [message]
+    new = [replace_halves(message, "the prompt") for message in new]
     return [one.replace(id=one.id or new_id(), created_at=one.created_at or clock()) for one in new], how
 
 

@@ -95,14 +95,15 @@ def test_an_error_of_our_own_is_not_taken_for_the_messages() -> None:
 
 @pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, "\ud800", {"\udc00": ["\udfff"]}])
 def test_numbers_and_texts_that_json_hardly_has_are_written(value: Any) -> None:
-    written(MessageList(called({"a": value}, value)), stored="\\ud" not in ascii(value))
+    """Halves of characters are replaced where they enter (1.16)."""
+    written(MessageList(called({"a": value}, value)), stored=True)
 
 
 def test_half_pairs_of_surrogates_everywhere() -> None:
     model = Message.model(ThinkingPart("\udfff"), ToolCallPart("\ud801", "\ud802", {})).replace(id="\ud804")
     written(
         MessageList([Message.user("\ud800"), model, Message.user(ToolResultPart("\ud801", "\ud802", "\ud805"))]),
-        stored=False,
+        stored=True,
     )
 
 

@@ -12,7 +12,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Agent, BatchEmbeddingsResult, Capability, Usage, providers
+from dragoman import Agent, BatchEmbeddingsResult, Capability, Message, Usage, providers
 from dragoman.errors import (
     AuthenticationError,
     DecodeError,
@@ -282,10 +282,13 @@ async def test_texts_that_are_none_are_refused_before_anything_is_sent() -> None
 
 
 async def test_half_a_character_is_an_error_that_shows_where() -> None:
+    """Of a text to be embedded, and of a history that is given as messages. A prompt is mended (1.16)."""
+    cut = "a cut \ud83d here"
     async with Agent("openai", base_url="http://127.0.0.1:9/v1", **KEY) as agent:
-        for work in (agent.embed_query, agent.send):
+        history = [Message.user(cut), Message.model("y")]
+        for send in (lambda: agent.embed_query(cut), lambda: agent.send("x", history=history)):
             with pytest.raises(InvalidRequestError, match=r'half a character.*"a cut \\ud83d here"') as caught:
-                await work("a cut \ud83d here")
+                await send()
             assert caught.value.provider == "openai"
 
 

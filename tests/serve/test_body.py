@@ -119,7 +119,6 @@ def test_what_is_read(data: bytes, body: object) -> None:
         (b"{'a':1}", "no JSON"), (b'{"a":1,}', "no JSON"), (b"{}\x00", "no JSON"), (b'{"a":"\n"}', "no JSON"), (b"a=1&b=2", "no JSON"),
         (b'{"a":' + b"1" * 5000 + b"}", "no JSON"), ('{"a":1}'.encode("utf-16"), "no JSON"),
         (b'{"a":"\xff"}', "UTF-8"), (b'{"a":"\xed\xa0\x80"}', "UTF-8"), (b'{"a":"\xc0\xaf"}', "UTF-8"),
-        (b'{"a":"\\ud83d"}', "half a character"), (b'{"a":"\\uDE00x"}', "half a character"), (b'{"\\ud83d\\ud83d":1}', "half a character"),
         (b'{"a":' + b"[" * 8 + b"]" * 8 + b"}", "8 levels"), (b"[" * 100_000, "brackets"), (b'{"a":' * 30, "8 levels"),
         (b"[" * 20 + b"0" + b"," * 30, "brackets"),
     ],

@@ -99,3 +99,13 @@ def test_what_a_package_hands_on_stands_in_its_room(wire: str) -> None:
         module = import_module(f"dragoman.wires.{wire}.{room}")
         for name in public:
             assert getattr(module, name, None) is getattr(package, name), f"{room}: {name}"
+
+
+@pytest.mark.parametrize("name", ["ag_ui", "ai_sdk"])
+def test_a_wire_that_only_streams_says_so(name: str) -> None:
+    wire = wires.get(name)
+    assert not hasattr(wire, "dump_response")
+    with pytest.raises(AttributeError, match=rf"always streamed; write it with {name}\.encoder"):
+        _ = wire.dump_response
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(wire, "nothing")  # noqa: B009

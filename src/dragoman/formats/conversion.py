@@ -13,6 +13,7 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.reading import read
 from dragoman.formats.registry import get, layout
+from dragoman.halves import replace_halves
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest
@@ -62,6 +63,7 @@ def convert(
     """
     check_version(to, version)
     problems: list[Problem] | None = [] if errors == "collect" else None
+    payload = replace_halves(payload, "the conversation")
     name, field, messages = read(payload, format, problems, origin)
     losses: list[Loss] = []
     if whole and field and (request := _request(payload, name, to, messages, origin)) is not None:

@@ -11,6 +11,7 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layouts
+from dragoman.halves import replace_halves
 from dragoman.message import Message
 
 __all__ = ["Given", "read", "unreadable"]
@@ -43,6 +44,7 @@ def read(
 ) -> Given:
     """Whatever stands for messages → messages. What is empty is left out. `format`: in which JSON is, else it is found out; `near`: the format
     of what stands beside it, for a message that says too little; `speak`: a string → a message."""
+    given = replace_halves(given, "the messages")
     if (ours := _all_ours(given)) is not None:
         return Given(ours, [], format or near, is_lone=False)
     problems: list[Problem] = []

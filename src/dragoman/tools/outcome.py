@@ -8,6 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.errors import ToolError
+from dragoman.halves import replace_halves
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["ToolExecutionResult", "as_json", "failed", "succeeded", "words"]
@@ -48,7 +49,8 @@ def succeeded(call: ToolCallPart, value: Any) -> ToolExecutionResult:
     Raises:
         Exception: the value is no JSON; of the type that its encoder raises.
     """
-    return ToolExecutionResult(call, ToolResultPart(call.id, call.name, _content(value)))
+    whole = replace_halves(value, f"the result of {call.name}")
+    return ToolExecutionResult(call, ToolResultPart(call.id, call.name, _content(whole)))
 
 
 def failed(call: ToolCallPart, error: Exception) -> ToolExecutionResult:

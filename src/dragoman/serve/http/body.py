@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Mapping
 from typing import Any, cast
 
@@ -17,9 +16,6 @@ from dragoman.serve.http.limits import ServerLimits
 
 __all__ = ["BodyTimeoutError", "json_object", "read_body"]
 
-_HALF_CHARACTER = re.compile(
-    rb"\\u[dD][89abAB]..(?!\\u[dD][c-fC-F])|(?<!\\u[dD][89abAB]..)\\u[dD][c-fC-F]..", re.DOTALL
-)
 _BOM = b"\xef\xbb\xbf"
 
 
@@ -66,7 +62,8 @@ async def read_body(
 
 
 def json_object(data: bytes, limits: ServerLimits) -> dict[str, Any]:
-    """A body that holds a JSON object; an empty one is an empty object. Of two fields of one name the last one counts.
+    """A body that holds a JSON object; an empty one is an empty object. Of two fields of one name the last one counts. Half a
+    character, as a client leaves it that cuts an emoji, is replaced by U+FFFD.
 
     Raises:
         InvalidRequestError: it holds no JSON object, or one that is nested too deep.
@@ -77,12 +74,8 @@ def json_object(data: bytes, limits: ServerLimits) -> dict[str, Any]:
         return {}
     _bound(data, limits)
     try:
-        body = msgspec.json.decode(data)
+        body = json_bytes.decode(data)
     except msgspec.DecodeError as error:
-        if _HALF_CHARACTER.search(data):
-            raise InvalidRequestError(
-                r"the body holds half a character, such as \ud83d without its second half; send whole characters"
-            ) from error
         raise InvalidRequestError(f"the body is no JSON: {error}") from error
     except UnicodeDecodeError as error:
         raise InvalidRequestError("the body is not in UTF-8") from error

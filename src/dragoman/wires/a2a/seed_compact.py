@@ -8,7 +8,6 @@ into it. An answer ends, for both, where the user says something or a tool answe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
@@ -46,15 +45,17 @@ class Entry(msgspec.Struct, frozen=True):
     calls: Calls = ()
 
 
-@dataclass
 class Remaining:
-    """An entry that stays. It changes while later entries are read."""
+    """An entry that stays."""
 
-    place: int
-    is_text: bool = False
-    """It stays as the end of an answer: a chunk behind which no end came, or the text of a call that came again without it."""
-    arguments: dict[str, Json] = field(default_factory=dict[str, Json])
-    """Id of a call → its arguments, where they came in pieces."""
+    __slots__ = ("arguments", "is_text", "place")
+
+    def __init__(self, place: int, *, is_text: bool = False) -> None:
+        self.place = place
+        self.is_text = is_text
+        """It stays as the end of an answer: a chunk behind which no end came, or the text of a call that came again without it."""
+        self.arguments: dict[str, Json] = {}
+        """Id of a call → its arguments, where they came in pieces."""
 
 
 def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:

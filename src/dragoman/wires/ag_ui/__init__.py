@@ -15,6 +15,15 @@ from dragoman.wires.ag_ui.serving import bodies, dump_capabilities
 
 name = NAME
 
+
+def __getattr__(name: str) -> object:
+    if name == "dump_response":
+        raise AttributeError(
+            "AG-UI has no response that comes whole: a run is always streamed; write it with ag_ui.encoder()"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout"]
 __all__ += ["load_run", "dump_run", "routes"]

@@ -14,6 +14,15 @@ from dragoman.wires.ai_sdk.serving import bodies, dump_capabilities, nothing_run
 
 name = NAME
 
+
+def __getattr__(name: str) -> object:
+    if name == "dump_response":
+        raise AttributeError(
+            "the AI SDK's UI protocol has no response that comes whole: a run is always streamed; write it with ai_sdk.encoder()"
+        )
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
 __all__ = ["Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes", "layout", "same_as"]
 __all__ += ["load_run", "dump_run", "regenerated", "routes"]
