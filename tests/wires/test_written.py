@@ -204,8 +204,8 @@ def test_cohere() -> None:
 def test_ollama() -> None:
     events = unfold([answer("ollama", None, {"x": 1}, created_at="then", total_duration=5)])
     calls = [
-        {"id": id_, "function": {"name": name, "arguments": given}}
-        for id_, name, given in (("c1", "f", {"x": 1}), ("c2", "g", {}))  # not the one that was cut
+        {"id": id_, "function": {"index": index, "name": name, "arguments": given}}
+        for index, (id_, name, given) in enumerate((("c1", "f", {"x": 1}), ("c2", "g", {})))  # not the one that was cut
     ]
     head = {"model": "served", "created_at": "then"}
     end = {"done": True, "done_reason": "length", "prompt_eval_count": 9, "eval_count": 4, "total_duration": 5}
