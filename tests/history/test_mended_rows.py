@@ -280,3 +280,18 @@ def test_m99_a_data_url_need_not_be_base64(url: str, mime_type: str, data: bytes
     assert formats.get(name).dump_messages(messages) == given
     sent = json.dumps(MessageList().add(given, format=name).export("anthropic"))
     assert "data:" not in sent
+
+
+@pytest.mark.mend("3.3")
+@pytest.mark.parametrize("state", ["approval-requested", "approval-responded"])
+def test_mastras_lists_for_ai_4_may_hold_calls_that_wait_for_approval(state: str) -> None:
+    """What Mastra writes for useChat of ai 4 was refused."""
+    call = {"type": "tool-invocation", "toolInvocation": {"state": state, **CALL, "approval": {"id": "p"}}}
+    given = v4_messages(TEXT, call)
+    ui_format = formats.get("ai_sdk_ui")
+    messages = ui_format.load_messages(given)
+    assert [(call.id, call.name) for call in messages[1].tool_calls] == [("c", "w")]
+    assert len(messages) == 2
+    assert ui_format.dump_messages(messages) == given
+    prompt = MessageList().add(given, format="ai_sdk_ui").export("openai_chat")
+    assert roles_of(prompt)[:2] == ["user", "assistant"]

@@ -17,7 +17,8 @@ from dragoman.wires.ai_sdk_messages.v4_parts import V4
 
 __all__ = ["STATES", "dump_invocation", "dump_invocation_result", "load_invocation"]
 
-STATES = ("partial-call", "call", "result")
+STATES = ("partial-call", "call", "result", "approval-requested", "approval-responded")
+"""The last two are Mastra's, which writes its lists for ai 4 so: calls that wait for somebody."""
 _KEY = "providerMetadata"
 _INVOCATION = "toolInvocation"
 _USUAL = frozenset(["state", "step", "toolCallId", "toolName", "args", "result"])
