@@ -25,7 +25,11 @@ TOOLS = (ToolSpec("look", "Looks.", {"type": "object", "properties": {"at": {"ty
 QUICK = [(client, list(SIGNED)[place % len(SIGNED)]) for place, client in enumerate(WIRES[::2])]
 pairs = pytest.mark.parametrize(
     ("client", "upstream"),
-    [pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow) for pair in product(WIRES, SIGNED)],
+    [
+        pytest.param(*pair, marks=() if pair in QUICK else pytest.mark.slow)
+        for pair in product(WIRES, SIGNED)
+        if pair[0] != pair[1]  # a request of the provider's own API is forwarded as it was written
+    ],
 )
 
 
@@ -83,6 +87,16 @@ async def test_signatures_are_there_again_after_two_rounds_of_tools(client: str,
     last, seals = await ask(there, talk, stream=stream)
     assert last.text == "Yes."
     assert seals == [seal_of(0), seal_of(1)] or "previous_response_id" in there.upstream.bodies[-1]
+
+
+@pytest.mark.parametrize("wire", list(SIGNED))
+async def test_a_client_of_the_providers_own_api_that_drops_signatures_gets_none_added(wire: str) -> None:
+    there = at(wire, wire)
+    talk = [Message.user("Look.")]
+    for _ in range(2):
+        message, seals = await ask(there, talk)
+        assert seals == []
+        talk += [message, result(message)]
 
 
 @pairs
