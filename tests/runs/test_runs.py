@@ -34,7 +34,7 @@ from dragoman.event import (
     StepStarted,
     event_to_json,
 )
-from dragoman.message import Message, Role, ToolResultPart
+from dragoman.message import Message, Role, ToolResultPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, Runs, RunStatus, memory_log, open_log
 from dragoman.runs.ending import ending
@@ -202,6 +202,29 @@ async def test_a_tail_holds_so_many_events_and_no_more() -> None:
     assert page[0] == PartDelta("m", 0, "90.0")
     assert len(page) == 256
     assert sum(tail.page(offset) is not None for offset in range(10_000)) < 2_100
+
+
+async def test_a_step_without_events_ends_nothing() -> None:
+    """Most chunks of a model tell nothing; what waits for the next event must not take one for the end."""
+
+    class Source:
+        id = "r"
+
+        async def read(self, put: Any) -> None:
+            for events in ([RunStarted("r")], [], [RunFinished("r", "success", Usage(), [])]):
+                await put(events)
+                await asyncio.sleep(0.05)  # the log waits for more
+
+        def cancel(self, driving: Any) -> None:
+            driving.end_with(RunError(DragomanError("cancelled"), "r"))
+
+        async def ended(self, last: Any) -> None:
+            pass
+
+    async with open_log("memory:") as log, Runs(log) as runs:
+        await runs.record(Source())
+        events = [event async for _, event in runs.attach("r")]
+    assert [type(event) for event in events] == [RunStarted, RunFinished]
 
 
 async def test_a_run_is_stopped_here_or_from_elsewhere(url: str) -> None:

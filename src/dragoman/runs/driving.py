@@ -189,10 +189,11 @@ class _Waiting:
         self._room = asyncio.Event()
 
     async def put(self, events: Sequence[Event]) -> None:
-        if (
-            self._closed
-        ):  # nothing is wanted any more, and a run that is stopped takes the reader's cancellation for its own
+        if self._closed:
+            # Nothing is wanted any more, and a run that is stopped takes the reader's cancellation for its own.
             raise asyncio.CancelledError
+        if not events:
+            return  # `take` says by an empty list that nothing will come any more
         self._events += events
         self._bytes += weigh_events(events)
         self._filled.set()
