@@ -31,9 +31,9 @@ from dragoman.prompt import (
     Prompt,
     RunOptions,
     check_agent,
-    check_options,
     check_settings,
     pending,
+    refuse_output_type,
     sequences,
     tools_of,
 )
@@ -234,7 +234,7 @@ class Agent(Generic[Deps]):
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> ChatResult[str]:
         """Sends a prompt → the whole answer. `how`: see `RunOptions`."""
-        check_options(how)
+        refuse_output_type(how)
         async with self.run(prompt, **how) as run:
             return await run.result()
 
@@ -263,7 +263,7 @@ class Agent(Generic[Deps]):
         Their outputs joined are the output of `send`, where no chunk takes something back: after a chunk with `retracted`
         what it holds is void. `ChatResult.joined` does both. Close the stream (`aclosing`) where you leave it early.
         """
-        check_options(how)
+        refuse_output_type(how)
         async with self.run(prompt, **how) as run:
             steps = run.steps()
             try:
@@ -277,7 +277,7 @@ class Agent(Generic[Deps]):
 
     async def send_events(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> AsyncGenerator[Event, None]:
         """Sends a prompt → the run's events. A failure is told as `RunError` and then raised."""
-        check_options(how)
+        refuse_output_type(how)
         async with self.run(prompt, **how) as run:
             async for event in run:
                 yield event

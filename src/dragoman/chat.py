@@ -16,7 +16,7 @@ from dragoman.memory.conversation import load_thread
 from dragoman.message import Message
 from dragoman.model.chat_model import new_id
 from dragoman.portal import Portal, synchronous, synchronous_stream
-from dragoman.prompt import check_options
+from dragoman.prompt import refuse_output_type
 from dragoman.result import ChatResult
 from dragoman.run import Run
 
@@ -137,7 +137,7 @@ class Chat(Generic[Deps]):
 
     def _run(self, prompt: Prompt, how: RunOptions[Deps], output_type: Any = str) -> Run[Any]:
         """A run of this conversation. What a send says for itself alone goes before."""
-        check_options(how)
+        refuse_output_type(how)
         own: RunOptions[Deps] = {
             **how,
             "history": self.history,

@@ -46,6 +46,7 @@ __all__ = [
     "check_tool_choice",
     "opening",
     "pending",
+    "refuse_output_type",
     "sequences",
     "tools_of",
     "with_options",
@@ -130,8 +131,6 @@ def check_options(how: Mapping[str, Any]) -> None:
     key that is passed over would send a conversation to somebody else."""
     if not how:
         return
-    if "output_type" in how:
-        raise TypeError(_NO_TYPE)
     if unknown := how.keys() - RunOptions.__annotations__.keys():
         error = unknown_arguments("sending", unknown, RunOptions.__annotations__)
         raise TypeError(
@@ -141,6 +140,12 @@ def check_options(how: Mapping[str, Any]) -> None:
         if (value := how.get(name)) is not None:
             expect(name, value, *kind)
     check_settings(how.get("settings"))
+
+
+def refuse_output_type(how: Mapping[str, Any]) -> None:
+    """Raises `TypeError` if a call that gives text is asked for a value of a type, which `Agent.run` would take."""
+    if "output_type" in how:
+        raise TypeError(_NO_TYPE)
 
 
 def check_settings(settings: Settings | None) -> None:
