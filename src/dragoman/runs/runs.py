@@ -229,7 +229,7 @@ class Runs:
                     yield page
                     offset += len(page)
                     if cursor is not None and paced is not None:
-                        paced.move(cursor, page)
+                        paced.move(cursor, page, offset)
                 elif tail is not None and tail.is_over:
                     return
                 elif tail is not None and not tail.is_closed:

@@ -101,9 +101,13 @@ class Tail:
         self._cursors.remove(cursor)
         self._look()
 
-    def move(self, cursor: Cursor, page: Sequence[Event]) -> None:
-        """A reader has passed on this page."""
-        cursor.read_bytes += weigh_events(page)
+    def move(self, cursor: Cursor, page: Sequence[Event], offset: int) -> None:
+        """A reader has passed on this page, behind which is that offset."""
+        place = offset - (self.end - len(self._events))
+        if place > 0:
+            cursor.read_bytes = self._sums[place - 1]
+        else:  # what it read is no longer here
+            cursor.read_bytes += weigh_events(page)
         self._look()
 
     def free(self) -> None:
