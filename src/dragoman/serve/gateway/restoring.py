@@ -26,6 +26,7 @@ def settle_messages(
     if not answers:
         return tuple(sent)
     restores = served.restores is not None and served.restores(destination.quirks)
+    told = [_said(answer) for answer in answers]
     out: list[Message] = []
     start = 0
     for message in sent:
@@ -33,7 +34,7 @@ def settle_messages(
             out.append(message)
             continue
         said = _said(message)
-        match = next((at for at in range(start, len(answers)) if _said(answers[at]) == said), None)
+        match = next((at for at in range(start, len(answers)) if told[at] == said), None)
         if match is None:
             out.append(message)
             continue
