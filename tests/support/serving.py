@@ -50,6 +50,9 @@ class Scripted:
     def serves(self, model: str) -> bool:
         return model == "m"
 
+    def check_keys(self) -> dict[str, Any]:
+        return {}
+
     def admit(self, call: Call) -> Call:
         return call
 

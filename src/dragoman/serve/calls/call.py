@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol, cast
 import msgspec
 
 from dragoman.codec.serving import Route
+from dragoman.errors import AuthenticationError
 from dragoman.event import Event
 from dragoman.loss import Loss
 from dragoman.request import EmbeddingsRequest, ModelRequest
@@ -78,6 +79,10 @@ class Backend(Protocol):
 
     def serves(self, model: str) -> bool:
         """Whether a client may name that."""
+        ...
+
+    def check_keys(self) -> Mapping[str, AuthenticationError | None]:
+        """Model → the error for a key that is missing, or None."""
         ...
 
     @property

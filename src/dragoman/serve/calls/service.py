@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import anyio
 
 from dragoman.codec.agent_card import AgentCard
-from dragoman.errors import DragomanError, ModelNotFoundError, OverloadedError
+from dragoman.errors import ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
@@ -125,9 +125,7 @@ class Service:
     def _warn_of_keys(self) -> None:
         """Warns of each model that has no key: its clients could not be answered."""
         for backend in self.backends:
-            check: Any = getattr(backend, "check_keys", None)
-            errors: Mapping[str, DragomanError | None] = check() if check is not None else {}
-            for model, error in errors.items():
+            for model, error in backend.check_keys().items():
                 if error is not None:
                     _LOG.warning("%s cannot be asked: %s", model, error.message)
 
