@@ -273,10 +273,14 @@ _NEUTRAL: Mapping[type[DragomanError], str] = {
 }
 """Kind of error → what its client reads, where it is not the server's own; the first kind that fits counts."""
 _ADDRESS = re.compile(r"[a-z][a-z0-9+.-]{0,20}://[^\s\"'<>]+")
+KEYS = (
+    r"\bBearer\s+\S+"
+    r"|\b(?:sk|pk|rk|gsk|xai|hf)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # masked or not
+)
+"""Pattern of keys of providers in a text."""
 _SECRET = re.compile(
     r"\b[A-Z][A-Z0-9]*(?:_[A-Z0-9]+)*_(?:KEY|TOKEN|SECRET|PASSWORD|CREDENTIALS)\b"  # a variable
-    r"|\bBearer\s+\S+"
-    r"|\b(?:sk|pk|rk|gsk|xai|hf)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # a key, masked or not
+    rf"|{KEYS}"
     r"|(?<![\w/])(?:/[\w.-]+){2,}\.\w+"  # a file
 )
 """What the words of an upstream, or of a tool, may hold that is ours."""

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 
-from dragoman.errors import DragomanError
+from dragoman.errors import KEYS, DragomanError
 from dragoman.logs import logger
 from dragoman.serve.http.observed import Observed
 
@@ -14,11 +14,7 @@ _LOG = logger("serve")
 _LEAST = 500
 """Statuses from here on are the server's fault."""
 _MOST_CHARACTERS = 2000
-_SECRET = re.compile(
-    r"\bBearer\s+\S+"
-    r"|\b(?:sk|pk|rk|gsk|xai|hf)[-_][\w*-]{4,}|\bAIza[\w-]{8,}"  # a key, masked or not
-    r"|(?<=://)[^/@\s]+@"  # a password in an address
-)
+_SECRET = re.compile(rf"{KEYS}|(?<=://)[^/@\s]+@")  # or a password in an address
 _MOST_CAUSES = 4
 
 
