@@ -11,7 +11,7 @@ import msgspec
 import typer
 
 from dragoman.cli.store import StoreOption, open_memory
-from dragoman.cli.terminal import echo, echo_json, escape
+from dragoman.cli.terminal import echo, echo_json
 
 if TYPE_CHECKING:
     from dragoman.memory import Memory, StoredMessage
@@ -183,7 +183,7 @@ def _shown(message: Message) -> str:
     """A message for people: its text, calls, results and files."""
     from dragoman.message import DataPart, FilePart, LinkPart
 
-    lines = [_text(message.text)] if message.text else []
+    lines = [message.text] if message.text else []
     lines += [f"[calls {_line(call.name)} {_json(call.arguments)}]" for call in message.tool_calls]
     lines += [f"[{_line(each.name)}: {_json(each.result)[:_WIDTH]}]" for each in message.tool_results]
     lines += [
@@ -201,11 +201,6 @@ def _line(text: str) -> str:
     from dragoman.cli.failure import plain
 
     return plain(text)
-
-
-def _text(text: str) -> str:
-    """Text in its lines, without signs that steer a terminal."""
-    return escape(text)
 
 
 def _time(at: datetime) -> str:

@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Container, Mapping, Sequence
-from functools import cache, lru_cache
+from functools import cache, cached_property, lru_cache
 from typing import Any, NamedTuple, cast
 from urllib.parse import urlsplit
 
@@ -71,14 +71,10 @@ class Allowed:
     """The allow list of a wire. `spell`: a key as clients write it → as the table has it."""
 
     def __init__(self, table: str, spell: Callable[[str], str] | None = None) -> None:
-        self._table = table
+        self.table = table
+        """As text."""
         self._spell = None if spell is None else lru_cache(4096)(spell)
         self._merged = cache(self._merge)
-
-    @property
-    def table(self) -> str:
-        """The table's text."""
-        return self._table
 
     def passed(
         self, body: Mapping[str, Any], root: str = "request", known: Container[str] = ()
@@ -100,9 +96,9 @@ class Allowed:
                 left_out.append(refused.path)
         return (out, list(dict.fromkeys(left_out))) if left_out else (body, [])
 
-    @property
+    @cached_property
     def _kinds(self) -> dict[str, Kind]:
-        return _parsed(self._table)
+        return parse_kinds(self.table)
 
     def _field(self, fields: Mapping[str, Any], key: str, value: Any, path: str, left_out: list[str]) -> Any:
         """A field's value as it may pass.
@@ -202,11 +198,6 @@ class Allowed:
                 before = fields.get(name)
                 fields[name] = (mark, inner) if before is None else (before[0] or mark, _joined(before[1], inner))
         return fields
-
-
-@cache
-def _parsed(table: str) -> dict[str, Kind]:
-    return parse_kinds(table)
 
 
 def _joined(first: Sequence[str], second: Sequence[str]) -> tuple[str, ...]:

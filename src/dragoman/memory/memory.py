@@ -146,7 +146,7 @@ class Memory:
     async def delete_thread(self, thread_id: str, *, resource_id: str | None = None) -> bool:
         """Deletes a thread with its messages → whether there was one, of this resource if one is given."""
         self._check_writable()
-        if resource_id is not None and await self.thread(thread_id, resource_id=resource_id) is None:
+        if not await self._is_reachable(thread_id, resource_id):
             return False
         return await self.store.delete_thread(checked_id("thread_id", thread_id))
 
@@ -212,7 +212,7 @@ class Memory:
     async def branches(self, thread_id: str, *, resource_id: str | None = None) -> list[Branch]:
         """The ways in which a thread went on beside the first one, which is number 0. `Thread.branch` is the one that is shown.
         There are none where there is no such thread of this resource."""
-        if resource_id is not None and await self.thread(thread_id, resource_id=resource_id) is None:
+        if not await self._is_reachable(thread_id, resource_id):
             return []
         return await self.store.branches(checked_id("thread_id", thread_id))
 
@@ -369,7 +369,7 @@ class Memory:
         """Deletes messages of a thread, in all its branches → how many; none where there is no such thread of this resource."""
         self._check_writable()
         wanted = _ids(ids)
-        if resource_id is not None and await self.thread(thread_id, resource_id=resource_id) is None:
+        if not await self._is_reachable(thread_id, resource_id):
             return 0
         return await self.store.delete_messages(checked_id("thread_id", thread_id), wanted, self._clock())
 
@@ -411,6 +411,10 @@ class Memory:
             raise ThreadNotFoundError(f"No thread found with id {thread_id}")
         check_owner(thread, resource_id)
         return thread
+
+    async def _is_reachable(self, thread_id: str, resource_id: str | None) -> bool:
+        """Whether a resource may use a thread; without a resource nothing is asked."""
+        return resource_id is None or await self.thread(thread_id, resource_id=resource_id) is not None
 
     async def _change(
         self, thread_id: str, make: Make, resource_id: str | None, title: str | None, metadata: Mapping[str, Any] | None

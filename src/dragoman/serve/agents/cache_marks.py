@@ -7,6 +7,7 @@ they would stay in their old places, one more each turn, and providers take few.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from operator import is_
 from typing import Any, TypeVar
 
 import msgspec
@@ -27,7 +28,7 @@ def without_cache_marks(known: Recalled) -> Recalled:
     request = known.request
     messages = [_unmark_message(message) for message in request.messages]
     tools = [_unmark(tool) for tool in request.tools]
-    if all(map(_is_same, messages, request.messages)) and all(map(_is_same, tools, request.tools)):
+    if all(map(is_, messages, request.messages)) and all(map(is_, tools, request.tools)):
         return known
     by_id = {id(message): unmarked for message, unmarked in zip(request.messages, messages, strict=True)}
     new = [by_id.get(id(message)) or _unmark_message(message) for message in known.new]
@@ -43,7 +44,7 @@ def _with_cache(request: ModelRequest) -> ModelRequest:
 
 def _unmark_message(message: Message) -> Message:
     content = [_unmark_piece(piece) for piece in message.content]
-    if not all(map(_is_same, content, message.content)):
+    if not all(map(is_, content, message.content)):
         message = message.replace(content=tuple(content))
     return _unmark(message)
 
@@ -51,7 +52,7 @@ def _unmark_message(message: Message) -> Message:
 def _unmark_piece(piece: Content) -> Content:
     if isinstance(piece, ToolResultPart) and piece.is_content:
         result: Sequence[Any] = [_unmark(inner) for inner in piece.result]
-        if not all(map(_is_same, result, piece.result)):
+        if not all(map(is_, result, piece.result)):
             piece = msgspec.structs.replace(piece, result=tuple(result))
     return _unmark(piece)
 
@@ -67,7 +68,3 @@ def _unmark(bearer: T) -> T:
             left[name] = kept
     unmarked: Native = left or None
     return msgspec.structs.replace(bearer, native=unmarked)
-
-
-def _is_same(one: object, other: object) -> bool:
-    return one is other
