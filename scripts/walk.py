@@ -21,8 +21,7 @@ import itertools
 import sys
 import tempfile
 import threading
-from collections.abc import AsyncIterator, Callable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -33,6 +32,10 @@ import dragoman
 from dragoman import Agent, Memory, serve, tool
 from dragoman.message import Message, Role
 from dragoman.request import HttpRequest
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "tests"))
+
+from support.asgi import exchange
 
 ROOT = str(Path(dragoman.__file__).parent)
 QUESTION = "Which way does the river flow?"
@@ -261,58 +264,16 @@ def measure(scene: str) -> Walk:
 
 async def _measure(scene: str, recorder: Recorder, folder: Path) -> Walk:
     make, ask = SCENES[scene]
-    async with _running(make(recorder, folder)) as app:
+    app = make(recorder, folder)
+    async with app.router.lifespan_context(app):
         for turn in (0, 1):
             path, body = ask(turn)
             if turn:
                 recorder.start()
-            status, answer = await post(app, path, body)
-            if status != 200:
-                raise RuntimeError(f"{scene}: {path} answered {status}: {answer[:400]!r}")
+            answer = await exchange(app, "POST", path, body, headers={"content-type": "application/json"})
+            if answer.status != 200:
+                raise RuntimeError(f"{scene}: {path} answered {answer.status}: {answer.body[:400]!r}")
         return recorder.stop()
-
-
-@asynccontextmanager
-async def _running(app: Any) -> AsyncIterator[Any]:
-    async with app.router.lifespan_context(app):
-        yield app
-
-
-async def post(app: Any, path: str, body: Any) -> tuple[int, bytes]:
-    """Sends one request through ASGI and reads the whole answer."""
-    payload = msgspec.json.encode(body)
-    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
-    scope = {
-        "type": "http",
-        "method": "POST",
-        "path": path,
-        "raw_path": path.encode(),
-        "query_string": b"",
-        "headers": [*headers, (b"content-length", str(len(payload)).encode())],
-        "server": ("127.0.0.1", 80),
-        "client": ("127.0.0.1", 9),
-        "scheme": "http",
-        "root_path": "",
-        "http_version": "1.1",
-        "asgi": {"version": "3.0", "spec_version": "2.4"},
-        "state": {},
-    }
-    requests = [{"type": "http.request", "body": payload}]
-    sent: list[dict[str, Any]] = []
-    finished = asyncio.Event()
-
-    async def receive() -> dict[str, Any]:
-        if requests:
-            return requests.pop()
-        await finished.wait()
-        return {"type": "http.disconnect"}
-
-    async def send(message: dict[str, Any]) -> None:
-        sent.append(message)
-
-    await app(scope, receive, send)
-    finished.set()
-    return sent[0]["status"], b"".join(message.get("body", b"") for message in sent[1:])
 
 
 def main() -> None:

@@ -16,41 +16,16 @@ from dragoman.serve import Gateway
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
+from support.protocols import STREAMED
 
 pytestmark = [pytest.mark.anyio, pytest.mark.mend("2.9")]
 
 CAUSE = "the upstream acme is down, Bearer abcdef and sk-secret-123 at postgresql://me:pass@host/x\nreally"
 ASKS: dict[str, tuple[str, dict[str, Any]]] = {
-    "chat": ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}),
-    "chat streamed": (
-        "/v1/chat/completions",
-        {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Hi."}]},
-    ),
+    **STREAMED,
+    "chat whole": ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}),
     "anthropic": ("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]}),
-    "ag_ui": (
-        "/ag-ui",
-        {
-            "threadId": "t",
-            "runId": "r",
-            "messages": [{"id": "u", "role": "user", "content": "Go."}],
-            "tools": [],
-            "context": [],
-            "state": {},
-            "forwardedProps": {},
-        },
-    ),
-    "ai_sdk": (
-        "/ai-sdk",
-        {"id": "t", "trigger": "submit-message", "messages": [{"id": "u", "role": "user", "parts": [{"type": "text", "text": "Go."}]}]},
-    ),
-    "a2a": (
-        "/a2a",
-        {
-            "jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage",
-            "params": {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"text": "Go."}]}},
-        },
-    ),
-}  # fmt: skip
+}
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:

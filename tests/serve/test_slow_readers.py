@@ -20,6 +20,7 @@ from dragoman.runs.memory_log import MemoryLog
 from dragoman.serve import AgentPolicy, ServerLimits
 from dragoman.serve.server import serve_http
 from dragoman.testing import ScriptedModel
+from support.protocols import STREAMED
 from support.until import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.mend("1.6")]
@@ -28,31 +29,6 @@ PIECE = "x" * 100_000
 PIECES = 2000
 MOST_BYTES = 24 * 1024 * 1024
 """That may be on their way: what the kernel takes of a connection is most of it."""
-A2A = {"messageId": "m", "role": "ROLE_USER", "contextId": "t", "parts": [{"text": "Go."}]}
-REQUESTS: dict[str, tuple[str, Any]] = {
-    "ag_ui": (
-        "/ag-ui",
-        {
-            "threadId": "t",
-            "runId": "r",
-            "messages": [{"id": "u", "role": "user", "content": "Go."}],
-            "tools": [],
-            "context": [],
-            "state": {},
-            "forwardedProps": {},
-        },
-    ),
-    "ai_sdk": (
-        "/ai-sdk",
-        {
-            "id": "t",
-            "trigger": "submit-message",
-            "messages": [{"id": "u", "role": "user", "parts": [{"type": "text", "text": "Go."}]}],
-        },
-    ),
-    "a2a": ("/a2a", {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": A2A}}),
-    "chat": ("/v1/chat/completions", {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Go."}]}),
-}
 
 
 class Source:
@@ -97,7 +73,7 @@ async def asking(port: int, wire: str) -> AsyncGenerator[asyncio.StreamReader]:
     connection.setblocking(False)
     await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", port))
     reader, writer = await asyncio.open_connection(sock=connection, limit=65536)
-    path, body = REQUESTS[wire]
+    path, body = STREAMED[wire]
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {len(data)}\r\n"
     writer.write(head.encode() + b"Content-Type: application/json\r\nA2A-Version: 1.0\r\n\r\n" + data)
@@ -109,7 +85,7 @@ async def asking(port: int, wire: str) -> AsyncGenerator[asyncio.StreamReader]:
 
 @pytest.mark.parametrize("store", ["memory", "sqlite"])
 @pytest.mark.parametrize("on_disconnect", ["cancel", "detach"])
-@pytest.mark.parametrize("wire", list(REQUESTS))
+@pytest.mark.parametrize("wire", list(STREAMED))
 async def test_a_client_that_reads_nothing_holds_its_run_back(
     wire: str, on_disconnect: Any, store: str, tmp_path: Path
 ) -> None:
@@ -121,7 +97,7 @@ async def test_a_client_that_reads_nothing_holds_its_run_back(
         assert source.said < MOST_BYTES
 
 
-@pytest.mark.parametrize("wire", list(REQUESTS))
+@pytest.mark.parametrize("wire", list(STREAMED))
 async def test_the_run_goes_on_once_its_client_reads(wire: str) -> None:
     source = Source(300)
     async with serving(source) as (_, port), asking(port, wire) as reader:
@@ -207,7 +183,7 @@ async def test_grpc_clients_hold_their_runs_back_too() -> None:
         from google.protobuf import json_format
 
         assert method.streams
-        request = json_format.ParseDict({"message": A2A}, a2a_pb2.SendMessageRequest()).SerializeToString()
+        request = json_format.ParseDict(STREAMED["a2a"][1]["params"], a2a_pb2.SendMessageRequest()).SerializeToString()
         async with grpc.aio.insecure_channel(address) as channel:
             call = channel.unary_stream(f"/{service_name}/SendStreamingMessage")(
                 request, metadata=(("a2a-version", "1.0"),)

@@ -13,7 +13,7 @@ from dragoman.message import Role, ThinkingPart
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 
-__all__ = ["BODIES", "PAID", "events_of", "pay", "posted", "reply", "roll", "served_agent"]
+__all__ = ["BODIES", "PAID", "STREAMED", "events_of", "pay", "posted", "reply", "roll", "served_agent"]
 
 PAID: list[int] = []
 """What was paid."""
@@ -68,6 +68,20 @@ def _ai_sdk(thread: str, messages: Sequence[Message], **more: Any) -> dict[str, 
 
 BODIES: dict[str, tuple[str, Any]] = {"ag_ui": ("/ag-ui", _ag_ui), "ai_sdk": ("/ai-sdk", _ai_sdk)}
 """Wire → path, and what makes a body of a thread and the client's copy of it."""
+
+
+STREAMED: dict[str, tuple[str, dict[str, Any]]] = {
+    **{wire: (path, body("t", [Message.user("Go.").replace(id="u")])) for wire, (path, body) in BODIES.items()},
+    "a2a": (
+        "/a2a",
+        {
+            "jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage",
+            "params": {"message": {"messageId": "m", "role": "ROLE_USER", "contextId": "t", "parts": [{"text": "Go."}]}},
+        },
+    ),
+    "chat": ("/v1/chat/completions", {"model": "m", "stream": True, "messages": [{"role": "user", "content": "Go."}]}),
+}  # fmt: skip
+"""Protocol → path and body of a question that is answered by a stream."""
 
 
 async def posted(app: Any, wire: str, thread: str, messages: Sequence[Message], key: str = "", **more: Any) -> Exchange:
