@@ -17,6 +17,7 @@ async def main() -> None:
     async with Agent("anthropic:small", base_url=base_url, api_key="none") as client:
         print((await client.send("Name a river.")).output)
     server.cancel()
+    await asyncio.wait([server])
 
 
 if __name__ == "__main__":

@@ -25,6 +25,7 @@ async def main() -> None:
     async with Agent("openai:shop", base_url=base_url, api_key="a-key-of-the-shop") as client:
         print((await client.send("How many umbrellas are there?")).output)
     server.cancel()
+    await asyncio.wait([server])
 
 
 if __name__ == "__main__":
