@@ -29,7 +29,14 @@ BODY = {
 def of_dragoman(events: int) -> Any:
     """An agent whose model is a middleware, so that none is asked."""
     from dragoman import Agent, serve
-    from dragoman.event import MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
+    from dragoman.event import (
+        MessageFinished,
+        MessageStarted,
+        OpenText,
+        PartDelta,
+        PartFinished,
+        PartStarted,
+    )
     from dragoman.message import FinishReason, Role, TextPart
     from dragoman.testing import ScriptedModel
 
@@ -93,7 +100,9 @@ def of_agno(events: int) -> Any:
             return response
 
     agent = Agent(model=Words(id="words"), telemetry=False)
-    return AgentOS(agents=[agent], interfaces=[AGUI(agent=agent)], telemetry=False).get_app(), "/agui"
+    return AgentOS(
+        agents=[agent], interfaces=[AGUI(agent=agent)], telemetry=False
+    ).get_app(), "/agui"
 
 
 async def exchange(app: Any, path: str) -> tuple[int, int]:
@@ -113,7 +122,11 @@ async def exchange(app: Any, path: str) -> tuple[int, int]:
     async def send(message: Any) -> None:
         pieces.append(message.get("body", b""))
 
-    headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json"), (b"accept", b"text/event-stream")]
+    headers = [
+        (b"host", b"127.0.0.1"),
+        (b"content-type", b"application/json"),
+        (b"accept", b"text/event-stream"),
+    ]
     scope = {
         "type": "http", "asgi": {"version": "3.0", "spec_version": "2.4"}, "http_version": "1.1", "method": "POST", "scheme": "http", "path": path,
         "raw_path": path.encode(), "query_string": b"", "root_path": "", "headers": headers, "client": ("127.0.0.1", 9), "server": ("127.0.0.1", 80),
@@ -126,7 +139,9 @@ async def exchange(app: Any, path: str) -> tuple[int, int]:
 
 
 async def measure(name: str, events: int) -> None:
-    app, path = {"dragoman": of_dragoman, "pydantic_ai": of_pydantic_ai, "agno": of_agno}[name](events)
+    app, path = {"dragoman": of_dragoman, "pydantic_ai": of_pydantic_ai, "agno": of_agno}[name](
+        events
+    )
     async with app.router.lifespan_context(app):
         await exchange(app, path)
         best = float("inf")
@@ -135,10 +150,17 @@ async def measure(name: str, events: int) -> None:
             start = time.process_time()
             count, size = await exchange(app, path)
             best = min(best, (time.process_time() - start) / max(count, 1))
-    print(json.dumps({"server": name, "events": count, "bytes": size, "us_an_event": round(best * 1e6, 2)}))
+    print(
+        json.dumps(
+            {"server": name, "events": count, "bytes": size, "us_an_event": round(best * 1e6, 2)}
+        )
+    )
 
 
 if __name__ == "__main__":
     asyncio.run(
-        measure(sys.argv[1] if len(sys.argv) > 1 else "dragoman", int(sys.argv[2]) if len(sys.argv) > 2 else 5000)
+        measure(
+            sys.argv[1] if len(sys.argv) > 1 else "dragoman",
+            int(sys.argv[2]) if len(sys.argv) > 2 else 5000,
+        )
     )

@@ -24,7 +24,14 @@ from serve import cpu, free, kilobytes, wait
 def serve_agent(port: int, events: int, rate: float) -> None:
     """The server."""
     from dragoman import Agent, serve
-    from dragoman.event import MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
+    from dragoman.event import (
+        MessageFinished,
+        MessageStarted,
+        OpenText,
+        PartDelta,
+        PartFinished,
+        PartStarted,
+    )
     from dragoman.message import FinishReason, Role, TextPart
     from dragoman.testing import ScriptedModel
 
@@ -53,8 +60,18 @@ def body(protocol: str, number: int) -> tuple[str, dict[str, Any]]:
     if protocol == "AI SDK":
         asked = {"id": "u", "role": "user", "parts": [{"type": "text", "text": "Count."}]}
         return "/ai-sdk", {"id": f"s{number}", "messages": [asked], "trigger": "submit-message"}
-    message = {"messageId": "u", "role": "ROLE_USER", "contextId": f"c{number}", "parts": [{"text": "Count."}]}
-    return "/a2a", {"jsonrpc": "2.0", "id": 1, "method": "SendStreamingMessage", "params": {"message": message}}
+    message = {
+        "messageId": "u",
+        "role": "ROLE_USER",
+        "contextId": f"c{number}",
+        "parts": [{"text": "Count."}],
+    }
+    return "/a2a", {
+        "jsonrpc": "2.0",
+        "id": 1,
+        "method": "SendStreamingMessage",
+        "params": {"message": message},
+    }
 
 
 async def read(port: int, protocol: str, number: int, events: int) -> tuple[float, bool]:
@@ -78,7 +95,9 @@ async def read(port: int, protocol: str, number: int, events: int) -> tuple[floa
     return first, seen == events
 
 
-async def measured(port: int, process: int, protocol: str, streams: int, events: int) -> dict[str, float]:
+async def measured(
+    port: int, process: int, protocol: str, streams: int, events: int
+) -> dict[str, float]:
     """What the streams of one protocol cost the server."""
     await asyncio.gather(*[read(port, protocol, -at - 1, events) for at in range(3)])
     before, memory, peak = cpu(process), kilobytes(process), [0]
@@ -102,11 +121,16 @@ async def measured(port: int, process: int, protocol: str, streams: int, events:
 
 def main() -> None:
     """Measures, and shows it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--streams", type=int, default=1000)
     parser.add_argument("--events", type=int, default=250)
     parser.add_argument(
-        "--rate", type=float, default=50, help="events a second of each; 0: as fast as they can be made"
+        "--rate",
+        type=float,
+        default=50,
+        help="events a second of each; 0: as fast as they can be made",
     )
     parser.add_argument("--json", action="store_true")
     parser.add_argument("--serve", type=int, help=argparse.SUPPRESS)
@@ -122,7 +146,9 @@ def main() -> None:
         for protocol in ("AG-UI", "AI SDK", "A2A"):
             cost = asyncio.run(measured(port, server.pid, protocol, given.streams, given.events))
             if given.json:
-                print(json.dumps({"protocol": protocol, "streams": given.streams, **cost}), flush=True)
+                print(
+                    json.dumps({"protocol": protocol, "streams": given.streams, **cost}), flush=True
+                )
                 continue
             print(
                 f"{protocol:8} {cost['cpu_us']:6.1f} µs an event   first {cost['first_ms']:8.1f} ms"

@@ -132,7 +132,9 @@ class Reader(Struct):
 
     def texts(self, pieces: list[bytes]) -> Iterator[str]:
         for piece in pieces:
-            if text := self.text(piece[piece.index(b"data: ") + 6 :] if piece[:1] != b"{" else piece):
+            if text := self.text(
+                piece[piece.index(b"data: ") + 6 :] if piece[:1] != b"{" else piece
+            ):
                 yield text
 
 
@@ -147,7 +149,9 @@ READERS = {
 }
 
 
-async def pieces(session: aiohttp.ClientSession, url: str, body: Any, separator: bytes) -> AsyncIterator[list[bytes]]:
+async def pieces(
+    session: aiohttp.ClientSession, url: str, body: Any, separator: bytes
+) -> AsyncIterator[list[bytes]]:
     async with session.post(url, data=msgspec.json.encode(body)) as response:
         rest = b""
         async for data in response.content.iter_any():
@@ -173,7 +177,10 @@ SCHEMA = {
     "properties": {"place": {"type": "string"}, "number": {"type": "integer"}},
     "required": ["place", "number"],
 }
-TOOL = {"type": "function", "function": {"name": "look", "description": "Looks.", "parameters": SCHEMA}}
+TOOL = {
+    "type": "function",
+    "function": {"name": "look", "description": "Looks.", "parameters": SCHEMA},
+}
 
 
 async def tool_round(session: aiohttp.ClientSession, url: str) -> int:
@@ -197,5 +204,8 @@ async def tool_round(session: aiohttp.ClientSession, url: str) -> int:
         ]
         messages.append({"role": "assistant", "content": None, "tool_calls": calls})
         values = await asyncio.gather(*[look(**msgspec.json.decode(text)) for text in arguments])
-        messages += [{"role": "tool", "tool_call_id": str(i), "content": value} for i, value in enumerate(values)]
+        messages += [
+            {"role": "tool", "tool_call_id": str(i), "content": value}
+            for i, value in enumerate(values)
+        ]
         assert len(calls) == len(canned.CALLS)

@@ -25,7 +25,10 @@ _WORDS = (
     "and\n",
 )
 _USAGE = {"prompt_tokens": 23, "completion_tokens": 412, "total_tokens": 435}
-CALLS = [{"place": place, "number": number} for number, place in enumerate(("Amsterdam, NL", "Kyoto, JP", "Oslo, NO"))]
+CALLS = [
+    {"place": place, "number": number}
+    for number, place in enumerate(("Amsterdam, NL", "Kyoto, JP", "Oslo, NO"))
+]
 """The arguments of the calls in a tool round."""
 
 
@@ -36,23 +39,38 @@ def words(n: int) -> list[str]:
 def event(data: Any, *, named: bool = False) -> bytes:
     """A Server-Sent Event; `named`: it repeats its type in a field of its own."""
     head = b"event: " + data["type"].encode() + b"\n" if named else b""
-    return head + b"data: " + json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode() + b"\n\n"
+    return (
+        head
+        + b"data: "
+        + json.dumps(data, separators=(",", ":"), ensure_ascii=False).encode()
+        + b"\n\n"
+    )
 
 
 _END = b"data: [DONE]\n\n"
 
 
 def openai_chat(texts: list[str]) -> list[bytes]:
-    chunks = [_chat({"role": "assistant", "content": "", "refusal": None}), *[_chat({"content": t}) for t in texts]]
+    chunks = [
+        _chat({"role": "assistant", "content": "", "refusal": None}),
+        *[_chat({"content": t}) for t in texts],
+    ]
     return [*chunks, _chat({}, "stop"), _chat(None), _END]
 
 
 def _chat(delta: dict[str, Any] | None, reason: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "logprobs": None, "finish_reason": reason}
-    head = {"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1763760000, "model": "gpt-4o-2024-08-06"}
+    head = {
+        "id": "chatcmpl-1",
+        "object": "chat.completion.chunk",
+        "created": 1763760000,
+        "model": "gpt-4o-2024-08-06",
+    }
     around = {"service_tier": "default", "system_fingerprint": "fp_1", "obfuscation": "aB3xYz"}
     usage = _USAGE if delta is None else None
-    return event({**head, **around, "choices": [choice] if delta is not None else [], "usage": usage})
+    return event(
+        {**head, **around, "choices": [choice] if delta is not None else [], "usage": usage}
+    )
 
 
 def tool_round() -> list[bytes]:
@@ -62,7 +80,11 @@ def tool_round() -> list[bytes]:
         function = {"name": "look", "arguments": ""}
         call = {"index": index, "id": f"call_{index}", "type": "function", "function": function}
         chunks.append(
-            _chat({"role": "assistant", "content": None, "tool_calls": [call]} if not index else {"tool_calls": [call]})
+            _chat(
+                {"role": "assistant", "content": None, "tool_calls": [call]}
+                if not index
+                else {"tool_calls": [call]}
+            )
         )
         text = json.dumps(arguments)
         for start in range(0, len(text), 4):
@@ -79,7 +101,12 @@ def openai_responses(texts: list[str]) -> list[bytes]:
         out.append(event({"type": kind, "sequence_number": len(out), **told}, named=True))
 
     def response(status: str, **told: Any) -> dict[str, Any]:
-        head = {"id": "resp_1", "object": "response", "created_at": 1763760000, "model": "gpt-4o-2024-08-06"}
+        head = {
+            "id": "resp_1",
+            "object": "response",
+            "created_at": 1763760000,
+            "model": "gpt-4o-2024-08-06",
+        }
         return {
             **head,
             "status": status,
@@ -96,7 +123,11 @@ def openai_responses(texts: list[str]) -> list[bytes]:
     usage = {"input_tokens": 23, "output_tokens": 412, "total_tokens": 435}
     say("response.created", response=response("in_progress"))
     say("response.in_progress", response=response("in_progress"))
-    say("response.output_item.added", output_index=0, item={**item, "status": "in_progress", "content": []})
+    say(
+        "response.output_item.added",
+        output_index=0,
+        item={**item, "status": "in_progress", "content": []},
+    )
     say("response.content_part.added", **place, part={**said, "text": ""})
     for text in texts:
         say("response.output_text.delta", **place, delta=text, logprobs=[], obfuscation="aB3xYz")
@@ -108,7 +139,13 @@ def openai_responses(texts: list[str]) -> list[bytes]:
 
 
 def anthropic(texts: list[str]) -> list[bytes]:
-    head = {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude-sonnet-4-5", "content": []}
+    head = {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude-sonnet-4-5",
+        "content": [],
+    }
     usage = {"input_tokens": 23, "output_tokens": 1}
     start = {**head, "stop_reason": None, "stop_sequence": None, "usage": usage}
     block, stop = {"type": "text", "text": ""}, {"stop_reason": "end_turn", "stop_sequence": None}
@@ -116,7 +153,10 @@ def anthropic(texts: list[str]) -> list[bytes]:
         {"type": "message_start", "message": start},
         {"type": "content_block_start", "index": 0, "content_block": block},
         {"type": "ping"},
-        *[{"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": t}} for t in texts],
+        *[
+            {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": t}}
+            for t in texts
+        ],
         {"type": "content_block_stop", "index": 0},
         {"type": "message_delta", "delta": stop, "usage": {"output_tokens": 412}},
         {"type": "message_stop"},
@@ -126,35 +166,67 @@ def anthropic(texts: list[str]) -> list[bytes]:
 
 def google(texts: list[str]) -> list[bytes]:
     def chunk(text: str, count: int, **told: Any) -> bytes:
-        usage = {"promptTokenCount": 23, "candidatesTokenCount": count, "totalTokenCount": 23 + count}
+        usage = {
+            "promptTokenCount": 23,
+            "candidatesTokenCount": count,
+            "totalTokenCount": 23 + count,
+        }
         candidate = {"content": {"parts": [{"text": text}], "role": "model"}, **told, "index": 0}
         names = {"modelVersion": "gemini-2.5-flash", "responseId": "mAitaLmkHPPlz7IPvtfUqQ4"}
         body = {"candidates": [candidate], "usageMetadata": usage, **names}
         return b"data: " + json.dumps(body, ensure_ascii=False).encode() + b"\r\n\r\n"
 
-    return [*[chunk(text, i + 1) for i, text in enumerate(texts)], chunk("", len(texts), finishReason="STOP")]
+    return [
+        *[chunk(text, i + 1) for i, text in enumerate(texts)],
+        chunk("", len(texts), finishReason="STOP"),
+    ]
 
 
 def mistral(texts: list[str]) -> list[bytes]:
     def chunk(delta: dict[str, Any], reason: str | None = None, **told: Any) -> bytes:
-        head = {"id": "c1", "object": "chat.completion.chunk", "created": 1763760000, "model": "mistral-large-latest"}
-        return event({**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}], **told})
+        head = {
+            "id": "c1",
+            "object": "chat.completion.chunk",
+            "created": 1763760000,
+            "model": "mistral-large-latest",
+        }
+        return event(
+            {**head, "choices": [{"index": 0, "delta": delta, "finish_reason": reason}], **told}
+        )
 
     first = chunk({"role": "assistant", "content": ""})
-    return [first, *[chunk({"content": text}) for text in texts], chunk({"content": ""}, "stop", usage=_USAGE), _END]
+    return [
+        first,
+        *[chunk({"content": text}) for text in texts],
+        chunk({"content": ""}, "stop", usage=_USAGE),
+        _END,
+    ]
 
 
 def cohere(texts: list[str]) -> list[bytes]:
-    message = {"role": "assistant", "content": [], "tool_plan": "", "tool_calls": [], "citations": []}
+    message = {
+        "role": "assistant",
+        "content": [],
+        "tool_plan": "",
+        "tool_calls": [],
+        "citations": [],
+    }
     usage = {
         "billed_units": {"input_tokens": 23, "output_tokens": 412},
         "tokens": {"input_tokens": 23, "output_tokens": 412},
     }
     block = {"type": "text", "text": ""}
     events = [
-        {"id": "29f14a5a-11de-4cae-9800-25e4747408ea", "type": "message-start", "delta": {"message": message}},
+        {
+            "id": "29f14a5a-11de-4cae-9800-25e4747408ea",
+            "type": "message-start",
+            "delta": {"message": message},
+        },
         {"type": "content-start", "index": 0, "delta": {"message": {"content": block}}},
-        *[{"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": text}}}} for text in texts],
+        *[
+            {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": text}}}}
+            for text in texts
+        ],
         {"type": "content-end", "index": 0},
         {"type": "message-end", "delta": {"finish_reason": "COMPLETE", "usage": usage}},
     ]

@@ -16,9 +16,7 @@ from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPa
 __all__ = ["chat", "plain_table", "table"]
 
 ROUNDS, SECONDS = 7, 0.1
-QUESTION = (
-    "Compare the weather in San Francisco and Amsterdam for the coming weekend, and say which trip you would plan."
-)
+QUESTION = "Compare the weather in San Francisco and Amsterdam for the coming weekend, and say which trip you would plan."
 ANSWER = "San Francisco stays dry at about 21 degrees while Amsterdam expects showers on Saturday; plan San Francisco."
 
 
@@ -29,12 +27,16 @@ def chat(exchanges: int = 5) -> list[Message]:
 
 def _exchange(number: int) -> Iterator[Message]:
     calls = [
-        ToolCallPart(f"call_{number}_{place}", "get_weather", {"city": city, "unit": "celsius", "days": 3})
+        ToolCallPart(
+            f"call_{number}_{place}", "get_weather", {"city": city, "unit": "celsius", "days": 3}
+        )
         for place, city in enumerate(("San Francisco, CA", "Amsterdam, NL"))
     ]
     yield Message.user(f"{QUESTION} ({number})")
     yield Message.model(TextPart("Let me look both of them up."), *calls)
-    yield Message.user(*[ToolResultPart(call.id, call.name, "Sunny, 21 degrees, wind 12 km/h.") for call in calls])
+    yield Message.user(
+        *[ToolResultPart(call.id, call.name, "Sunny, 21 degrees, wind 12 km/h.") for call in calls]
+    )
     yield Message.model(f"{ANSWER} ({number})")
 
 
@@ -55,14 +57,21 @@ def table(chosen: Iterable[str]) -> None:
     messages = chat()
     unit = 1e6 / len(messages)
     stored = [message.to_json() for message in messages]
-    columns = (lambda: [Message.from_json(one) for one in stored], lambda: [message.to_json() for message in messages])
+    columns = (
+        lambda: [Message.from_json(one) for one in stored],
+        lambda: [message.to_json() for message in messages],
+    )
     print(f"\n{'µs a message':<24}{'read':>10}{'write':>10}")
-    print(f"{'stored':<24}" + "".join(f"{best(work) * unit:>10.2f}" for work in columns), flush=True)
+    print(
+        f"{'stored':<24}" + "".join(f"{best(work) * unit:>10.2f}" for work in columns), flush=True
+    )
     for name in chosen:
         wire = wires.get(name)
         payload = wire.dump_messages(messages)
         columns = (partial(wire.load_messages, payload), partial(wire.dump_messages, messages))
-        print(f"{name:<24}" + "".join(f"{best(work) * unit:>10.2f}" for work in columns), flush=True)
+        print(
+            f"{name:<24}" + "".join(f"{best(work) * unit:>10.2f}" for work in columns), flush=True
+        )
 
 
 def plain_table(chosen: Iterable[str], lengths: Sequence[int] = (1000, 10000)) -> None:
@@ -72,7 +81,9 @@ def plain_table(chosen: Iterable[str], lengths: Sequence[int] = (1000, 10000)) -
     for name in chosen:
         wire, row = wires.get(name), f"{name:<24}"
         for length in lengths:
-            messages = [(Message.user, Message.model)[n % 2](f"{ANSWER} ({n})") for n in range(length)]
+            messages = [
+                (Message.user, Message.model)[n % 2](f"{ANSWER} ({n})") for n in range(length)
+            ]
             payload, unit = wire.dump_messages(messages), 1e6 / length
             loop, write, read = (
                 best(work) * unit

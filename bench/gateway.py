@@ -34,24 +34,35 @@ ASK = ModelRequest("m", (Message.user("hi"),), stream=True)
 def exchange(wire: str, events: int) -> Exchange:
     """A streamed answer that arrives an event at a time."""
     encoder = wires.get(wire).encoder(id="r1", model="m")
-    said = Message.model(WORDS * events).replace(id="m1", finish_reason=FinishReason.stop, usage=USED)
+    said = Message.model(WORDS * events).replace(
+        id="m1", finish_reason=FinishReason.stop, usage=USED
+    )
     frames: list[bytes] = []
     for event in unfold([said]):
         if isinstance(event, PartDelta):
-            frames += [encoder.feed(PartDelta(event.message_id, event.index, WORDS)) for _ in range(events)]
+            frames += [
+                encoder.feed(PartDelta(event.message_id, event.index, WORDS)) for _ in range(events)
+            ]
         else:
             frames.append(encoder.feed(event))
     frames.append(encoder.close())
     places, at = [], 0
     for frame in frames:
         places.append(at := at + len(frame))
-    return Exchange(headers={"content-type": wires.get(wire).stream_type}, body=b"".join(frames), chunks=places)
+    return Exchange(
+        headers={"content-type": wires.get(wire).stream_type}, body=b"".join(frames), chunks=places
+    )
 
 
 def provider(wire: str, answer: Exchange) -> Provider:
     transport = Player([answer] * (CALLS + 1))
     return Provider(
-        name="up", display_name="Up", wire=wire, base_url="http://up.test/v1", transport=transport, chat_model="m"
+        name="up",
+        display_name="Up",
+        wire=wire,
+        base_url="http://up.test/v1",
+        transport=transport,
+        chat_model="m",
     )
 
 
@@ -95,7 +106,9 @@ def gateway(client: str, record: Provider) -> Call:
 
 def fallback(client: str, record: Provider) -> Call:
     """With another model that could stand in."""
-    app = serve.app(gateway=serve.Gateway({"m": [record, msgspec.structs.replace(record, name="other")]}))
+    app = serve.app(
+        gateway=serve.Gateway({"m": [record, msgspec.structs.replace(record, name="other")]})
+    )
     return lambda: ask(app, client)
 
 
@@ -106,7 +119,8 @@ async def ask(app: Any, client: str) -> None:
     path = f"/{client}" + next(
         route.path.replace("{model}", "m")
         for route in wire.routes
-        if route.purpose == "chat" and route.path.replace("{model}", "m").endswith(http.path.partition("?")[0])
+        if route.purpose == "chat"
+        and route.path.replace("{model}", "m").endswith(http.path.partition("?")[0])
     )
     body = msgspec.json.encode(http.body)
     scope = {
@@ -147,7 +161,9 @@ STEPS: dict[str, Callable[[str, Provider], Call]] = {
 }
 
 
-def microseconds(step: Callable[[str, Provider], Call], client: str, upstream: str, events: int) -> float:
+def microseconds(
+    step: Callable[[str, Provider], Call], client: str, upstream: str, events: int
+) -> float:
     """Of CPU for each event: the best of several rounds."""
     answer = exchange(upstream, events)
 

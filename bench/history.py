@@ -25,7 +25,15 @@ from dragoman.message import Message, ToolCallPart, ToolResultPart
 from support.ai_sdk import HOME, ai_sdk
 
 COUNT, ROUNDS = 1000, 7
-FORMATS = ("openai_chat", "ai_sdk_ui", "ai_sdk_model", "mastra_v2", "mastra_v1", "pydantic_ai", "langchain")
+FORMATS = (
+    "openai_chat",
+    "ai_sdk_ui",
+    "ai_sdk_model",
+    "mastra_v2",
+    "mastra_v1",
+    "pydantic_ai",
+    "langchain",
+)
 SCRIPTS = {
     "pydantic_ai": """
 from pydantic_ai.messages import ModelMessagesTypeAdapter as adapter
@@ -70,7 +78,11 @@ def conversation(count: int) -> list[Message]:
 def payload_of(name: str) -> Any:
     """1,000 messages of the format, as JSON has them, from somewhere else."""
     written = json.loads(json.dumps(formats.get(name).dump_messages(conversation(4 * COUNT))))
-    placed = {"createdAt": "2026-03-01T12:00:00.250Z", "threadId": "t", "resourceId": "r"} if "mastra" in name else {}
+    placed = (
+        {"createdAt": "2026-03-01T12:00:00.250Z", "threadId": "t", "resourceId": "r"}
+        if "mastra" in name
+        else {}
+    )
     return [{**each, **placed} for each in written[:COUNT]]
 
 
@@ -92,7 +104,11 @@ def library(name: str, payload: Any) -> list[float] | None:
         return None
     given = json.dumps([payload, ROUNDS])
     ran = subprocess.run(
-        [python, "-c", SCRIPTS[name] + MEASURE], input=given, capture_output=True, text=True, check=True
+        [python, "-c", SCRIPTS[name] + MEASURE],
+        input=given,
+        capture_output=True,
+        text=True,
+        check=True,
     )
     return json.loads(ran.stdout)
 
@@ -117,8 +133,13 @@ def mastra(payloads: dict[str, Any]) -> dict[str, list[float]]:
 def main() -> None:
     """Prints the table."""
     payloads = {name: payload_of(name) for name in FORMATS}
-    theirs = {**mastra(payloads), **{name: made for name in SCRIPTS if (made := library(name, payloads[name]))}}
-    print(f"{COUNT} messages, ms of CPU, best of {ROUNDS}; theirs: Mastra's MessageList, pydantic-ai, LangChain\n")
+    theirs = {
+        **mastra(payloads),
+        **{name: made for name in SCRIPTS if (made := library(name, payloads[name]))},
+    }
+    print(
+        f"{COUNT} messages, ms of CPU, best of {ROUNDS}; theirs: Mastra's MessageList, pydantic-ai, LangChain\n"
+    )
     print(
         "| | load | dump | add | their load | their dump | load | add | dump |\n|---|---|---|---|---|---|---|---|---|"
     )

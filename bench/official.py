@@ -55,7 +55,9 @@ def _ollama(url: str) -> Any:
 
 
 async def openai_chat(url: str) -> Texts:
-    async for chunk in await _openai(url).chat.completions.create(model="m", messages=PROMPT, stream=True):
+    async for chunk in await _openai(url).chat.completions.create(
+        model="m", messages=PROMPT, stream=True
+    ):
         if chunk.choices and (text := chunk.choices[0].delta.content):
             yield text
 
@@ -67,14 +69,18 @@ async def openai_responses(url: str) -> Texts:
 
 
 async def anthropic(url: str) -> Texts:
-    stream = await _anthropic(url).messages.create(model="m", max_tokens=1024, messages=PROMPT, stream=True)
+    stream = await _anthropic(url).messages.create(
+        model="m", max_tokens=1024, messages=PROMPT, stream=True
+    )
     async for event in stream:
         if event.type == "content_block_delta":
             yield event.delta.text
 
 
 async def google(url: str) -> Texts:
-    async for chunk in await _google(url).aio.models.generate_content_stream(model="m", contents="Tell me."):
+    async for chunk in await _google(url).aio.models.generate_content_stream(
+        model="m", contents="Tell me."
+    ):
         if chunk.text:
             yield chunk.text
 

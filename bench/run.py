@@ -85,7 +85,9 @@ async def cpu(work: Work, expected: int) -> float:
     return (spent() - began) / times
 
 
-async def show(name: str, expected: int, unit: float, hand: Work, ours: Work, *theirs: Work) -> None:
+async def show(
+    name: str, expected: int, unit: float, hand: Work, ours: Work, *theirs: Work
+) -> None:
     """A row: the best of several rounds, in which the columns take turns."""
     columns = (hand, ours, *theirs)
     for work in columns:
@@ -94,7 +96,9 @@ async def show(name: str, expected: int, unit: float, hand: Work, ours: Work, *t
     rounds = [[await cpu(work, expected) for work in columns] for _ in range(ROUNDS)]
     floor, layer, *clients = (min(column) * unit for column in zip(*rounds, strict=True))
     row = f"{name:<24}{floor:>10.2f}{layer:>10.2f}{layer / floor:>8.2f} ×"
-    print(row + "".join(f"{client:>10.1f}{client / layer:>8.1f} ×" for client in clients), flush=True)
+    print(
+        row + "".join(f"{client:>10.1f}{client / layer:>8.1f} ×" for client in clients), flush=True
+    )
 
 
 def title(text: str) -> None:
@@ -105,7 +109,14 @@ async def main(base: str, chosen: list[str]) -> None:
     chunks, agents = len(canned.TEXT), list[Agent[None]]()
 
     def agent(wire: str, kind: str, **how: Any) -> Agent[None]:
-        agents.append(Agent(f"{PROVIDERS.get(wire, wire)}:m", base_url=f"{base}/{wire}/{kind}", api_key="k", **how))
+        agents.append(
+            Agent(
+                f"{PROVIDERS.get(wire, wire)}:m",
+                base_url=f"{base}/{wire}/{kind}",
+                api_key="k",
+                **how,
+            )
+        )
         return agents[-1]
 
     title("µs a chunk, in memory")
@@ -122,15 +133,30 @@ async def main(base: str, chosen: list[str]) -> None:
         title("µs a chunk, over HTTP")
         for wire in chosen:
             client = partial(count, partial(official.STREAMS[wire], f"{base}/{wire}/text"))
-            await show(wire, chunks, 1e6 / chunks, by_loop(wire, "text"), partial(through, agent(wire, "text")), client)
+            await show(
+                wire,
+                chunks,
+                1e6 / chunks,
+                by_loop(wire, "text"),
+                partial(through, agent(wire, "text")),
+                client,
+            )
         title("ms an answer of 3 chunks")
         for wire in chosen:
             client = partial(count, partial(official.STREAMS[wire], f"{base}/{wire}/short"))
-            await show(wire, 3, 1e3, by_loop(wire, "short"), partial(through, agent(wire, "short")), client)
+            await show(
+                wire, 3, 1e3, by_loop(wire, "short"), partial(through, agent(wire, "short")), client
+            )
         if "openai_chat" in chosen:
             title("ms a tool round")
             hand = partial(by_hand.tool_round, session, f"{base}/openai_chat/tool")
-            await show("openai_chat", 50, 1e3, hand, partial(through, agent("openai_chat", "tool", tools=[look])))
+            await show(
+                "openai_chat",
+                50,
+                1e3,
+                hand,
+                partial(through, agent("openai_chat", "tool", tools=[look])),
+            )
     for used in agents:
         await used.close()
 

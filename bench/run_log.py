@@ -49,8 +49,12 @@ async def main(folder: str, url: str) -> None:
 
         log._writer._commit = timed
         one = await log.lease(f"one-{time.time()}", "bench", 1000)
-        many = await asyncio.gather(*[log.lease(f"{number}-{time.time()}", "bench", 1000) for number in range(RUNS)])
-        best = dict.fromkeys(("by hand", "one run", "of 200 runs, an append", "the same with JSON and waiting"), 1e9)
+        many = await asyncio.gather(
+            *[log.lease(f"{number}-{time.time()}", "bench", 1000) for number in range(RUNS)]
+        )
+        best = dict.fromkeys(
+            ("by hand", "one run", "of 200 runs, an append", "the same with JSON and waiting"), 1e9
+        )
 
         def note(name: str, seconds: float) -> None:
             best[name] = min(best[name], seconds * 1e6)
@@ -61,10 +65,14 @@ async def main(folder: str, url: str) -> None:
             note("by hand", (time.thread_time() - began) / COMMITS)
             spent = 0.0
             for number in range(COMMITS):
-                await log.append(one.run_id, (turn * COMMITS + number) * len(EVENTS), EVENTS, lease=one)
+                await log.append(
+                    one.run_id, (turn * COMMITS + number) * len(EVENTS), EVENTS, lease=one
+                )
             note("one run", spent / COMMITS)
             spent, began = 0.0, time.process_time()
-            await asyncio.gather(*[log.append(each.run_id, turn * len(EVENTS), EVENTS, lease=each) for each in many])
+            await asyncio.gather(
+                *[log.append(each.run_id, turn * len(EVENTS), EVENTS, lease=each) for each in many]
+            )
             note("of 200 runs, an append", spent / RUNS)
             note("the same with JSON and waiting", (time.process_time() - began) / RUNS)
     for name, micros in best.items():

@@ -71,7 +71,9 @@ async def provide(port: int) -> None:
         try:
             head = await reader.readuntil(b"\r\n\r\n")
             lines = head.lower().split(b"\r\n")
-            lengths = [int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length")]
+            lengths = [
+                int(line.split(b":")[1]) for line in lines if line.startswith(b"content-length")
+            ]
             if not lengths:  # somebody looks whether it is there
                 return
             asked = json.loads(await reader.readexactly(lengths[0]))
@@ -106,19 +108,27 @@ def gate(port: int, upstream: int) -> None:
         base_urls={"openai-compatible": f"http://127.0.0.1:{upstream}/v1"},
         keys={"openai-compatible": "none"},
     )
-    uvicorn.run(serve.app(gateway=gateway), port=port, log_level="warning", access_log=False, backlog=4096)
+    uvicorn.run(
+        serve.app(gateway=gateway), port=port, log_level="warning", access_log=False, backlog=4096
+    )
 
 
 async def read(port: int, load: Load, path: str) -> tuple[float, bool]:
     """One stream → seconds to its first event, and whether it came whole and in order."""
-    body = b'{"model":"m","stream":true,"max_tokens":%d,"seed":%d,"messages":[{"role":"user","content":"Count."}]}' % (
-        load.events,
-        load.rate,
+    body = (
+        b'{"model":"m","stream":true,"max_tokens":%d,"seed":%d,"messages":[{"role":"user","content":"Count."}]}'
+        % (
+            load.events,
+            load.rate,
+        )
     )
     begun = time.perf_counter()
     reader, writer = await asyncio.open_connection("127.0.0.1", port)
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1\r\nauthorization: Bearer sk-bench-key\r\nanthropic-version: 2023-06-01\r\n"
-    writer.write(f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode() + body)
+    writer.write(
+        f"{head}content-type: application/json\r\ncontent-length: {len(body)}\r\n\r\n".encode()
+        + body
+    )
     first, seen = 0.0, 0
     rest = b""
     while True:
@@ -149,7 +159,9 @@ def cpu(process: int) -> float:
 def kilobytes(process: int) -> int:
     """Memory of a process now."""
     return next(
-        int(line.split()[1]) for line in Path(f"/proc/{process}/status").read_text().splitlines() if "VmRSS" in line
+        int(line.split()[1])
+        for line in Path(f"/proc/{process}/status").read_text().splitlines()
+        if "VmRSS" in line
     )
 
 
@@ -197,7 +209,9 @@ def wait(port: int, process: subprocess.Popen[bytes]) -> None:
 
 def main() -> None:
     """Measures, and shows it."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("--litellm", help="the command of litellm's proxy")
     parser.add_argument("--role", choices=["provide", "gate"])
     parser.add_argument("--ports", type=int, nargs="*", default=[])
@@ -229,7 +243,15 @@ def main() -> None:
             )
             started.append(
                 subprocess.Popen(
-                    [given.litellm, "--config", str(settings), "--port", str(theirs), "--host", "127.0.0.1"],
+                    [
+                        given.litellm,
+                        "--config",
+                        str(settings),
+                        "--port",
+                        str(theirs),
+                        "--host",
+                        "127.0.0.1",
+                    ],
                     stdout=subprocess.DEVNULL,
                     stderr=subprocess.DEVNULL,
                 )
@@ -237,10 +259,14 @@ def main() -> None:
             wait(theirs, started[-1])
             rows.append(("litellm, Chat", theirs, started[-1].pid, "/v1/chat/completions"))
         try:
-            direct = asyncio.run(measured(upstream, started[0].pid, Load(20, 50, 50), "/v1/chat/completions"))
+            direct = asyncio.run(
+                measured(upstream, started[0].pid, Load(20, 50, 50), "/v1/chat/completions")
+            )
             print(f"the provider itself: first event after {direct.first_ms:.1f} ms")
             for load in (Load(1, 5000, 0), Load(50, 500, 50), Load(given.streams, 250, 50)):
-                print(f"\n{load.streams} streams of {load.events} events, {load.rate or 'as many as come'} a second")
+                print(
+                    f"\n{load.streams} streams of {load.events} events, {load.rate or 'as many as come'} a second"
+                )
                 for name, port, process, path in rows:
                     cost = asyncio.run(measured(port, process, load, path))
                     print(

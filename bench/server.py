@@ -16,7 +16,9 @@ __all__ = ["serving"]
 def _response(chunks: list[bytes], media_type: bytes) -> bytes:
     """A chunked response, each event or line an HTTP chunk of its own, as providers send them."""
     head = b"HTTP/1.1 200 OK\r\ncontent-type: %b\r\ntransfer-encoding: chunked\r\n\r\n" % media_type
-    return head + b"".join([b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks]) + b"0\r\n\r\n"
+    return (
+        head + b"".join([b"%x\r\n%b\r\n" % (len(chunk), chunk) for chunk in chunks]) + b"0\r\n\r\n"
+    )
 
 
 def _answers() -> dict[bytes, bytes]:
@@ -26,7 +28,9 @@ def _answers() -> dict[bytes, bytes]:
         answers[f"{wire}/text".encode()] = _response(stream(canned.TEXT), media_type)
         answers[f"{wire}/short".encode()] = _response(stream(canned.words(3)), media_type)
     answers[b"openai_chat/tool"] = _response(canned.tool_round(), b"text/event-stream")
-    answers[b"openai_chat/done"] = _response(canned.openai_chat(canned.words(50)), b"text/event-stream")
+    answers[b"openai_chat/done"] = _response(
+        canned.openai_chat(canned.words(50)), b"text/event-stream"
+    )
     return answers
 
 
@@ -42,7 +46,14 @@ class _Connection(asyncio.Protocol):
     def data_received(self, data: bytes) -> None:
         self._buffer += data
         head, end, body = self._buffer.partition(b"\r\n\r\n")
-        length = next((line[15:] for line in head.lower().split(b"\r\n") if line.startswith(b"content-length:")), b"0")
+        length = next(
+            (
+                line[15:]
+                for line in head.lower().split(b"\r\n")
+                if line.startswith(b"content-length:")
+            ),
+            b"0",
+        )
         if end and len(body) >= int(length):
             self._buffer = b""
             key = b"/".join(head.split(b" ", 2)[1].split(b"/")[1:3])
@@ -53,7 +64,9 @@ class _Connection(asyncio.Protocol):
 
 async def _serve(pipe: Connection) -> None:
     answers = _answers()
-    server = await asyncio.get_running_loop().create_server(lambda: _Connection(answers), "127.0.0.1", 0)
+    server = await asyncio.get_running_loop().create_server(
+        lambda: _Connection(answers), "127.0.0.1", 0
+    )
     pipe.send(server.sockets[0].getsockname()[1])
     await server.serve_forever()
 

@@ -33,23 +33,31 @@ USED = Usage(input_tokens=900, output_tokens=40, total_tokens=940)
 
 def exchange(chunks: int) -> Exchange:
     encoder = wires.get("openai_chat").encoder(id="r1", model="m")
-    said = Message.model(WORDS * chunks).replace(id="m1", finish_reason=FinishReason.stop, usage=USED)
+    said = Message.model(WORDS * chunks).replace(
+        id="m1", finish_reason=FinishReason.stop, usage=USED
+    )
     frames: list[bytes] = []
     for event in unfold([said]):
         if isinstance(event, PartDelta):
-            frames += [encoder.feed(PartDelta(event.message_id, event.index, WORDS)) for _ in range(chunks)]
+            frames += [
+                encoder.feed(PartDelta(event.message_id, event.index, WORDS)) for _ in range(chunks)
+            ]
         else:
             frames.append(encoder.feed(event))
     frames.append(encoder.close())
     places, at = [], 0
     for frame in frames:
         places.append(at := at + len(frame))
-    return Exchange(headers={"content-type": "text/event-stream"}, body=b"".join(frames), chunks=places)
+    return Exchange(
+        headers={"content-type": "text/event-stream"}, body=b"".join(frames), chunks=places
+    )
 
 
 async def seconds(hooks: tuple[Hooks, ...], answer: Exchange, calls: int) -> float:
     """Of one model call, in the mean of some."""
-    model = ChatModel(get("openai"), "m", transport=Player([answer] * calls), api_key="k", hooks=hooks)
+    model = ChatModel(
+        get("openai"), "m", transport=Player([answer] * calls), api_key="k", hooks=hooks
+    )
     request = ModelRequest("", (Message.user("hi"),), stream=True)
     gc.collect()
     began = time.thread_time()
@@ -59,7 +67,9 @@ async def seconds(hooks: tuple[Hooks, ...], answer: Exchange, calls: int) -> flo
     return (time.thread_time() - began) / calls
 
 
-async def paired(hooks: Hooks, answer: Exchange, pairs: int, calls: int) -> tuple[float, float, float]:
+async def paired(
+    hooks: Hooks, answer: Exchange, pairs: int, calls: int
+) -> tuple[float, float, float]:
     """Microseconds of a call without, and what it takes more with hooks: in the median of pairs, and the best of each compared."""
     bare, full = [], []
     for _ in range(pairs):
@@ -72,7 +82,9 @@ async def paired(hooks: Hooks, answer: Exchange, pairs: int, calls: int) -> tupl
 def floor(tracers: TracerProvider, meters: MeterProvider, records: int) -> float:
     """Microseconds that the SDK takes for a span with as many attributes, and so many records."""
     tracer = tracers.get_tracer("floor")
-    histograms = [meters.get_meter("floor").create_histogram(name, "s") for name in "abcd"[:records]]
+    histograms = [
+        meters.get_meter("floor").create_histogram(name, "s") for name in "abcd"[:records]
+    ]
     asked = {f"a{place}": "some text" for place in range(6)}
     answered = {f"b{place}": place for place in range(7)}
     attributes = {f"c{place}": "some text" for place in range(4)}
@@ -100,13 +112,17 @@ async def main(pairs: int) -> None:
         "spans and all metrics": telemetry(tracers, meters, metrics="all"),
     }
     for records in (0, 1, 4):
-        print(f"the SDK by itself, a span and {records} records: {floor(tracers, meters, records):.1f} µs")
+        print(
+            f"the SDK by itself, a span and {records} records: {floor(tracers, meters, records):.1f} µs"
+        )
     for name, hooks in ways.items():
         short, long = exchange(10), exchange(510)
         bare, few, best = await paired(hooks, short, pairs, 50)
         _, many, _ = await paired(hooks, long, pairs, 20)
         chunk = (many - few) / 500
-        print(f"{name}: {few:.1f} µs a model call of {bare:.0f} (at best {best:.1f}), {chunk:.3f} µs a chunk")
+        print(
+            f"{name}: {few:.1f} µs a model call of {bare:.0f} (at best {best:.1f}), {chunk:.3f} µs a chunk"
+        )
 
 
 if __name__ == "__main__":

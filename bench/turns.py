@@ -56,7 +56,9 @@ class _Answer:
         pass
 
 
-async def _turns(wire: str, provider: str, messages: Sequence[Message], *, stored: bool) -> tuple[float, float, float]:
+async def _turns(
+    wire: str, provider: str, messages: Sequence[Message], *, stored: bool
+) -> tuple[float, float, float]:
     """Milliseconds of CPU: the first turn, one of those that follow, `json.dumps` of all that it says."""
     transport = _Transport(b"".join(canned.WIRES[wire](canned.words(3))))
     agent = Agent(provider, transport=transport, environment={}, api_key="k")
@@ -65,7 +67,9 @@ async def _turns(wire: str, provider: str, messages: Sequence[Message], *, store
     if stored and origin is not None:
         digests = signed_chain(messages, wire)
         history = [
-            one.replace(origin=msgspec.structs.replace(origin, prefix=before)) if one.role is Role.MODEL else one
+            one.replace(origin=msgspec.structs.replace(origin, prefix=before))
+            if one.role is Role.MODEL
+            else one
             for one, before in zip(messages, digests, strict=False)
         ]
     for number in range(ROUNDS):
@@ -87,8 +91,14 @@ async def _turns(wire: str, provider: str, messages: Sequence[Message], *, store
 async def _tools(wire: str, provider: str, number: int) -> float:
     """Milliseconds of CPU of a turn with so many tools, beyond one without."""
     transport = _Transport(b"".join(canned.WIRES[wire](canned.words(3))))
-    schema = {"type": "object", "properties": {"place": {"type": "string"}, "number": {"type": "integer"}}}
-    tools = [Tool(name=f"tool_{n}", description="Looks.", input_schema=schema, handler=None) for n in range(number)]
+    schema = {
+        "type": "object",
+        "properties": {"place": {"type": "string"}, "number": {"type": "integer"}},
+    }
+    tools = [
+        Tool(name=f"tool_{n}", description="Looks.", input_schema=schema, handler=None)
+        for n in range(number)
+    ]
     best: list[float] = []
     for some in ([], tools):
         agent = Agent(provider, transport=transport, environment={}, api_key="k", tools=some)
@@ -101,7 +111,9 @@ async def _tools(wire: str, provider: str, number: int) -> float:
     return (best[1] - best[0]) * 1e3
 
 
-def table(chosen: Iterable[str], providers: dict[str, str], lengths: Sequence[int] = (1000, 10000)) -> None:
+def table(
+    chosen: Iterable[str], providers: dict[str, str], lengths: Sequence[int] = (1000, 10000)
+) -> None:
     """Prints a row for each wire."""
     head = "".join(f"{f'{n} first, ms':>16}{'turn, ms':>10}{'÷ dumps':>9}" for n in lengths)
     print(f"\n{'a turn of a chat of n messages':<34}{head}{'1,000 tools, ms':>17}")
@@ -110,6 +122,8 @@ def table(chosen: Iterable[str], providers: dict[str, str], lengths: Sequence[in
         for stored in (False, True) if wire == "openai_responses" else (False,):
             row = f"{wire + ', stored' if stored else wire:<34}"
             for length in lengths:
-                first, turn, dumps = asyncio.run(_turns(wire, provider, convert.chat(length // 4), stored=stored))
+                first, turn, dumps = asyncio.run(
+                    _turns(wire, provider, convert.chat(length // 4), stored=stored)
+                )
                 row += f"{first:>16.1f}{turn:>10.2f}{turn / dumps:>9.2f}"
             print(f"{row}{asyncio.run(_tools(wire, provider, 1000)):>17.2f}", flush=True)

@@ -51,7 +51,9 @@ async def ask(ctx: ToolContext) -> str:
 
 def answer(*content: Any) -> list[Event]:
     """A message of the model's."""
-    return unfold([Message.model(*content).replace(id=uuid4().hex, finish_reason=FinishReason.stop)])
+    return unfold(
+        [Message.model(*content).replace(id=uuid4().hex, finish_reason=FinishReason.stop)]
+    )
 
 
 def chunked(*pieces: str) -> list[Event]:
@@ -91,7 +93,9 @@ async def scenario(request: ModelRequest, following: Next) -> AsyncGenerator[Eve
         await asyncio.sleep(LONG_SECONDS)
         events = answer("Done at last.")
     else:
-        words = next((text for prefix, text in WORDS.items() if last.startswith(prefix)), "Hello from TCK")
+        words = next(
+            (text for prefix, text in WORDS.items() if last.startswith(prefix)), "Hello from TCK"
+        )
         events = answer(words)
     for event in events:
         yield event
@@ -99,7 +103,9 @@ async def scenario(request: ModelRequest, following: Next) -> AsyncGenerator[Eve
 
 def next_question(request: ModelRequest) -> str:
     """The id of the last message that says something."""
-    asked = [message.id for message in request.messages if message.role is Role.USER and message.text]
+    asked = [
+        message.id for message in request.messages if message.role is Role.USER and message.text
+    ]
     return (asked[-1] if asked else None) or ""
 
 
@@ -109,7 +115,10 @@ agent = Agent(ScriptedModel([]), middleware=[scenario], tools=[ask], display_nam
 async def main(port: int) -> None:
     """Serves the agent over JSON-RPC, REST and gRPC."""
     anywhere = AddressPolicy(
-        ["*", "127.0.0.0/8", "localhost"], schemes=["http", "https"], ports=range(1, 65536), private=True
+        ["*", "127.0.0.0/8", "localhost"],
+        schemes=["http", "https"],
+        ports=range(1, 65536),
+        private=True,
     )
     app = serve.app(agent, webhooks=anywhere, policy=serve.AgentPolicy(older=False))
     async with serve.serve_grpc(app):

@@ -26,7 +26,9 @@ async def get_population(country: str) -> str:
 async def main() -> None:
     began = monotonic()
     async with Agent(tools=[get_temperature, get_population]) as agent:
-        async for event in agent.send_events("What is the temperature in Oslo, and how many people live in Chile?"):
+        async for event in agent.send_events(
+            "What is the temperature in Oslo, and how many people live in Chile?"
+        ):
             told = ""
             if isinstance(event, PartDelta):
                 told = repr(event.delta)

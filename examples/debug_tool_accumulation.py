@@ -21,7 +21,9 @@ async def main() -> None:
     pieces: dict[tuple[str, int], str] = {}
     calls = 0
     async with Agent(tools=[book_table]) as agent:
-        async for event in agent.send_events("Book a table for two at Chez Ada, by the window, with a high chair."):
+        async for event in agent.send_events(
+            "Book a table for two at Chez Ada, by the window, with a high chair."
+        ):
             if isinstance(event, MessageStarted):
                 accumulator = MessageAccumulator()
             accumulator.add(event)
@@ -35,7 +37,11 @@ async def main() -> None:
                 calls += 1
                 text = pieces[event.message_id, event.index]
                 print(f"  = {event.part.arguments} ({event.part.state})")
-                assert not text or event.part.state != "complete" or json.loads(text) == event.part.arguments
+                assert (
+                    not text
+                    or event.part.state != "complete"
+                    or json.loads(text) == event.part.arguments
+                )
                 assert event.part in accumulator.message().tool_calls
     print(f"{calls} calls, each as its pieces say")
 

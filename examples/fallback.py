@@ -18,7 +18,9 @@ def main() -> None:
         result = agent.send_sync("Say hello.")
     answered = result.messages[-1].origin
     print(result.output)
-    print(f"{answered.provider if answered else '?'} answered; usage {result.usage}; calls {len(result.calls)}")
+    print(
+        f"{answered.provider if answered else '?'} answered; usage {result.usage}; calls {len(result.calls)}"
+    )
 
 
 if __name__ == "__main__":

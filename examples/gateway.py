@@ -12,7 +12,9 @@ from dragoman import Agent, serve
 async def main() -> None:
     gateway = serve.Gateway.from_toml(Path(__file__).with_name("gateway.toml"))
     url = asyncio.get_running_loop().create_future()
-    server = asyncio.create_task(serve.serve_http(serve.app(gateway=gateway), port=0, ready=url.set_result))
+    server = asyncio.create_task(
+        serve.serve_http(serve.app(gateway=gateway), port=0, ready=url.set_result)
+    )
     base_url = f"{await url}/anthropic/v1"
     async with Agent("anthropic:small", base_url=base_url, api_key="none") as client:
         print((await client.send("Name a river.")).output)

@@ -29,7 +29,9 @@ async def main() -> None:
         for listed in (await client.list_tools()).tools:
             print(f"{listed.name}: {listed.description}")
         print((await client.call_tool("count_words", {"text": "one two three"})).structured_content)
-        result = await client.call_tool("counter", {"prompt": "Count to three."}, progress_callback=told)
+        result = await client.call_tool(
+            "counter", {"prompt": "Count to three."}, progress_callback=told
+        )
         print(*(block.text for block in result.content if isinstance(block, TextContent)))
 
 

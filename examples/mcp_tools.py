@@ -6,7 +6,16 @@ from pathlib import Path
 from dragoman import Agent
 from dragoman.mcp import mcp
 
-COMMAND = [sys.executable, "-m", "dragoman", "mcp", "mcp_server:agent", "--tools", "-C", str(Path(__file__).parent)]
+COMMAND = [
+    sys.executable,
+    "-m",
+    "dragoman",
+    "mcp",
+    "mcp_server:agent",
+    "--tools",
+    "-C",
+    str(Path(__file__).parent),
+]
 
 
 def main() -> None:

@@ -28,7 +28,9 @@ def note(text: str) -> str:
 async def served(agent: Agent) -> AsyncGenerator[str]:
     """Serves an agent on a free port → its URL."""
     url = asyncio.get_running_loop().create_future()
-    server = asyncio.create_task(serve.serve_http(serve.app(agent, auth=KEY), port=0, ready=url.set_result))
+    server = asyncio.create_task(
+        serve.serve_http(serve.app(agent, auth=KEY), port=0, ready=url.set_result)
+    )
     try:
         yield await url
     finally:
@@ -39,14 +41,24 @@ async def served(agent: Agent) -> AsyncGenerator[str]:
 async def main() -> None:
     forecaster = Agent(tools=[weather], system="You tell the weather. Use your tool.")
     async with served(forecaster) as weather_url:
-        forecast = remote_agent(f"{weather_url}/a2a", "forecaster", "Knows the weather of any city.", api_key=KEY)
-        assistant = Agent(tools=[forecast, note], system="You are a personal assistant. Use your tools.")
-        async with served(assistant) as assistant_url, Agent(f"a2a:{assistant_url}/a2a", api_key=KEY) as client:
+        forecast = remote_agent(
+            f"{weather_url}/a2a", "forecaster", "Knows the weather of any city.", api_key=KEY
+        )
+        assistant = Agent(
+            tools=[forecast, note], system="You are a personal assistant. Use your tools."
+        )
+        async with (
+            served(assistant) as assistant_url,
+            Agent(f"a2a:{assistant_url}/a2a", api_key=KEY) as client,
+        ):
             result = await client.send("How will the weather be in Oslo? Note it, please.")
             while result.pending:  # what the assistant waits for, a person is asked here
                 for each in result.pending:
                     print(f"approved: {each.call.name if each.call else each.message}")
-                answers = [each.approve() if each.reason == "approval" else each.cancel() for each in result.pending]
+                answers = [
+                    each.approve() if each.reason == "approval" else each.cancel()
+                    for each in result.pending
+                ]
                 result = await client.send(None, history=result.messages, resume=answers)
             print(result.output)
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[1]
 BLOCK = re.compile(
-    r"^(?P<indent> *)```python(?P<still> no-run)?\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+    r"^(?P<indent> *)```python(?P<still> no-run)?\n(?P<code>.*?)^(?P=indent)```$",
+    re.MULTILINE | re.DOTALL,
 )
 CONFIG = """{"typeCheckingMode": "strict", "pythonVersion": "3.11", "extraPaths": ["%s", "%s"], "reportUnusedImport": false,
 "reportDuplicateImport": false, "reportUnusedVariable": false, "reportMissingModuleSource": false}"""
@@ -51,16 +52,36 @@ def main() -> int:
         (place / "pyrightconfig.json").write_text(CONFIG % (ROOT / "src", ROOT / "tests"))
         for document in documents:
             if (code := module(document)).strip():
-                name = document.relative_to(ROOT).with_suffix("").as_posix().replace("/", "__").replace("-", "_")
+                name = (
+                    document.relative_to(ROOT)
+                    .with_suffix("")
+                    .as_posix()
+                    .replace("/", "__")
+                    .replace("-", "_")
+                )
                 (place / f"{name}.py").write_text(code)
         for example in (ROOT / "examples").glob("*.py"):
             (place / f"examples__{example.name}").write_text(example.read_text())
         modules = sorted(place.glob("*.py"))
-        pyright = [Path(sys.executable).with_name("pyright"), "--pythonpath", sys.executable, "--project", place]
+        pyright = [
+            Path(sys.executable).with_name("pyright"),
+            "--pythonpath",
+            sys.executable,
+            "--project",
+            place,
+        ]
         mypy = [sys.executable, "-m", "mypy", *MYPY, *modules]
-        environment = os.environ | {"MYPYPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])}
+        environment = os.environ | {
+            "MYPYPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests")])
+        }
         checkers = [
-            subprocess.Popen(command, env=environment, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT)
+            subprocess.Popen(
+                command,
+                env=environment,
+                text=True,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
             for command in (pyright, mypy)
         ]
         outputs = [checker.communicate()[0] for checker in checkers]

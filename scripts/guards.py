@@ -32,7 +32,9 @@ def guards(parent: ast.AST) -> Iterator[Mutant]:
                 continue
             at = place if isinstance(value, list) else None
             match node:
-                case ast.Call(ast.Name(name) | ast.Attribute(_, name), [first, *_]) if name in GUARDS:
+                case ast.Call(ast.Name(name) | ast.Attribute(_, name), [first, *_]) if (
+                    name in GUARDS
+                ):
                     yield Mutant(parent, field, at, node, first)
                 case ast.Call(ast.Name("isinstance")):
                     yield Mutant(parent, field, at, node, ast.Constant(value=True))
@@ -46,20 +48,31 @@ def hunt(wire: str | None, count: int) -> int:
     sys.path[:0] = [str(ROOT / "src"), str(ROOT / "tests")]
     from fuzz.run import Plan, batch
 
-    return int(any(batch(Plan(9, wire, recordings=60), range(at, at + BATCH))[1] for at in range(0, count, BATCH)))
+    return int(
+        any(
+            batch(Plan(9, wire, recordings=60), range(at, at + BATCH))[1]
+            for at in range(0, count, BATCH)
+        )
+    )
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Takes guards out of the wires; the mutating test must find each.")
+    parser = argparse.ArgumentParser(
+        description="Takes guards out of the wires; the mutating test must find each."
+    )
     parser.add_argument("modules", nargs="+", type=Path)
-    parser.add_argument("--count", type=int, default=100_000, help="inputs for each (default 100,000)")
+    parser.add_argument(
+        "--count", type=int, default=100_000, help="inputs for each (default 100,000)"
+    )
     parser.add_argument("--total", type=int, help="so many guards, drawn (default: all)")
     parser.add_argument("--minutes", type=float, default=10, help="at most, for each")
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     os.chdir(ROOT)
     paths = [path.resolve() for path in given.modules]
-    files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    files = [
+        file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
+    ]
     found: list[tuple[Path, Change]] = []
     for file in files:
         broken = Broken(file, ast.parse(file.read_bytes()))
@@ -77,7 +90,9 @@ def main() -> None:
     missed = 0
     for number, (name, code) in enumerate(children(works(), 60 * given.minutes, given.jobs)):
         if name == "nothing" and code:
-            print("the test finds something in what is there: that must be mended first, or nothing can be told")
+            print(
+                "the test finds something in what is there: that must be mended first, or nothing can be told"
+            )
         elif name != "nothing" and not code:
             missed += 1
             print(f"\rnot missed: {name}")

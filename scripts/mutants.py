@@ -59,10 +59,14 @@ def replacements(node: ast.AST, field: str) -> Iterator[ast.AST]:
             yield from [ast.Slice(None, upper, step)] if lower else []
             yield from [ast.Slice(lower, None, step)] if upper else []
         case ast.Call(func, args, keywords):
-            yield from (ast.Call(func, args, keywords[:i] + keywords[i + 1 :]) for i in range(len(keywords)))
+            yield from (
+                ast.Call(func, args, keywords[:i] + keywords[i + 1 :]) for i in range(len(keywords))
+            )
         case ast.Expr(ast.Call()) | ast.AugAssign() | ast.Raise():
             yield ast.Pass()
-        case ast.Return(ast.AST() as value) if not (isinstance(value, ast.Constant) and value.value is None):
+        case ast.Return(ast.AST() as value) if not (
+            isinstance(value, ast.Constant) and value.value is None
+        ):
             yield ast.Return(None)
         case ast.Continue():
             yield ast.Break()
@@ -79,7 +83,11 @@ def mutants(parent: ast.AST, *, text: bool = True) -> Iterator[Mutant]:
     for field, value in ast.iter_fields(parent):
         for place, node in enumerate(value if isinstance(value, list) else [value]):
             match node:
-                case ast.Expr(ast.Constant(str())) | ast.JoinedStr() | ast.Assign([ast.Name("__all__")]):
+                case (
+                    ast.Expr(ast.Constant(str()))
+                    | ast.JoinedStr()
+                    | ast.Assign([ast.Name("__all__")])
+                ):
                     continue
                 case ast.AnnAssign(annotation=ast.Name("TypeAlias")):
                     continue
@@ -93,7 +101,9 @@ def mutants(parent: ast.AST, *, text: bool = True) -> Iterator[Mutant]:
                     continue  # of structs and of type variables: nobody can notice
                 case ast.AST() if field not in ("annotation", "returns", "decorator_list"):
                     at = place if isinstance(value, list) else None
-                    yield from (Mutant(parent, field, at, node, new) for new in replacements(node, field))
+                    yield from (
+                        Mutant(parent, field, at, node, new) for new in replacements(node, field)
+                    )
                     yield from mutants(node, text=text and not isinstance(node, ast.Raise))
                 case _:
                     continue
@@ -101,4 +111,8 @@ def mutants(parent: ast.AST, *, text: bool = True) -> Iterator[Mutant]:
 
 def _is_typing(node: ast.AST) -> bool:
     """Whether a text in it names a type."""
-    return isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in ("cast", "TypeVar")
+    return (
+        isinstance(node, ast.Call)
+        and isinstance(node.func, ast.Name)
+        and node.func.id in ("cast", "TypeVar")
+    )

@@ -82,7 +82,9 @@ class Outcomes:
     def __init__(self, *, kept: bool = True) -> None:
         """`kept`: read and write the file."""
         self.file = OUTCOMES if kept else None
-        self.kept: dict[str, list[str]] = json.loads(OUTCOMES.read_text()) if kept and OUTCOMES.exists() else {}
+        self.kept: dict[str, list[str]] = (
+            json.loads(OUTCOMES.read_text()) if kept and OUTCOMES.exists() else {}
+        )
         self.all = digest(*test_files()) + shared()
 
     def survived(self, trial: Trial) -> bool | None:
@@ -103,7 +105,11 @@ def own_tests(path: Path) -> set[str]:
     """The test files that stand where the module does: those of its name (`tests/codec/test_ids.py`), of a wire's module all."""
     *folders, name = path.relative_to(SOURCES).with_suffix("").parts
     here = [file for file in test_files() if file.parent == ROOT.joinpath("tests", *folders)]
-    own = [file for file in here if folders[:1] == ["wires"] or f"{file.stem}_".startswith(f"test_{name}_")]
+    own = [
+        file
+        for file in here
+        if folders[:1] == ["wires"] or f"{file.stem}_".startswith(f"test_{name}_")
+    ]
     return {str(file.relative_to(ROOT)) for file in own}
 
 
@@ -112,7 +118,11 @@ def chosen(modules: Sequence[Module], total: int | None, seed: int) -> list[Tria
     every = sum(len(module.mutants) for module in modules)
     found: list[Trial] = []
     for module in modules:
-        share = len(module.mutants) if total is None else max(1, round(total * len(module.mutants) / max(1, every)))
+        share = (
+            len(module.mutants)
+            if total is None
+            else max(1, round(total * len(module.mutants) / max(1, every)))
+        )
         numbers = random.Random(f"{seed} {module.name}").sample(
             range(len(module.mutants)), min(share, len(module.mutants))
         )
@@ -121,7 +131,9 @@ def chosen(modules: Sequence[Module], total: int | None, seed: int) -> list[Tria
     return found
 
 
-def run(trials: Sequence[Trial], reach: Reach, outcomes: Outcomes, until: float, jobs: int, most: float) -> int:
+def run(
+    trials: Sequence[Trial], reach: Reach, outcomes: Outcomes, until: float, jobs: int, most: float
+) -> int:
     """Judges mutants → how many were."""
     todo = [trial for trial in trials if outcomes.survived(trial) is None]
     groups: dict[Trial, dict[str, list[str]]] = {}
@@ -129,14 +141,21 @@ def run(trials: Sequence[Trial], reach: Reach, outcomes: Outcomes, until: float,
     def works() -> Iterator[tuple[Trial, Callable[[], int]]]:
         for trial in takewhile(lambda _: time.monotonic() < until, todo):
             lines = trial.module.lines[id(trial.mutant.old)]
-            groups[trial] = within(reach.tests(trial.module.name, lines, trial.module.own), reach, most)
+            groups[trial] = within(
+                reach.tests(trial.module.name, lines, trial.module.own), reach, most
+            )
             yield trial, lambda trial=trial: judged(trial, groups[trial], reach)
 
     began = time.monotonic()
     for number, (trial, code) in enumerate(children(works(), LONGEST, jobs), 1):
         files = list(groups.pop(trial))
         outcomes.keep(
-            trial, "" if not code else files[code - 1] if code <= len(files) else (files or [trial.module.name])[0]
+            trial,
+            ""
+            if not code
+            else files[code - 1]
+            if code <= len(files)
+            else (files or [trial.module.name])[0],
         )
         left = (time.monotonic() - began) / number * (len(todo) - number)
         late = " (too long)" if code == TOO_LONG else ""
@@ -182,40 +201,77 @@ def report(trials: Sequence[Trial], outcomes: Outcomes, modules: Sequence[Module
     for trial in trials:
         survived = outcomes.survived(trial)
         equal = (trial.module.name, trial.module.line(trial.mutant), str(trial.mutant)) in excused
-        what = "not run" if survived is None else "killed" if not survived else "equivalent" if equal else "survived"
+        what = (
+            "not run"
+            if survived is None
+            else "killed"
+            if not survived
+            else "equivalent"
+            if equal
+            else "survived"
+        )
         counts.setdefault(trial.module.name, Counter())[what] += 1
         survivors += [trial] if what == "survived" else []
-    for trial in sorted(survivors, key=lambda trial: (trial.module.name, getattr(trial.mutant.old, "lineno", 0))):
+    for trial in sorted(
+        survivors, key=lambda trial: (trial.module.name, getattr(trial.mutant.old, "lineno", 0))
+    ):
         print(f"  {trial}")
     columns = ("killed", "survived", "equivalent", "not run")
     print(f"\n{'module':<50} {'mutants':>8}" + "".join(f" {column:>10}" for column in columns))
     for name, count in [*sorted(counts.items()), ("all", sum(counts.values(), Counter[str]()))]:
-        print(f"{name:<50} {count.total():>8}" + "".join(f" {count[column] or '–':>10}" for column in columns))
-    known = {(module.name, module.line(mutant), str(mutant)) for module in modules for mutant in module.mutants}
+        print(
+            f"{name:<50} {count.total():>8}"
+            + "".join(f" {count[column] or '–':>10}" for column in columns)
+        )
+    known = {
+        (module.name, module.line(mutant), str(mutant))
+        for module in modules
+        for mutant in module.mutants
+    }
     for stale in sorted(
-        each for each in excused if each not in known and each[0] in {module.name for module in modules}
+        each
+        for each in excused
+        if each not in known and each[0] in {module.name for module in modules}
     ):
         print(f"no such mutant any more, take it out of {EQUIVALENT.name}: {stale}")
     return len(survivors)
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description="Breaks modules line by line; some test must fail each time.")
-    parser.add_argument("modules", nargs="*", type=Path, help="files or folders (default: all of src)")
-    parser.add_argument("--total", type=int, help="so many mutants in all (default: 300 of all of src, else all)")
-    parser.add_argument("--seed", type=int, default=0, help="which (default 0)")
-    parser.add_argument("--again", action="store_true", help="only those that survived, as far as is known")
-    parser.add_argument(
-        "--by", nargs="+", type=Path, help="by these test files alone (default: all); nothing of it is kept"
+    parser = argparse.ArgumentParser(
+        description="Breaks modules line by line; some test must fail each time."
     )
-    parser.add_argument("--minutes", type=float, default=600, help="start none after so many minutes")
     parser.add_argument(
-        "--tests", type=float, default=120, help="seconds of tests, at most, for one mutant (default 120)"
+        "modules", nargs="*", type=Path, help="files or folders (default: all of src)"
+    )
+    parser.add_argument(
+        "--total", type=int, help="so many mutants in all (default: 300 of all of src, else all)"
+    )
+    parser.add_argument("--seed", type=int, default=0, help="which (default 0)")
+    parser.add_argument(
+        "--again", action="store_true", help="only those that survived, as far as is known"
+    )
+    parser.add_argument(
+        "--by",
+        nargs="+",
+        type=Path,
+        help="by these test files alone (default: all); nothing of it is kept",
+    )
+    parser.add_argument(
+        "--minutes", type=float, default=600, help="start none after so many minutes"
+    )
+    parser.add_argument(
+        "--tests",
+        type=float,
+        default=120,
+        help="seconds of tests, at most, for one mutant (default 120)",
     )
     parser.add_argument("--jobs", type=int, default=os.cpu_count() or 1)
     given = parser.parse_args()
     paths = [path.resolve() for path in given.modules] or [SOURCES]
-    files = [file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])]
+    files = [
+        file for path in paths for file in (sorted(path.rglob("*.py")) if path.is_dir() else [path])
+    ]
     os.chdir(ROOT)
     os.environ["HYPOTHESIS_PROFILE"] = "mutate"
     modules = [module for module in map(Module, files) if module.mutants]
@@ -223,11 +279,15 @@ def main() -> None:
     began = time.monotonic()
     warm()
     tests = [path.resolve() for path in given.by] if given.by else test_files()
-    found = Reach(reached(tests, given.jobs, lambda words: print(f"\r{words}", end=" ", flush=True)))
+    found = Reach(
+        reached(tests, given.jobs, lambda words: print(f"\r{words}", end=" ", flush=True))
+    )
     outcomes = Outcomes(kept=not given.by)
     if given.again:
         trials = [
-            trial for trial in trials if outcomes.kept.get(trial.key, [""])[0] == "" and trial.key in outcomes.kept
+            trial
+            for trial in trials
+            if outcomes.kept.get(trial.key, [""])[0] == "" and trial.key in outcomes.kept
         ]
     print(
         f"\rready after {time.monotonic() - began:.0f} s: {len(trials)} mutants of {len(modules)} modules, {len(found.known)} tests"

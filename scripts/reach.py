@@ -96,7 +96,9 @@ def reached(files: Sequence[Path], jobs: int, tell: Callable[[str], None]) -> li
 
 
 def _collect(file: Path) -> int:
-    cover = coverage.Coverage(data_file=None, source=[str(SOURCES)], config_file=False, messages=False)
+    cover = coverage.Coverage(
+        data_file=None, source=[str(SOURCES)], config_file=False, messages=False
+    )
     recorder = Recorder(cover)
     cover.start()
     code = pytest.main([*QUIET, "--timeout", "240", str(file)], plugins=[recorder])
@@ -108,8 +110,12 @@ def _collect(file: Path) -> int:
             line: [test for test in tests if test and test not in recorder.failed]
             for line, tests in data.contexts_by_lineno(source).items()
         }
-        lines[str(Path(source).relative_to(ROOT))] = {line: tests for line, tests in found.items() if tests}
-    seconds = {test: taken for test, taken in recorder.seconds.items() if test not in recorder.failed}
+        lines[str(Path(source).relative_to(ROOT))] = {
+            line: tests for line, tests in found.items() if tests
+        }
+    seconds = {
+        test: taken for test, taken in recorder.seconds.items() if test not in recorder.failed
+    }
     _kept(file).write_text(json.dumps({"seconds": seconds, "lines": lines}))
     return 0 if code in (0, 1, 5) else int(code)
 
@@ -127,14 +133,29 @@ class Reach:
         groups: dict[str, list[str]] = {}
         for one in self.found:
             reached = one.lines.get(module, {})
-            tests = {test for line, each in reached.items() if lines is None or int(line) in lines for test in each}
+            tests = {
+                test
+                for line, each in reached.items()
+                if lines is None or int(line) in lines
+                for test in each
+            }
             if lines is None and one.file in own:
                 tests.update(one.seconds)
             if tests:
                 groups[one.file] = sorted(tests, key=lambda test: self.known.get(test, 0.0))
-        if not groups and lines is None:  # a module of data alone is read when it is imported, by no test
-            groups = {one.file: sorted(one.seconds, key=lambda test: self.known.get(test, 0.0)) for one in self.found}
-        return dict(sorted(groups.items(), key=lambda group: (group[0] not in own, self.seconds({group[0]: group[1]}))))
+        if (
+            not groups and lines is None
+        ):  # a module of data alone is read when it is imported, by no test
+            groups = {
+                one.file: sorted(one.seconds, key=lambda test: self.known.get(test, 0.0))
+                for one in self.found
+            }
+        return dict(
+            sorted(
+                groups.items(),
+                key=lambda group: (group[0] not in own, self.seconds({group[0]: group[1]})),
+            )
+        )
 
     def seconds(self, groups: dict[str, list[str]]) -> float:
         """How long tests take, by files."""
@@ -153,7 +174,8 @@ def statements(tree: ast.Module) -> dict[int, range | None]:
         found[id(node)] = lines
         for field, value in ast.iter_fields(node):
             inside = within or (
-                field == "body" and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
+                field == "body"
+                and isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.Lambda)
             )
             for child in value if isinstance(value, list) else [value]:
                 if isinstance(child, ast.AST):

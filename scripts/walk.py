@@ -54,7 +54,9 @@ class Walk(msgspec.Struct, frozen=True):
     """SQL statements, in order."""
 
     def __str__(self) -> str:
-        return f"{len(self.files)} files, {len(self.types)} types, {len(self.statements)} statements"
+        return (
+            f"{len(self.files)} files, {len(self.types)} types, {len(self.statements)} statements"
+        )
 
 
 class Response:
@@ -130,7 +132,9 @@ class Recorder:
     def note_statement(self, *arguments: Any) -> None:
         """The hook of SQLAlchemy, before a statement is sent."""
         statement: str = arguments[2]
-        if self.active and not statement.upper().startswith(("BEGIN", "COMMIT", "ROLLBACK", "PRAGMA")):
+        if self.active and not statement.upper().startswith(
+            ("BEGIN", "COMMIT", "ROLLBACK", "PRAGMA")
+        ):
             self.statements.append(" ".join(statement.split()))
 
     def _note_type(self, carrier: Any) -> None:
@@ -189,7 +193,9 @@ def serve_agent(recorder: Recorder, folder: Path) -> Any:
     """An agent with a tool and a memory; memory and server share one SQLite file."""
     url = f"sqlite:///{folder}/walk.db"
     provider = CannedProvider(CHAT_ANSWER, recorder.reach_provider)
-    model = Agent("openai:gpt-4o", api_key="none", transport=provider, tools=[look_up], memory=Memory(url))
+    model = Agent(
+        "openai:gpt-4o", api_key="none", transport=provider, tools=[look_up], memory=Memory(url)
+    )
     return serve.app(model, store=url)
 
 
@@ -211,20 +217,37 @@ def ask_ag_ui(turn: int) -> tuple[str, Any]:
     """A question over AG-UI, with the client's whole copy."""
     message = {"id": f"u{turn}", "role": "user", "content": text_of(turn)}
     body = {"threadId": "walk", "runId": f"run{turn}", "protocolVersion": "1.0"}
-    return "/ag-ui", {**body, "messages": [message], "tools": [], "context": [], "state": {}, "forwardedProps": {}}
+    return "/ag-ui", {
+        **body,
+        "messages": [message],
+        "tools": [],
+        "context": [],
+        "state": {},
+        "forwardedProps": {},
+    }
 
 
 def ask_a2a(turn: int) -> tuple[str, Any]:
     """A question over A2A, in a context."""
     part = {"text": text_of(turn)}
     message = {"messageId": f"u{turn}", "contextId": "walk", "role": "ROLE_USER", "parts": [part]}
-    return "/a2a", {"jsonrpc": "2.0", "id": turn, "method": "SendMessage", "params": {"message": message}}
+    return "/a2a", {
+        "jsonrpc": "2.0",
+        "id": turn,
+        "method": "SendMessage",
+        "params": {"message": message},
+    }
 
 
 def ask_anthropic(turn: int) -> tuple[str, Any]:
     """A question to the gateway over Anthropic's API."""
     messages = [{"role": "user", "content": text_of(turn)}]
-    return "/v1/messages", {"model": "small", "max_tokens": 99, "stream": True, "messages": messages}
+    return "/v1/messages", {
+        "model": "small",
+        "max_tokens": 99,
+        "stream": True,
+        "messages": messages,
+    }
 
 
 def text_of(turn: int) -> str:
@@ -270,15 +293,21 @@ async def _measure(scene: str, recorder: Recorder, folder: Path) -> Walk:
             path, body = ask(turn)
             if turn:
                 recorder.start()
-            answer = await exchange(app, "POST", path, body, headers={"content-type": "application/json"})
+            answer = await exchange(
+                app, "POST", path, body, headers={"content-type": "application/json"}
+            )
             if answer.status != 200:
-                raise RuntimeError(f"{scene}: {path} answered {answer.status}: {answer.body[:400]!r}")
+                raise RuntimeError(
+                    f"{scene}: {path} answered {answer.status}: {answer.body[:400]!r}"
+                )
         return recorder.stop()
 
 
 def main() -> None:
     """The command line."""
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawTextHelpFormatter
+    )
     parser.add_argument("scene", nargs="?", choices=SCENES, help="print this one in full")
     chosen = parser.parse_args().scene
     for scene in [chosen] if chosen else SCENES:

@@ -22,7 +22,17 @@ from mutants import Mutant
 
 ROOT = Path(__file__).resolve().parents[1]
 OURS = ("dragoman", "tests", "support", "conftest", "fuzz", "pages", "__main__")
-QUIET = ("-q", "-p", "no:cacheprovider", "-p", "no:xdist", "-m", "not slow and not service", "--timeout", "30")
+QUIET = (
+    "-q",
+    "-p",
+    "no:cacheprovider",
+    "-p",
+    "no:xdist",
+    "-m",
+    "not slow and not service",
+    "--timeout",
+    "30",
+)
 TOO_LONG = 255
 """What a child that was killed exits with."""
 
@@ -65,7 +75,10 @@ class Selected:
         self.order = {test: place for place, test in enumerate(tests)}
 
     def pytest_collection_modifyitems(self, items: list[Any]) -> None:
-        items[:] = sorted([each for each in items if each.nodeid in self.order], key=lambda e: self.order[e.nodeid])
+        items[:] = sorted(
+            [each for each in items if each.nodeid in self.order],
+            key=lambda e: self.order[e.nodeid],
+        )
 
 
 def judge(groups: Mapping[str, Sequence[str]]) -> int:
@@ -115,7 +128,9 @@ def start(work: Callable[[], int]) -> int:
         os._exit(code)
 
 
-def children(works: Iterable[tuple[Any, Callable[[], int]]], seconds: float, jobs: int) -> Iterator[tuple[Any, int]]:
+def children(
+    works: Iterable[tuple[Any, Callable[[], int]]], seconds: float, jobs: int
+) -> Iterator[tuple[Any, int]]:
     """Does each work in a child of its own → its name and exit code, as they are done. So many run side by side."""
     waiting = iter(works)
     running: dict[int, tuple[Any, float]] = {}

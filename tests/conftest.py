@@ -21,7 +21,11 @@ settings.register_profile("same", deadline=None, derandomize=True)
 settings.register_profile("quick", deadline=None, derandomize=True, max_examples=20)
 settings.register_profile("search", deadline=None, max_examples=1000)
 settings.register_profile(
-    "mutate", deadline=None, derandomize=True, max_examples=50, phases=(Phase.explicit, Phase.generate)
+    "mutate",
+    deadline=None,
+    derandomize=True,
+    max_examples=50,
+    phases=(Phase.explicit, Phase.generate),
 )
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "same"))
 if (

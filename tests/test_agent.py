@@ -9,7 +9,13 @@ import pytest
 from pydantic import BaseModel
 
 from dragoman import Agent, Chat, DataPart, Message, TextPart, ToolCallPart, ToolResultPart, tool
-from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, ToolError, TypedOutputError
+from dragoman.errors import (
+    InvalidRequestError,
+    ProviderError,
+    SettingsError,
+    ToolError,
+    TypedOutputError,
+)
 from dragoman.message import FinishReason, Role, ThinkingPart, Usage
 from dragoman.providers import Provider
 from support.model import FORCING, PROVIDER, Script, agent, call, says
@@ -52,7 +58,9 @@ async def test_d04_history_is_copied_and_never_changed_nor_rejected() -> None:
 @pytest.mark.parametrize("schema", [None, {"type": "object"}])
 async def test_d05_only_new_messages_in_order(schema: Any) -> None:
     a, _ = agent(says("A", call("t")), says("{}"), tools=[t])
-    result = await a.send("hi", history=[Message.user("old"), Message.model("older")], output_schema=schema)
+    result = await a.send(
+        "hi", history=[Message.user("old"), Message.model("older")], output_schema=schema
+    )
     assert [m.role for m in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
     assert result.messages[0].text == "hi"
 
@@ -67,7 +75,9 @@ async def test_d06_a_model_call_is_closed_when_the_consumer_stops_early() -> Non
     assert script.closed == 1
 
 
-async def test_d07_a_missing_key_is_told_when_sending_not_when_constructing(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_d07_a_missing_key_is_told_when_sending_not_when_constructing(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     a = Agent("openai")
     with pytest.raises(ProviderError, match="OPENAI_API_KEY"):
@@ -147,7 +157,9 @@ async def test_d20_empty_output_is_a_typed_output_error() -> None:
         await a.send_for("hi", Town)
 
 
-async def test_decision_10_a_wrong_output_goes_back_to_the_model_once_with_the_validators_words() -> None:
+async def test_decision_10_a_wrong_output_goes_back_to_the_model_once_with_the_validators_words() -> (
+    None
+):
     a, script = agent(says('{"name": "Oslo"}'), says('{"name": "Oslo", "people": 7}'))
     result = await a.send_for("hi", Town)
     assert result.output.people == 7
@@ -165,9 +177,15 @@ async def test_decision_10_a_wrong_output_goes_back_to_the_model_once_with_the_v
 
 @pytest.mark.parametrize(
     ("kind", "answer", "value"),
-    [(int | str, '{"result": 3}', 3), (list[int], '{"result": [1]}', [1]), (dict[str, int], '{"a": 1}', {"a": 1})],
+    [
+        (int | str, '{"result": 3}', 3),
+        (list[int], '{"result": [1]}', [1]),
+        (dict[str, int], '{"a": 1}', {"a": 1}),
+    ],
 )
-async def test_send_for_takes_anything_that_pydantic_adapts(kind: Any, answer: str, value: Any) -> None:
+async def test_send_for_takes_anything_that_pydantic_adapts(
+    kind: Any, answer: str, value: Any
+) -> None:
     a, script = agent(says(answer))
     assert (await a.send_for("hi", kind)).output == value
     schema = script.requests[0].output_schema
@@ -177,7 +195,11 @@ async def test_send_for_takes_anything_that_pydantic_adapts(kind: Any, answer: s
 
 async def test_names_are_what_was_given_and_the_model_string_is_complete() -> None:
     a = Agent("CLAUDE:some-model")
-    assert (a.provider_name, a.chat_model_name, a.embeddings_model_name) == ("claude", "some-model", None)
+    assert (a.provider_name, a.chat_model_name, a.embeddings_model_name) == (
+        "claude",
+        "some-model",
+        None,
+    )
     assert a.display_name == "Anthropic"
     assert Agent("openai").model.startswith("openai")
     assert "gpt-4o" in Agent("openai").model
@@ -232,7 +254,9 @@ async def test_ids_are_the_same_in_stream_and_history() -> None:
     assert [m.role for m in folded] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
     assert all(m.id for m in folded)
     assert len({m.id for m in folded}) == 4
-    async with Agent(PROVIDER, middleware=[Script(says("A", call("t")), says("B"))], tools=[t]).run("hi") as run:
+    async with Agent(PROVIDER, middleware=[Script(says("A", call("t")), says("B"))], tools=[t]).run(
+        "hi"
+    ) as run:
         seen = [event async for event in run]
         result = await run.result()
     assert tuple(fold(seen)) == result.messages
@@ -293,7 +317,11 @@ async def test_an_error_is_raised_unwrapped_and_told_as_an_event() -> None:
 async def test_per_call_model_takes_one_send_elsewhere(monkeypatch: pytest.MonkeyPatch) -> None:
     a, script = agent(says("ok"))
     other = Provider(
-        name="other", display_name="Other", wire="openai_chat", base_url="http://127.0.0.1:9/v1", chat_model="big"
+        name="other",
+        display_name="Other",
+        wire="openai_chat",
+        base_url="http://127.0.0.1:9/v1",
+        chat_model="big",
     )
     await a.send("hi", model=other)
     await a.send("hi")
@@ -312,15 +340,25 @@ async def test_d115_typed_output_through_a_tool_where_a_provider_takes_no_schema
     assert [spec.name for spec in script.requests[0].tools] == ["t", "return_result"]
     assert script.requests[0].output_schema is None
     assert script.requests[0].settings.tool_choice == "required"
-    assert [m.role for m in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL, Role.USER]
+    assert [m.role for m in result.messages] == [
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+    ]
     assert result.metadata["toolName"] == "return_result"
     assert result.metadata["toolId"] == "2"
     assert result.metadata["suppressedText"] == "let me seeso"
 
 
 async def test_d116_the_json_streams_and_the_text_does_not() -> None:
-    a, _ = agent(says("hidden", ToolCallPart("2", "return_result", {"name": "Oslo"})), provider=FORCING)
-    got = await chunks(a, output_schema={"type": "object", "properties": {"name": {"type": "string"}}})
+    a, _ = agent(
+        says("hidden", ToolCallPart("2", "return_result", {"name": "Oslo"})), provider=FORCING
+    )
+    got = await chunks(
+        a, output_schema={"type": "object", "properties": {"name": {"type": "string"}}}
+    )
     assert "".join(c.output for c in got) == '{"name":"Oslo"}'
     assert len([c for c in got if c.output]) > 2
 
@@ -347,22 +385,33 @@ async def test_d117_a_failed_return_result_goes_on() -> None:
 
 
 async def test_typed_output_that_is_impossible_is_told() -> None:
-    bare = Provider(name="bare", display_name="Bare", wire="openai_chat", base_url="http://127.0.0.1:9", chat_model="m")
+    bare = Provider(
+        name="bare",
+        display_name="Bare",
+        wire="openai_chat",
+        base_url="http://127.0.0.1:9",
+        chat_model="m",
+    )
     with pytest.raises(SettingsError, match="typed output"):
         await Agent(bare).send_for("hi", Town)
 
 
 @pytest.mark.parametrize(
-    ("model", "field"), [("openai:o3", "reasoning_effort"), ("anthropic:claude-sonnet-4-6", "thinking")]
+    ("model", "field"),
+    [("openai:o3", "reasoning_effort"), ("anthropic:claude-sonnet-4-6", "thinking")],
 )
-async def test_d77_reasoning_is_asked_for_where_the_seeds_refused_it(model: str, field: str) -> None:
+async def test_d77_reasoning_is_asked_for_where_the_seeds_refused_it(
+    model: str, field: str
+) -> None:
     """Decision 11: what was an error for OpenAI and others is a field of their requests today."""
     from dragoman import Settings
     from dragoman.transport import Exchange, Player
 
     player = Player([Exchange(status=400, body=b"{}")])
     with pytest.raises(ProviderError):
-        await Agent(model, api_key="k", transport=player).send("hi", settings=Settings(reasoning="high"))
+        await Agent(model, api_key="k", transport=player).send(
+            "hi", settings=Settings(reasoning="high")
+        )
     assert field in player.requests[0].body
 
 
@@ -392,13 +441,25 @@ def test_everything_that_an_agent_does_can_be_done_without_an_event_loop() -> No
     "method",
     [
         *[Agent.send, Agent.send_for, Agent.send_stream, Agent.embed_query, Agent.embed_documents],
-        *[Agent.list_models, Agent.download, Agent.close, Chat.send, Chat.send_for, Chat.send_stream],
+        *[
+            Agent.list_models,
+            Agent.download,
+            Agent.close,
+            Chat.send,
+            Chat.send_for,
+            Chat.send_stream,
+        ],
     ],
 )
-def test_a_synchronous_twin_is_named_and_described_as_itself_and_takes_the_same(method: Any) -> None:
+def test_a_synchronous_twin_is_named_and_described_as_itself_and_takes_the_same(
+    method: Any,
+) -> None:
     owner: Any = Chat if method.__qualname__.startswith("Chat") else Agent
     twin = getattr(owner, f"{method.__name__}_sync")
-    assert (twin.__name__, twin.__qualname__) == (f"{method.__name__}_sync", f"{method.__qualname__}_sync")
+    assert (twin.__name__, twin.__qualname__) == (
+        f"{method.__name__}_sync",
+        f"{method.__qualname__}_sync",
+    )
     assert inspect.signature(twin).parameters == inspect.signature(method).parameters
     assert twin.__doc__ not in (None, method.__doc__)
     assert not inspect.iscoroutinefunction(twin)

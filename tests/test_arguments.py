@@ -8,7 +8,17 @@ from typing import Any, get_args
 
 import pytest
 
-from dragoman import Agent, Chat, Limits, Message, ServerTool, Settings, TextPart, ToolExecutor, tool
+from dragoman import (
+    Agent,
+    Chat,
+    Limits,
+    Message,
+    ServerTool,
+    Settings,
+    TextPart,
+    ToolExecutor,
+    tool,
+)
 from dragoman.errors import SettingsError
 from dragoman.hooks import Hooks, everywhere
 from dragoman.mcp import mcp
@@ -29,14 +39,30 @@ from support.model import PROVIDER, Script, agent, says
 pytestmark = pytest.mark.anyio
 
 PROMPTS: list[tuple[Any, dict[str, Any], str]] = [
-    ([Message.user("hi")], {}, r"prompt\[0\] must be .*, not Message; a conversation goes into history="),
-    ({"role": "user", "content": "hi"}, {}, "prompt must be a sequence of .*, not dict; .*load_messages"),
+    (
+        [Message.user("hi")],
+        {},
+        r"prompt\[0\] must be .*, not Message; a conversation goes into history=",
+    ),
+    (
+        {"role": "user", "content": "hi"},
+        {},
+        "prompt must be a sequence of .*, not dict; .*load_messages",
+    ),
     ([{"type": "text"}], {}, r"prompt\[0\] must be .*, not dict"),
     (3, {}, "prompt must be .*, not int"),
     (b"hi", {}, "prompt must be .*, not bytes"),
-    ("hi", {"attachments": ["red.png"]}, r"attachments\[0\] must be .*, not str; .*DataPart.from_file"),
+    (
+        "hi",
+        {"attachments": ["red.png"]},
+        r"attachments\[0\] must be .*, not str; .*DataPart.from_file",
+    ),
     ("hi", {"attachments": "red.png"}, "attachments must be a sequence of .*, not str"),
-    ("hi", {"history": [{"role": "user", "content": "a"}]}, r"history\[0\] must be Message, not dict; .*load_messages"),
+    (
+        "hi",
+        {"history": [{"role": "user", "content": "a"}]},
+        r"history\[0\] must be Message, not dict; .*load_messages",
+    ),
     ("hi", {"history": {"role": "user"}}, "history must be a sequence of Message, not dict"),
     ("hi", {"settings": {"temperature": 1}}, "settings must be Settings, not dict"),
     ("hi", {"limits": {"model_calls": 1}}, "limits must be Limits, not dict"),
@@ -70,7 +96,10 @@ EACH: list[tuple[dict[str, Any], str]] = [
     ({"executor": ToolExecutor}, f"executor must be {EXECUTOR}, not the class ToolExecutor"),
     ({"tools": [max, 1]}, "tools[1] must be a function, a Tool or a Toolset, not int"),
     ({"middleware": [1]}, "middleware[0] must be a function (request, next) -> events, not int"),
-    ({"middleware": [print, 1]}, "middleware[1] must be a function (request, next) -> events, not int"),
+    (
+        {"middleware": [print, 1]},
+        "middleware[1] must be a function (request, next) -> events, not int",
+    ),
     ({"server_tools": [ServerTool("a"), 1]}, "server_tools[1] must be ServerTool, not int"),
     (
         {"orchestrator": 1},
@@ -84,7 +113,9 @@ EACH: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("how", "words"), EACH)
-def test_each_argument_of_an_agent_is_named_with_what_it_must_be(how: dict[str, Any], words: str) -> None:
+def test_each_argument_of_an_agent_is_named_with_what_it_must_be(
+    how: dict[str, Any], words: str
+) -> None:
     with pytest.raises(TypeError) as caught:
         Agent(**{"model": PROVIDER, **how})
     assert str(caught.value) == words
@@ -102,11 +133,19 @@ HOWS: list[tuple[Any, dict[str, Any], str]] = [
     (3, {}, f"prompt must be a sequence of str or {PARTS}, not int"),
     ([Path("x")], {}, f"prompt[0] must be str or {PARTS}, not {type(Path()).__name__}; {A_FILE}"),
     ("hi", {"attachments": "x"}, f"attachments must be a sequence of {PARTS}, not str; {A_FILE}"),
-    ("hi", {"attachments": [TextPart("a"), "x"]}, f"attachments[1] must be {PARTS}, not str; {A_FILE}"),
+    (
+        "hi",
+        {"attachments": [TextPart("a"), "x"]},
+        f"attachments[1] must be {PARTS}, not str; {A_FILE}",
+    ),
     ("hi", {"attachments": [{}]}, f"attachments[0] must be {PARTS}, not dict; {A_FORMAT}"),
     ("hi", {"history": "x"}, f"history must be a sequence of Message, not str; {A_FILE}"),
     ("hi", {"history": 3}, "history must be a sequence of Message, not int"),
-    ("hi", {"history": [Message.user("a"), {}]}, f"history[1] must be Message, not dict; {A_FORMAT}"),
+    (
+        "hi",
+        {"history": [Message.user("a"), {}]},
+        f"history[1] must be Message, not dict; {A_FORMAT}",
+    ),
     ("hi", {"model": 1}, "model must be str or Provider or Fallback or list or tuple, not int"),
     ("hi", {"output_schema": "x"}, "output_schema must be Mapping, not str"),
     ("hi", {"settings": {}}, "settings must be Settings, not dict"),
@@ -132,11 +171,17 @@ async def test_each_argument_of_a_run_is_named_with_what_it_must_be(
 
 
 async def test_arguments_that_are_none_are_not_there() -> None:
-    nothing = dict.fromkeys(["model", "settings", "limits", "system", "options", "base_url", "headers", "environment"])
-    more = dict.fromkeys(["transport", "api_key", "executor", "orchestrator", "accumulator", "display_name"])
+    nothing = dict.fromkeys(
+        ["model", "settings", "limits", "system", "options", "base_url", "headers", "environment"]
+    )
+    more = dict.fromkeys(
+        ["transport", "api_key", "executor", "orchestrator", "accumulator", "display_name"]
+    )
     script = Script(says("ok"))
     a = Agent(**{**nothing, **more, "model": PROVIDER, "middleware": [script]})
-    result = await a.send("hi", model=None, output_schema=None, settings=None, limits=None, on_loss=None, deps=None)
+    result = await a.send(
+        "hi", model=None, output_schema=None, settings=None, limits=None, on_loss=None, deps=None
+    )
     assert result.output == "ok"
 
 
@@ -197,7 +242,9 @@ def test_each_limit_is_a_number_or_none(name: str) -> None:
 
 
 def test_limits() -> None:
-    with pytest.raises(SettingsError, match=r"Limits\(model_calls=…\) must be a number or None, not '3'"):
+    with pytest.raises(
+        SettingsError, match=r"Limits\(model_calls=…\) must be a number or None, not '3'"
+    ):
         Limits(model_calls="3")
     assert Limits(seconds=1.5, tool_calls=None).seconds == 1.5
 
@@ -248,7 +295,12 @@ def test_d70_an_agent_may_use_its_own_environment_only(monkeypatch: pytest.Monke
     with pytest.raises(AuthenticationError, match="OPENAI_API_KEY is required"):
         Agent("openai", environment_only=True, transport=transport).send_sync("hi")
     assert transport.requests == []
-    mine = Agent("openai", environment={"OPENAI_API_KEY": "sk-mine"}, environment_only=True, transport=transport)
+    mine = Agent(
+        "openai",
+        environment={"OPENAI_API_KEY": "sk-mine"},
+        environment_only=True,
+        transport=transport,
+    )
     with pytest.raises(AuthenticationError, match="seen"):
         mine.send_sync("hi")
     assert transport.requests[0].headers["authorization"] == "Bearer sk-mine"
@@ -272,7 +324,9 @@ async def test_d41_nan_and_keys_that_are_no_texts_are_error_results() -> None:
         raise Mute
 
     a, _ = agent(
-        says(call("nan", id="1"), call("keyed", id="2"), call("mute", id="3")), says("ok"), tools=[nan, keyed, mute]
+        says(call("nan", id="1"), call("keyed", id="2"), call("mute", id="3")),
+        says("ok"),
+        tools=[nan, keyed, mute],
     )
     results = (await a.send("hi")).messages[2].tool_results
     assert [result.is_error for result in results] == [True] * 3
@@ -298,10 +352,25 @@ def test_a_plug_in_that_ends_the_process_harms_only_who_asks_for_it() -> None:
 
 TOOLS = toolset([])
 NEW: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
-    (Agent, (), {"tools": TOOLS}, "tools must be a sequence of functions, Tools and Toolsets, not CombinedToolset"),
+    (
+        Agent,
+        (),
+        {"tools": TOOLS},
+        "tools must be a sequence of functions, Tools and Toolsets, not CombinedToolset",
+    ),
     (Agent, (), {"tools": 3}, "tools must be a sequence of .*, not int"),
-    (Agent, (), {"middleware": cache()}, "middleware must be a sequence of middlewares, not ResponseCache"),
-    (Agent, (), {"middleware": [Throttle]}, r"middleware\[0\] must be a value of that class, not the class Throttle"),
+    (
+        Agent,
+        (),
+        {"middleware": cache()},
+        "middleware must be a sequence of middlewares, not ResponseCache",
+    ),
+    (
+        Agent,
+        (),
+        {"middleware": [Throttle]},
+        r"middleware\[0\] must be a value of that class, not the class Throttle",
+    ),
     (Agent, (), {"hooks": 3}, "hooks must be a sequence of Hooks, not int"),
     (Hooks, (), {"run_start": 3}, "run_start must be a function, not int"),
     (everywhere, (3,), {}, r"hooks\[0\] must be Hooks, not int"),
@@ -309,7 +378,12 @@ NEW: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     (telemetry, (3,), {}, "tracer_provider must be a provider of OpenTelemetry's, not int"),
     (telemetry, (None, 3), {}, "meter_provider must be a provider of OpenTelemetry's, not int"),
     (telemetry, (), {"conventions": "2"}, "conventions='2'"),
-    (fallback, ("openai",), {"on": 3}, "on must be a sequence of classes of DragomanError, .*, not int"),
+    (
+        fallback,
+        ("openai",),
+        {"on": 3},
+        "on must be a sequence of classes of DragomanError, .*, not int",
+    ),
     (fallback, ("openai",), {"retries": -1}, "must be 0 or more"),
     (Throttle, (), {"concurrency": 1, "max_wait": -1}, "must be 0 or more"),
     (Throttle, (), {"concurrency": 1, "clock": 3}, "clock must be a function, not int"),
@@ -335,7 +409,12 @@ NEW: list[tuple[Callable[..., Any], tuple[Any, ...], dict[str, Any], str]] = [
     (openapi, ("{}",), {"api_key": 3}, "api_key must be .*, not int"),
     (handoff, (3,), {}, "agent must be an agent, or a function that gives one, not int"),
     (agent_tool, (Agent("openai"), 3), {}, "name must be str or None, not int"),
-    (ScriptedModel, (3,), {}, "answers must be an answer, a sequence of them, or a function, not int"),
+    (
+        ScriptedModel,
+        (3,),
+        {},
+        "answers must be an answer, a sequence of them, or a function, not int",
+    ),
     (ScriptedModel, ("a",), {"chunks": 0}, "chunks=0"),
     (assert_calls, ([], 3), {}, r"calls\[0\] must be ToolCallPart, not int"),
 ]
@@ -349,7 +428,9 @@ def test_what_runs_are_made_with(function: Any, given: Any, how: Any, words: str
 
 async def test_headers_that_are_no_texts_are_left_out() -> None:
     model = ScriptedModel(["ok"])
-    with_hooks = Agent(model, hooks=[Hooks(propagate=lambda: {"a": 3}), Hooks(propagate=lambda: {"b": "c"})])  # type: ignore[dict-item, return-value]
+    with_hooks = Agent(
+        model, hooks=[Hooks(propagate=lambda: {"a": 3}), Hooks(propagate=lambda: {"b": "c"})]
+    )  # type: ignore[dict-item, return-value]
     assert (await with_hooks.send("hi")).output == "ok"
     assert "a" not in model.sent[0].headers
     assert model.sent[0].headers["b"] == "c"

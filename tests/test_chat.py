@@ -9,7 +9,18 @@ from typing import Any
 import anyio
 import pytest
 
-from dragoman import Agent, Chat, Message, Origin, ToolContext, ToolExecutor, dump_messages, load_messages, tool, wires
+from dragoman import (
+    Agent,
+    Chat,
+    Message,
+    Origin,
+    ToolContext,
+    ToolExecutor,
+    dump_messages,
+    load_messages,
+    tool,
+    wires,
+)
 from dragoman.errors import ProviderError, ResumeError
 from dragoman.event import Event, MessageStarted, OpenText, PartDelta, PartStarted, RunError
 from dragoman.message import FinishReason, Role, ThinkingPart, ToolCallPart
@@ -18,7 +29,11 @@ from support.model import PROVIDER, agent, call, says
 
 pytestmark = pytest.mark.anyio
 
-HALF: list[Event] = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "half")]
+HALF: list[Event] = [
+    MessageStarted("m", Role.MODEL),
+    PartStarted("m", 0, OpenText()),
+    PartDelta("m", 0, "half"),
+]
 
 
 def texts(chat: Chat) -> list[str]:
@@ -36,7 +51,12 @@ async def test_breaking_out_of_a_stream_keeps_prompt_and_partial_answer() -> Non
     assert chat.history[1].text.startswith("a l")
     await chat.send("2")
     assert [message.text for message in script.requests[1].messages] == [*texts(chat)[:2], "2"]
-    assert [message.role for message in chat.history] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert [message.role for message in chat.history] == [
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
+    ]
 
 
 async def test_breaking_out_at_the_first_piece_goes_on_at_once() -> None:
@@ -71,7 +91,9 @@ async def test_errors_keep_what_had_come_also_rounds_of_tools() -> None:
     def t() -> int:
         return 1
 
-    a, script = agent(says("A", call("t")), [*HALF, RunError(ProviderError("gone"))], says("well"), tools=[t])
+    a, script = agent(
+        says("A", call("t")), [*HALF, RunError(ProviderError("gone"))], says("well"), tools=[t]
+    )
     chat = Chat(a)
     with pytest.raises(ProviderError):
         await chat.send("1")
@@ -121,7 +143,9 @@ PARTIALS = {
 
 
 @pytest.mark.parametrize("partial", PARTIALS)
-@pytest.mark.parametrize("name", [name for name in wires.names("model") if name != "ollama_generate"])
+@pytest.mark.parametrize(
+    "name", [name for name in wires.names("model") if name != "ollama_generate"]
+)
 def test_what_a_broken_off_answer_leaves_can_be_sent_on_every_wire(name: str, partial: str) -> None:
     from dragoman import repair
 
@@ -260,7 +284,10 @@ async def test_a_send_that_is_cancelled_while_it_goes_on_keeps_what_was_run(stre
         return "done"
 
     a, script = agent(
-        says(call("quick", id="a"), call("hang", id="b")), says("Well."), tools=[quick, hang], executor=ToolExecutor()
+        says(call("quick", id="a"), call("hang", id="b")),
+        says("Well."),
+        tools=[quick, hang],
+        executor=ToolExecutor(),
     )
     chat = Chat(a)
     first = await chat.send("Go.")
@@ -283,12 +310,16 @@ async def test_a_send_that_is_cancelled_while_it_goes_on_keeps_what_was_run(stre
     assert left.id == "b"
     assert (await chat.send(None, resume=[left.approve()])).output == "Well."
     assert runs == ["quick", "hang", "hang"]
-    results = [result for message in script.requests[-1].messages for result in message.tool_results]
+    results = [
+        result for message in script.requests[-1].messages for result in message.tool_results
+    ]
     assert [(result.id, result.result) for result in results] == [("a", "done"), ("b", "well")]
 
 
 async def test_a_send_that_fails_after_it_went_on_keeps_what_was_run() -> None:
-    a, _ = agent(says(call("delete", path="x")), ProviderError("down"), says("Done."), tools=[delete])
+    a, _ = agent(
+        says(call("delete", path="x")), ProviderError("down"), says("Done."), tools=[delete]
+    )
     chat = Chat(a)
     await chat.send("Delete x.")
     with pytest.raises(ProviderError):
@@ -336,7 +367,9 @@ async def test_what_a_send_says_for_itself_goes_before_the_ids_of_the_chat() -> 
 
 
 @pytest.mark.parametrize(("given", "refused"), [(None, False), ("t", True)])
-async def test_an_id_that_was_made_up_is_no_part_of_a_signature(given: str | None, refused: bool) -> None:
+async def test_an_id_that_was_made_up_is_no_part_of_a_signature(
+    given: str | None, refused: bool
+) -> None:
     """Else nobody could go on in another process with the history alone."""
     key = "a key of thirty-two bytes or more"
     a, _ = agent(says(call("delete", path="x")), says("Done."), tools=[delete], approval_key=key)

@@ -96,10 +96,18 @@ def run_checker(name: str, program: Path) -> set[int]:
         command += ["--pythonpath", sys.executable]
     environment = os.environ | {"MYPYPATH": str(SOURCE)}
     checked = subprocess.run(
-        [*command, program], capture_output=True, text=True, check=False, cwd=program.parent, env=environment
+        [*command, program],
+        capture_output=True,
+        text=True,
+        check=False,
+        cwd=program.parent,
+        env=environment,
     )
     assert checked.returncode in (0, 1), checked.stdout + checked.stderr
-    return {int(line) for line in re.findall(r"program\.py:(\d+)(?::\d+)?(?: -|:) error", checked.stdout)}
+    return {
+        int(line)
+        for line in re.findall(r"program\.py:(\d+)(?::\d+)?(?: -|:) error", checked.stdout)
+    }
 
 
 @pytest.mark.slow
@@ -108,22 +116,35 @@ def run_checker(name: str, program: Path) -> set[int]:
 def test_wrong_deps_are_errors(checker: str, tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text("# pyright: strict" + MISTAKES)
-    (tmp_path / "pyrightconfig.json").write_text(f'{{"extraPaths": ["{SOURCE}"], "pythonVersion": "3.11"}}')
+    (tmp_path / "pyrightconfig.json").write_text(
+        f'{{"extraPaths": ["{SOURCE}"], "pythonVersion": "3.11"}}'
+    )
 
-    mistakes = {number for number, line in enumerate(program.read_text().split("\n"), 1) if "# mistake" in line}
+    mistakes = {
+        number
+        for number, line in enumerate(program.read_text().split("\n"), 1)
+        if "# mistake" in line
+    }
 
     assert run_checker(checker, program) == mistakes
 
 
 def public_functions() -> list[tuple[str, str]]:
     """Module and name of each function that a package exports."""
-    packages = [package.name for package in pkgutil.iter_modules(dragoman.__path__) if package.ispkg]
-    modules = [dragoman, *[importlib.import_module(f"dragoman.{name}") for name in packages if name != "cli"]]
+    packages = [
+        package.name for package in pkgutil.iter_modules(dragoman.__path__) if package.ispkg
+    ]
+    modules = [
+        dragoman,
+        *[importlib.import_module(f"dragoman.{name}") for name in packages if name != "cli"],
+    ]
     return [
         (module.__name__, name)
         for module in modules
         for name in getattr(module, "__all__", ())
-        if name[0].islower() and callable(value := getattr(module, name)) and not isinstance(value, ModuleType)
+        if name[0].islower()
+        and callable(value := getattr(module, name))
+        and not isinstance(value, ModuleType)
     ]
 
 
@@ -135,7 +156,8 @@ def test_mypy_takes_no_function_for_a_module(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     start = "from collections.abc import Callable\ndef take(function: Callable[..., object]) -> None: ...\n"
     lines = [
-        f"from {module} import {name} as f{place}; take(f{place})" for place, (module, name) in enumerate(functions)
+        f"from {module} import {name} as f{place}; take(f{place})"
+        for place, (module, name) in enumerate(functions)
     ]
     program.write_text(start + "\n".join(lines))
 
@@ -144,12 +166,16 @@ def test_mypy_takes_no_function_for_a_module(tmp_path: Path) -> None:
 
 
 @pytest.mark.mend("4.3")
-@pytest.mark.parametrize("name", ["send", "send_sync", "send_stream", "send_events", "chat", "chat_stream"])
+@pytest.mark.parametrize(
+    "name", ["send", "send_sync", "send_stream", "send_events", "chat", "chat_stream"]
+)
 async def test_a_send_that_gives_text_takes_no_type(name: str) -> None:
     agent = Agent(ScriptedModel([]))
     how = {"output_type": int}
 
-    with pytest.raises(TypeError, match=r"take no output_type; for a value of a type use send_for\(prompt, type\)"):
+    with pytest.raises(
+        TypeError, match=r"take no output_type; for a value of a type use send_for\(prompt, type\)"
+    ):
         match name:
             case "send":
                 await agent.send("x", **how)

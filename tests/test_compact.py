@@ -51,7 +51,9 @@ def test_deltas_are_joined_until_another_event():
     step = StepStarted("s")
     assert compact([a, b, a, a, step, a]) == [PartDelta("m", 0, "aaa"), b, step, a]
     assert compact([]) == []
-    assert compact([PartDelta("m", 0, b"\x00"), PartDelta("m", 0, b"\xff")]) == [PartDelta("m", 0, b"\x00\xff")]
+    assert compact([PartDelta("m", 0, b"\x00"), PartDelta("m", 0, b"\xff")]) == [
+        PartDelta("m", 0, b"\x00\xff")
+    ]
 
 
 def test_base64_of_bytes_is_joined_too():

@@ -54,7 +54,11 @@ def noted(wire: str = "openai_chat", **response: Any) -> Any:
         ("anthropic", "https://api.anthropic.com/v1", "claude-sonnet-4-5"),
         ("google", "https://generativelanguage.googleapis.com/v1beta", "gemini-2.5-flash"),
         ("google", "https://generativelanguage.googleapis.com/v1beta", "models/gemini-2.5-flash"),
-        ("vertex", "https://europe-west4-aiplatform.googleapis.com/v1/projects/p", "gemini-2.5-flash"),
+        (
+            "vertex",
+            "https://europe-west4-aiplatform.googleapis.com/v1/projects/p",
+            "gemini-2.5-flash",
+        ),
         ("azure", "https://me.openai.azure.com/openai/v1", "gpt-4o"),
         ("azure-responses", None, "gpt-4o"),
         ("mistral", "https://api.mistral.ai/v1", "mistral-large-latest"),
@@ -64,11 +68,21 @@ def noted(wire: str = "openai_chat", **response: Any) -> Any:
         ("together", "https://api.together.xyz/v1", "meta-llama/Llama-3.3-70B-Instruct-Turbo"),
         ("xai", "https://api.x.ai/v1", "grok-4"),
         ("deepseek", "https://api.deepseek.com", "deepseek-chat"),
-        ("openai-compatible", "https://api.fireworks.ai/inference/v1", "accounts/fireworks/models/gpt-oss-120b"),
-        ("openai-compatible", "https://bedrock-mantle.us-east-1.api.aws/v1", "openai.gpt-oss-120b-1:0"),
+        (
+            "openai-compatible",
+            "https://api.fireworks.ai/inference/v1",
+            "accounts/fireworks/models/gpt-oss-120b",
+        ),
+        (
+            "openai-compatible",
+            "https://bedrock-mantle.us-east-1.api.aws/v1",
+            "openai.gpt-oss-120b-1:0",
+        ),
     ],
 )
-def test_providers_and_endpoints_have_prices(provider: str, endpoint: str | None, model: str) -> None:
+def test_providers_and_endpoints_have_prices(
+    provider: str, endpoint: str | None, model: str
+) -> None:
     one = cost(provider, model, endpoint=endpoint, input_tokens=1000)
     both = cost(provider, model, endpoint=endpoint, input_tokens=1000, output_tokens=1000)
     assert one is not None
@@ -94,7 +108,9 @@ def test_the_endpoint_counts_for_more_than_the_name() -> None:
         ("openai-compatible", "http://localhost:8000/v1", "llama"),
     ],
 )
-def test_what_nobody_has_a_price_for_is_unknown(provider: str, endpoint: str | None, model: str) -> None:
+def test_what_nobody_has_a_price_for_is_unknown(
+    provider: str, endpoint: str | None, model: str
+) -> None:
     assert cost(provider, model, endpoint=endpoint, input_tokens=1000) is None
 
 
@@ -123,7 +139,10 @@ def test_tokens_that_nobody_told_are_unknown() -> None:
 
 def test_the_model_that_served_counts_and_not_the_one_asked_for() -> None:
     usage = Usage(input_tokens=MILLION, output_tokens=0)
-    small, large = cost("openai", "gpt-4o-mini", input_tokens=MILLION), cost("openai", "gpt-4o", input_tokens=MILLION)
+    small, large = (
+        cost("openai", "gpt-4o-mini", input_tokens=MILLION),
+        cost("openai", "gpt-4o", input_tokens=MILLION),
+    )
     assert small != large
     assert call_cost(Origin("openai", None, "gpt-4o", "gpt-4o-mini"), usage, NOW) == small
     assert call_cost(Origin("openai", None, "gpt-4o", "unheard-of"), usage, NOW) is None
@@ -162,7 +181,12 @@ def test_what_is_written_to_the_cache_costs_more_and_for_an_hour_more_still() ->
     written = {"ephemeral_5m_input_tokens": 0, "ephemeral_1h_input_tokens": MILLION}
     fresh = cost("anthropic", "claude-sonnet-4-5", input_tokens=MILLION)
     five = cost("anthropic", "claude-sonnet-4-5", **how)
-    hour = cost("anthropic", "claude-sonnet-4-5", native=noted("anthropic", usage={"cache_creation": written}), **how)
+    hour = cost(
+        "anthropic",
+        "claude-sonnet-4-5",
+        native=noted("anthropic", usage={"cache_creation": written}),
+        **how,
+    )
     assert fresh is not None
     assert (five, hour) == (fresh * Decimal("1.25"), fresh * 2)
 
@@ -174,7 +198,9 @@ def test_audio_has_a_price_of_its_own() -> None:
     assert text is not None
     assert heard is not None
     assert heard > text
-    listed = noted("google", usageMetadata={"promptTokensDetails": [{"modality": "AUDIO", "tokenCount": 1000}]})
+    listed = noted(
+        "google", usageMetadata={"promptTokensDetails": [{"modality": "AUDIO", "tokenCount": 1000}]}
+    )
     text = cost("google", "gemini-2.5-flash", input_tokens=1000)
     heard = cost("google", "gemini-2.5-flash", input_tokens=1000, native=listed)
     assert text is not None
@@ -190,7 +216,9 @@ def test_a_search_on_the_web_is_counted() -> None:
     searched = noted("anthropic", usage={"server_tool_use": {"web_search_requests": 3}})
     plain = cost("anthropic", "claude-sonnet-4-5", input_tokens=10)
     assert plain is not None
-    assert cost("anthropic", "claude-sonnet-4-5", input_tokens=10, native=searched) == plain + Decimal("0.03")
+    assert cost(
+        "anthropic", "claude-sonnet-4-5", input_tokens=10, native=searched
+    ) == plain + Decimal("0.03")
 
 
 def test_a_tier_has_prices_of_its_own() -> None:
@@ -223,9 +251,9 @@ def test_what_was_done_beside_an_answer_is_counted_too() -> None:
 
 def test_cohere_bills_other_counts_than_it_uses() -> None:
     billed = noted("cohere", usage={"billed_units": {"input_tokens": 10.0, "output_tokens": 5.0}})
-    assert cost("cohere", "command-a-03-2025", input_tokens=900, output_tokens=5, native=billed) == cost(
-        "cohere", "command-a-03-2025", input_tokens=10, output_tokens=5
-    )
+    assert cost(
+        "cohere", "command-a-03-2025", input_tokens=900, output_tokens=5, native=billed
+    ) == cost("cohere", "command-a-03-2025", input_tokens=10, output_tokens=5)
 
 
 # the provider's own figure
@@ -239,23 +267,41 @@ def test_cohere_bills_other_counts_than_it_uses() -> None:
         ({"usage": {"cost": {"total_cost": 0.00504, "request_cost": 0.005}}}, "0.00504"),
         ({"usage": {"cost_in_usd_ticks": 6881000}}, "0.0006881"),
         ({"cost": {"usd": 0.0001, "diem": 0}}, "0.0001"),
-        ({"usage": {"is_byok": True, "cost": 0.01, "cost_details": {"upstream_inference_cost": 0.5}}}, "0.51"),
+        (
+            {
+                "usage": {
+                    "is_byok": True,
+                    "cost": 0.01,
+                    "cost_details": {"upstream_inference_cost": 0.5},
+                }
+            },
+            "0.51",
+        ),
         ({"usage": {"is_byok": True, "cost_details": {"upstream_inference_cost": 0.5}}}, "0.5"),
     ],
 )
 def test_a_provider_s_own_figure_wins(response: dict[str, Any], dollars: str) -> None:
-    assert cost("openrouter", "openai/gpt-4o", input_tokens=1, native=noted(**response)) == Decimal(dollars)
+    assert cost("openrouter", "openai/gpt-4o", input_tokens=1, native=noted(**response)) == Decimal(
+        dollars
+    )
     assert call_cost(None, None, None, noted(**response)) == Decimal(dollars)
 
 
-@pytest.mark.parametrize("cost_field", [-1, True, "12", None, float("nan"), [1], {"total_cost": "x"}])
+@pytest.mark.parametrize(
+    "cost_field", [-1, True, "12", None, float("nan"), [1], {"total_cost": "x"}]
+)
 def test_what_is_no_amount_is_no_figure(cost_field: Any) -> None:
     assert call_cost(None, None, None, noted(usage={"cost": cost_field})) is None
 
 
 def test_of_xai_the_own_figure_and_the_price_are_the_same() -> None:
     """Recorded: 160 tokens in, 128 of them cached, 249 out."""
-    tokens = {"input_tokens": 160, "output_tokens": 249, "cache_read_tokens": 128, "reasoning_tokens": 186}
+    tokens = {
+        "input_tokens": 160,
+        "output_tokens": 249,
+        "cache_read_tokens": 128,
+        "reasoning_tokens": 186,
+    }
     assert cost("xai", "grok-4.3", **tokens) == Decimal("0.0006881")
 
 
@@ -268,7 +314,11 @@ async def add(x: int) -> int:
     return x + 1
 
 
-KEYS = {name: "k" for each in MODELS.values() for name in providers.get(each.partition(":")[0]).key_names}
+KEYS = {
+    name: "k"
+    for each in MODELS.values()
+    for name in providers.get(each.partition(":")[0]).key_names
+}
 FIRST = Usage(input_tokens=1000, output_tokens=200, total_tokens=1200)
 SECOND = Usage(input_tokens=1300, output_tokens=70, total_tokens=1370)
 
@@ -307,11 +357,15 @@ async def test_a_bound_of_dollars_ends_a_run(wire: str, whole: bool) -> None:
     assert caught.value.result is not None
     assert caught.value.result.cost == first
     more = first + Decimal("0.000001")
-    assert (await two_calls(wire, whole=whole, limits=Limits(cost=more)).send("1 + 1?")).output.endswith("Two.")
+    assert (
+        await two_calls(wire, whole=whole, limits=Limits(cost=more)).send("1 + 1?")
+    ).output.endswith("Two.")
 
 
 async def test_a_call_of_unknown_cost_leaves_no_room_for_another() -> None:
-    a, script = agent(says(call("add", x=1), usage=1), says("done"), tools=[add], limits=Limits(cost=100))
+    a, script = agent(
+        says(call("add", x=1), usage=1), says("done"), tools=[add], limits=Limits(cost=100)
+    )
     with pytest.raises(LimitReachedError, match="unknown"):
         await a.send("hi")
     assert len(script.requests) == 1
@@ -357,13 +411,20 @@ def test_a_wire_s_own_notes_are_read() -> None:
     """As each of the four writes them down."""
     seen: dict[str, Decimal | None] = {}
     for wire, body in {
-        "openai_chat": {"usage": {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.25}, "choices": [{}]},
+        "openai_chat": {
+            "usage": {"prompt_tokens": 1, "completion_tokens": 1, "cost": 0.25},
+            "choices": [{}],
+        },
         "openai_responses": {
             "object": "response",
             "usage": {"input_tokens": 1, "output_tokens": 1, "cost": 0.25},
             "output": [],
         },
-        "anthropic": {"usage": {"input_tokens": 1, "output_tokens": 1, "cost": 0.25}, "content": [], "type": "message"},
+        "anthropic": {
+            "usage": {"input_tokens": 1, "output_tokens": 1, "cost": 0.25},
+            "content": [],
+            "type": "message",
+        },
     }.items():
         end = wires.get(wire).load_response(body)[-1]
         assert isinstance(end, MessageFinished), wire
@@ -381,9 +442,13 @@ async def test_hooks_are_told_the_cost_of_each_call(wire: str) -> None:
 
 
 @pytest.mark.parametrize("wire", MODELS)
-async def test_what_agents_within_tools_cost_counts_and_is_bounded_by_the_run_around(wire: str) -> None:
+async def test_what_agents_within_tools_cost_counts_and_is_bounded_by_the_run_around(
+    wire: str,
+) -> None:
     def agents(**how: Any) -> tuple[Agent[Any], Any]:
-        helper, _ = agent_of(wire, answer(wire, "It rains.", usage=SECOND), display_name="Weatherman")
+        helper, _ = agent_of(
+            wire, answer(wire, "It rains.", usage=SECOND), display_name="Weatherman"
+        )
         asks = ToolCallPart("c1", "weatherman", {"prompt": "Oslo?"})
         told = [answer(wire, asks, usage=FIRST), answer(wire, "An umbrella.", usage=FIRST)]
         return agent_of(wire, *told, tools=[helper.as_tool()], **how)
@@ -414,10 +479,15 @@ async def test_an_attempt_that_failed_and_told_its_tokens_is_paid_for(wire: str)
             yield event
 
     chain = fallback("xai:grok-4", MODELS[wire])
-    a, _ = agent_of(wire, answer(wire, "Yes.", usage=SECOND), model=chain, middleware=[first], environment=KEYS)
+    a, _ = agent_of(
+        wire, answer(wire, "Yes.", usage=SECOND), model=chain, middleware=[first], environment=KEYS
+    )
     result = await a.send("hi")
     assert result.output == "Yes."
-    assert [counted.usage and counted.usage.input_tokens for counted in result.calls] == [1000, 1300]
+    assert [counted.usage and counted.usage.input_tokens for counted in result.calls] == [
+        1000,
+        1300,
+    ]
     paid = [each.cost for each in result.calls]
     assert paid[0] == call_cost(Origin("xai", None, "grok-4"), FIRST)
     assert result.cost == sum(filter(None, paid))
@@ -427,11 +497,18 @@ tokens = st.integers(0, 10**6)
 
 
 @pytest.mark.parametrize("wire", MODELS)
-@settings(max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(
+    max_examples=8, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
+)
 @given(told=st.lists(st.tuples(tokens, tokens), min_size=1, max_size=4), whole=st.booleans())
-def test_nothing_is_lost_and_nothing_counted_twice(wire: str, told: list[tuple[int, int]], whole: bool) -> None:
+def test_nothing_is_lost_and_nothing_counted_twice(
+    wire: str, told: list[tuple[int, int]], whole: bool
+) -> None:
     """Whatever the tokens: each call's own cost, their sum, the chunks' and the whole's are the same."""
-    usages = [Usage(input_tokens=read, output_tokens=made, total_tokens=read + made) for read, made in told]
+    usages = [
+        Usage(input_tokens=read, output_tokens=made, total_tokens=read + made)
+        for read, made in told
+    ]
     call = ToolCallPart("c1", "add", {"x": 1})
     answers = [answer(wire, call, usage=usage, whole=whole) for usage in usages[:-1]]
     answers.append(answer(wire, "Done.", usage=usages[-1], whole=whole))
@@ -446,7 +523,11 @@ def test_nothing_is_lost_and_nothing_counted_twice(wire: str, told: list[tuple[i
     assert [each.cost for each in result.calls] == wanted
     assert [each.cost for chunk in chunks for each in chunk.calls] == wanted
     assert result.cost == sum(filter(None, wanted)) == sum(chunk.cost or 0 for chunk in chunks)
-    assert result.usage == spent(result.calls) == spent([each for chunk in chunks for each in chunk.calls])
+    assert (
+        result.usage
+        == spent(result.calls)
+        == spent([each for chunk in chunks for each in chunk.calls])
+    )
 
 
 def test_prices_of_one_s_own_count() -> None:
@@ -456,13 +537,35 @@ def test_prices_of_one_s_own_count() -> None:
         name="Mine",
         api_pattern="http://localhost:8000",
         models=[
-            types.ModelInfo("llama", types.ClauseStartsWith("llama"), prices=types.ModelPrice(input_mtok=Decimal(3)))
+            types.ModelInfo(
+                "llama",
+                types.ClauseStartsWith("llama"),
+                prices=types.ModelPrice(input_mtok=Decimal(3)),
+            )
         ],
     )
     known = data_snapshot.get_snapshot().providers
-    data_snapshot.set_custom_snapshot(data_snapshot.DataSnapshot([mine, *known], from_auto_update=False))
+    data_snapshot.set_custom_snapshot(
+        data_snapshot.DataSnapshot([mine, *known], from_auto_update=False)
+    )
     try:
-        assert cost("openai-compatible", "llama-3", endpoint="http://localhost:8000/v1", input_tokens=MILLION) == 3
+        assert (
+            cost(
+                "openai-compatible",
+                "llama-3",
+                endpoint="http://localhost:8000/v1",
+                input_tokens=MILLION,
+            )
+            == 3
+        )
     finally:
         data_snapshot.set_custom_snapshot(None)
-    assert cost("openai-compatible", "llama-3", endpoint="http://localhost:8000/v1", input_tokens=MILLION) is None
+    assert (
+        cost(
+            "openai-compatible",
+            "llama-3",
+            endpoint="http://localhost:8000/v1",
+            input_tokens=MILLION,
+        )
+        is None
+    )

@@ -23,7 +23,19 @@ PROVIDERS = {"llama.cpp": "llamacpp"}
 """Vendors of the recordings → our names, where these differ."""
 UNKNOWN = {
     # nobody has prices of these vendors, or of these servers of somebody's own
-    *(("alibaba", "crusoe", "gpustack", "heroku", "mistral.rs", "sambanova", "snowflake", "vllm", "z.ai")),
+    *(
+        (
+            "alibaba",
+            "crusoe",
+            "gpustack",
+            "heroku",
+            "mistral.rs",
+            "sambanova",
+            "snowflake",
+            "vllm",
+            "z.ai",
+        )
+    ),
     # their prices are by the hour, or depend on a plan: Ollama's cloud, gateways on localhost
     *(("ollama", "localhost")),
     # a vendor's own routing, whose prices depend on who serves
@@ -34,10 +46,21 @@ UNKNOWN_MODELS = {
     "azure": {"grok-4-1-fast-non-reasoning"},  # more tokens cached than there are
     "bedrock-mantle": {"mistral.voxtral-mini-3b-2507", "openai.gpt-oss-20b", "openai.gpt-5.6-luna"},
     "cerebras": {"zai-glm-4.7"},  # recorded without an address
-    "cohere": {"command-a-reasoning-08-2025", "command-a-plus-05-2026", "command-a-vision-07-2025", None},
+    "cohere": {
+        "command-a-reasoning-08-2025",
+        "command-a-plus-05-2026",
+        "command-a-vision-07-2025",
+        None,
+    },
     "doubleword": {"Qwen/Qwen3.5-397B-A17B-FP8"},
     "google": {"models/gemini-2.5-pro"},  # a prompt was blocked: no tokens of an answer are told
-    "mistral": {"ministral-3b-latest", "ministral-14b-latest", "mistral-small-2402", "pixtral-12b-2409", "zai-glm-5-2"},
+    "mistral": {
+        "ministral-3b-latest",
+        "ministral-14b-latest",
+        "mistral-small-2402",
+        "pixtral-12b-2409",
+        "zai-glm-5-2",
+    },
     "open-responses": {"zai-org/glm-4.7-flash"},  # LM Studio
     "openai": {"gpt-4.1-mini", "gpt-4o-mini", "gpt-5.4"},  # counted tokens, made no answer
     "openrouter": {"x-ai/grok-4"},
@@ -66,13 +89,21 @@ def answers() -> tuple[Answered, ...]:
 def _answers() -> Iterator[Answered]:
     for folder, wire in WIRES.items():
         for exchange in exchanges(folder):
-            if exchange.status != 200 or folder == "openai_embeddings" or exchange.endpoint == "embeddings":
+            if (
+                exchange.status != 200
+                or folder == "openai_embeddings"
+                or exchange.endpoint == "embeddings"
+            ):
                 continue
             asked = exchange.request.get("model") if isinstance(exchange.request, dict) else None
             vendor = PROVIDERS.get(exchange.vendor, exchange.vendor)
             origin = Origin(vendor, exchange.url and exchange.url.partition("?")[0], asked)
             events = wires.get(wire).load_response(exchange.body, origin=origin)
-            starts = {event.message_id: event.origin for event in events if isinstance(event, MessageStarted)}
+            starts = {
+                event.message_id: event.origin
+                for event in events
+                if isinstance(event, MessageStarted)
+            }
             for event in events:
                 if isinstance(event, MessageFinished) and event.usage is not None:
                     who = event.origin or starts[event.message_id] or origin
@@ -85,7 +116,9 @@ def _answers() -> Iterator[Answered]:
 def test_every_answer_has_a_cost_or_is_known_to_have_none() -> None:
     found = answers()
     unknown = {
-        (each.origin.provider, each.origin.served_model or each.origin.model) for each in found if each.cost is None
+        (each.origin.provider, each.origin.served_model or each.origin.model)
+        for each in found
+        if each.cost is None
     }
     missing = {
         (vendor, model)
@@ -112,7 +145,13 @@ def test_costs_are_those_that_the_prices_own_reading_of_the_answer_gives() -> No
             seen["explained"] += 1
     assert seen["explained"] < 20
     assert seen.total() > 1500
-    assert min(seen[vendor] for vendor in ("openai", "anthropic", "google", "openrouter", "cohere", "xai", "groq")) > 20
+    assert (
+        min(
+            seen[vendor]
+            for vendor in ("openai", "anthropic", "google", "openrouter", "cohere", "xai", "groq")
+        )
+        > 20
+    )
 
 
 @pytest.mark.slow
@@ -121,7 +160,11 @@ def test_costs_are_those_that_providers_tell_themselves() -> None:
     same: Counter[bool] = Counter()
     for each in answers():
         by_price = call_cost(each.origin, each.usage, None, without_own_figure(each.native))
-        if each.origin.provider in ("openrouter", "xai") and each.cost is not None and by_price is not None:
+        if (
+            each.origin.provider in ("openrouter", "xai")
+            and each.cost is not None
+            and by_price is not None
+        ):
             same[abs(each.cost - by_price) < Decimal("1e-9")] += 1
     assert same[True] > 200
     assert same[False] < 12
@@ -141,9 +184,13 @@ def theirs(each: Answered) -> Decimal | None:
     for name in (flavor, "default"):
         try:
             found = extract_usage(
-                {**body, "model": each.origin.served_model or each.origin.model}, provider_api_url=url, api_flavor=name
+                {**body, "model": each.origin.served_model or each.origin.model},
+                provider_api_url=url,
+                api_flavor=name,
             )
-            return found.calc_price(price_context={"service_tier": tier} if isinstance(tier, str) else None).total_price
+            return found.calc_price(
+                price_context={"service_tier": tier} if isinstance(tier, str) else None
+            ).total_price
         except (ValueError, LookupError):
             continue
     return None
@@ -151,17 +198,24 @@ def theirs(each: Answered) -> Decimal | None:
 
 def explained(each: Answered) -> bool:
     usage = json.dumps(each.native)
-    return any(word in usage for word in ("advisor_message", "num_requests")) or each.origin.provider == "mistral"
+    return (
+        any(word in usage for word in ("advisor_message", "num_requests"))
+        or each.origin.provider == "mistral"
+    )
 
 
 def without_own_figure(native: Any) -> Any:
     key = next((key for key in native or {} if key.endswith(NOTES)), None)
     if key is None:
         return native
-    response = {name: value for name, value in native[key].get("response", {}).items() if name != "cost"}
+    response = {
+        name: value for name, value in native[key].get("response", {}).items() if name != "cost"
+    }
     own = ("cost", "cost_in_usd_ticks", "is_byok")
     if isinstance(response.get("usage"), dict):
-        response["usage"] = {name: value for name, value in response["usage"].items() if name not in own}
+        response["usage"] = {
+            name: value for name, value in response["usage"].items() if name not in own
+        }
     return {key: {"response": response}}
 
 

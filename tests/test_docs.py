@@ -31,7 +31,9 @@ from support.model import PROVIDER
 
 ROOT = Path(__file__).parents[1]
 DOCUMENTS = sorted([ROOT / "README.md", ROOT / "CHANGELOG.md", *(ROOT / "docs").rglob("*.md")])
-BLOCK = re.compile(r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL)
+BLOCK = re.compile(
+    r"^(?P<indent> *)```python\n(?P<code>.*?)^(?P=indent)```$", re.MULTILINE | re.DOTALL
+)
 CODE = re.compile(r"^ *```.*?^ *```$|`[^`\n]*`", re.MULTILINE | re.DOTALL)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)(?:#([^)]*))?\)")
 
@@ -57,7 +59,9 @@ def models(llm: Llm, monkeypatch: pytest.MonkeyPatch) -> Llm:
     return llm
 
 
-@pytest.mark.parametrize("path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "path", [path for path in DOCUMENTS if blocks(path)], ids=lambda path: path.name
+)
 @pytest.mark.slow
 def test_every_python_block_runs(path: Path, models: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(wires, "_REGISTERED", {})
@@ -66,17 +70,28 @@ def test_every_python_block_runs(path: Path, models: Llm, monkeypatch: pytest.Mo
         exec(compile(code, str(path), "exec", dont_inherit=True), names)
 
 
-def test_the_readme_shows_tools_types_and_a_change_of_provider(models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_readme_shows_tools_types_and_a_change_of_provider(
+    models: Llm, capsys: pytest.CaptureFixture[str]
+) -> None:
     names: dict[str, Any] = {"__name__": "__main__"}
     for code in blocks(ROOT / "README.md"):
         exec(compile(code, "README.md", "exec", dont_inherit=True), names)
-    results = [result for request in models.requests for message in request.messages for result in message.tool_results]
+    results = [
+        result
+        for request in models.requests
+        for message in request.messages
+        for result in message.tool_results
+    ]
     assert "light rain" in results[0].result
     assert "Gladly." in capsys.readouterr().out
     assert any(request.output_schema for request in models.requests)
     switched = models.requests[-1]
     assert switched.model.startswith("claude")
-    assert [message.text for message in switched.messages] == ["My name is Ada.", "Gladly.", "What is my name?"]
+    assert [message.text for message in switched.messages] == [
+        "My name is Ada.",
+        "Gladly.",
+        "What is my name?",
+    ]
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
@@ -111,17 +126,31 @@ def test_each_program_of_the_readme_is_an_example() -> None:
 
 def test_the_example_of_an_mcp_server_runs(models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
     runpy.run_path(str(ROOT / "examples" / "mcp_server.py"), run_name="__main__")
-    assert capsys.readouterr().out.splitlines()[2:] == ["{'words': 3}", "1: calls count_words", "2: Gladly.", "Gladly."]
+    assert capsys.readouterr().out.splitlines()[2:] == [
+        "{'words': 3}",
+        "1: calls count_words",
+        "2: Gladly.",
+        "Gladly.",
+    ]
 
 
 @pytest.mark.parametrize("name", ["debug_streaming_tool_calls", "debug_tool_accumulation"])
-def test_seed_003_the_debug_examples_run(name: str, models: Llm, capsys: pytest.CaptureFixture[str]) -> None:
+def test_seed_003_the_debug_examples_run(
+    name: str, models: Llm, capsys: pytest.CaptureFixture[str]
+) -> None:
     runpy.run_path(str(ROOT / "examples" / f"{name}.py"), run_name="__main__")
     shown = capsys.readouterr().out
     if name == "debug_streaming_tool_calls":
-        assert re.findall(r"PartFinished +(\w+)", shown) == ["TextPart", "ToolCallPart", "ToolResultPart", "TextPart"]
+        assert re.findall(r"PartFinished +(\w+)", shown) == [
+            "TextPart",
+            "ToolCallPart",
+            "ToolResultPart",
+            "TextPart",
+        ]
     else:
-        deltas = [ast.literal_eval(delta) for delta in re.findall(r"^  \+ (.*)$", shown, re.MULTILINE)]
+        deltas = [
+            ast.literal_eval(delta) for delta in re.findall(r"^  \+ (.*)$", shown, re.MULTILINE)
+        ]
         assert len(deltas) > 3 and json.loads("".join(deltas))["restaurant"] == "Oslo"
         assert shown.endswith("1 calls, each as its pieces say\n")
 
@@ -150,7 +179,9 @@ def test_the_documented_endpoints_are_those_of_the_wires() -> None:
 
 
 def test_the_documented_mapping_of_protocols_is_what_the_wires_do() -> None:
-    assert (ROOT / "docs" / "formats" / "a2a-mapping.md").read_text() == seed_mapping.markdown(), "make pages"
+    assert (ROOT / "docs" / "formats" / "a2a-mapping.md").read_text() == seed_mapping.markdown(), (
+        "make pages"
+    )
 
 
 def test_the_documented_fields_are_those_of_the_source() -> None:
@@ -183,8 +214,12 @@ def test_the_documented_wire_does_all_that_is_asked_of_one(monkeypatch: pytest.M
     left = {name: finding.told for name, finding in found.items() if finding.outcome != "passed"}
     without = {"memory_changes_nothing", "recorded_answers_are_read", "recorded_requests_return"}
     assert set(left) == without, left
-    documented = set(re.findall(r"`(?:\w+\.)?(?:dump|load)_\w+`", (ROOT / "docs" / "wires.md").read_text()))
-    assert documented >= {f"`{name}`" for name in dir(wires.Wire) if name.startswith(("load_", "dump_"))}
+    documented = set(
+        re.findall(r"`(?:\w+\.)?(?:dump|load)_\w+`", (ROOT / "docs" / "wires.md").read_text())
+    )
+    assert documented >= {
+        f"`{name}`" for name in dir(wires.Wire) if name.startswith(("load_", "dump_"))
+    }
 
 
 def ours() -> list[str]:
@@ -208,4 +243,9 @@ def test_every_name_of_ours_in_the_map_of_the_seeds_exists() -> None:
 
 def _field(kind: Any, name: str) -> Any:
     """An attribute that a class's instances have."""
-    return name if name in vars(kind).get("__annotations__", {}) or f"self.{name}" in inspect.getsource(kind) else None
+    return (
+        name
+        if name in vars(kind).get("__annotations__", {})
+        or f"self.{name}" in inspect.getsource(kind)
+        else None
+    )

@@ -20,16 +20,21 @@ GUIDES = ROOT / "docs" / "guides"
 
 
 def blocks(path: Path, language: str) -> list[str]:
-    return re.findall(rf"^ *```{language}\n(.*?)^ *```$", path.read_text(), re.MULTILINE | re.DOTALL)
+    return re.findall(
+        rf"^ *```{language}\n(.*?)^ *```$", path.read_text(), re.MULTILINE | re.DOTALL
+    )
 
 
 def commands(path: Path, program: str) -> list[list[str]]:
     """The words of each command of a program, in blocks and within lines."""
     text = path.read_text()
     inline = re.findall(
-        rf"`({program} [^`\n]+)`", re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL)
+        rf"`({program} [^`\n]+)`",
+        re.sub(r"^ *```.*?^ *```$", "", text, flags=re.MULTILINE | re.DOTALL),
     )
-    lines = [line for block in blocks(path, "sh") for line in block.replace("\\\n", " ").splitlines()]
+    lines = [
+        line for block in blocks(path, "sh") for line in block.replace("\\\n", " ").splitlines()
+    ]
     found: list[list[str]] = []
     for line in [*lines, *inline]:
         lexer = shlex.shlex(line, posix=True, punctuation_chars="|;&<>")
@@ -51,10 +56,17 @@ def test_every_command_is_there_with_its_options(path: Path) -> None:
         given = list(words)
         while given and (inner := getattr(command, "commands", {}).get(given[0])) is not None:
             command, given = inner, given[1:]
-        known = {option for each in command.params for option in each.opts + each.secondary_opts} | {"--help", "-h"}
+        known = {
+            option for each in command.params for option in each.opts + each.secondary_opts
+        } | {"--help", "-h"}
         wanted = {word.partition("=")[0] for word in given if re.match(r"--?[a-zA-Z]", word)}
         assert wanted <= known, (words, wanted - known)
-        assert command.name != "dragoman" or not given or given[0].startswith("-") or given[0].isupper(), words
+        assert (
+            command.name != "dragoman"
+            or not given
+            or given[0].startswith("-")
+            or given[0].isupper()
+        ), words
 
 
 @pytest.mark.parametrize("path", DOCUMENTS, ids=lambda path: path.name)
@@ -83,7 +95,9 @@ def test_the_readme_names_every_extra() -> None:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text())
     readme = (ROOT / "README.md").read_text()
     rows = readme.partition("| extra | what it adds |")[2].partition("\n\n")[0].splitlines()
-    named = [name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1] if row else "")]
+    named = [
+        name for row in rows for name in re.findall(r"`(\w+)`", row.split("|")[1] if row else "")
+    ]
     assert "'.[all]'" in readme
     assert {*named, "all"} == set(settings["project"]["optional-dependencies"])
 
@@ -95,12 +109,18 @@ def test_there_are_commands_to_look_at() -> None:
     assert len(found) > 60
 
 
-def test_the_settings_of_a_gateway_are_read(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_settings_of_a_gateway_are_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in ("SEAL_KEY", "TEAM_OPENAI_KEY"):
         monkeypatch.setenv(name, "a secret of thirty-two bytes and more")
     whole, fetch = blocks(GUIDES / "gateway.md", "toml")
     (tmp_path / "gateway.toml").write_text(whole + fetch)
-    assert set(serve.Gateway.from_toml(tmp_path / "gateway.toml").names) == {"fast", "careful", "llama-*"}
+    assert set(serve.Gateway.from_toml(tmp_path / "gateway.toml").names) == {
+        "fast",
+        "careful",
+        "llama-*",
+    }
 
 
 def test_the_keys_of_a_file_are_read(tmp_path: Path) -> None:

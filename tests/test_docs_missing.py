@@ -35,7 +35,9 @@ QUALIFIED = {"working memory"}
 
 def names_of_ours() -> set[str]:
     """Public names, and those of their methods, without case and underscores."""
-    packages = [package.name for package in pkgutil.iter_modules(dragoman.__path__) if package.ispkg]
+    packages = [
+        package.name for package in pkgutil.iter_modules(dragoman.__path__) if package.ispkg
+    ]
     modules = [dragoman, *[import_module(f"dragoman.{name}") for name in packages if name != "cli"]]
     names = {name for module in modules for name in getattr(module, "__all__", ())}
     for owner in (dragoman.MessageList, dragoman.Memory, dragoman.Agent):
@@ -51,7 +53,9 @@ def present(page: str) -> list[str]:
         theirs = row["theirs"].lower()
         for phrase in QUALIFIED:
             theirs = theirs.replace(phrase, "")
-        names = [name.split("(")[0].split(".")[-1] for name in re.findall(r"`(\w[^`]*)`", row["theirs"])]
+        names = [
+            name.split("(")[0].split(".")[-1] for name in re.findall(r"`(\w[^`]*)`", row["theirs"])
+        ]
         words += [name for name in names if name.lower() in ours]
         words += [word for word in re.findall(r"\w+", theirs) if word in THERE]
     return words

@@ -31,7 +31,10 @@ def rows(guide: str, heading: str) -> list[list[str]]:
 def amounts(words: str) -> list[float | None]:
     """`32 MiB; none` → the numbers."""
     found = re.findall(r"none|([\d,.]+)(?: (\w+))?", words)
-    return [float(number.replace(",", "")) * UNITS.get(unit, 1) if number else None for number, unit in found]
+    return [
+        float(number.replace(",", "")) * UNITS.get(unit, 1) if number else None
+        for number, unit in found
+    ]
 
 
 def test_every_limit_of_a_server_is_told_with_its_default() -> None:
@@ -47,18 +50,27 @@ def test_every_field_of_a_policy_is_told_with_its_values() -> None:
     assert set(told) == set(serve.AgentPolicy.__struct_fields__)
     policy = serve.AgentPolicy()
     defaults = {name: str(getattr(policy, name)) for name in told}
-    assert {name: cells[2].strip("`") for name, cells in told.items()} == {**defaults, "settings": "all"}
+    assert {name: cells[2].strip("`") for name, cells in told.items()} == {
+        **defaults,
+        "settings": "all",
+    }
 
 
 def test_every_argument_of_an_application_stands_in_a_guide() -> None:
     text = "\n".join(path.read_text("utf-8") for path in GUIDES.glob("*.md"))
-    for function, left_out in ((serve.app, {"agents"}), (serve.Gateway.__init__, {"self", "models", "environment"})):
+    for function, left_out in (
+        (serve.app, {"agents"}),
+        (serve.Gateway.__init__, {"self", "models", "environment"}),
+    ):
         for name in set(inspect.signature(function).parameters) - left_out:
             assert re.search(rf"\b{name}\b ?=", text), (function, name)
 
 
 def test_every_bound_of_fetching_is_told_with_its_default() -> None:
-    told = {name.strip("`"): amounts(default)[0] for name, _, default in rows("files-by-url.md", "bound")}
+    told = {
+        name.strip("`"): amounts(default)[0]
+        for name, _, default in rows("files-by-url.md", "bound")
+    }
     defaults = {name: each.default for name, each in inspect.signature(fetched).parameters.items()}
     assert told == {name: defaults[name] for name in told}
     assert len(told) == 5
@@ -68,6 +80,8 @@ def test_every_bound_of_fetching_is_told_with_its_default() -> None:
 async def test_every_metric_is_told() -> None:
     app = serve.app(Agent(ScriptedModel("x")))
     body: Any = (await exchange(app, "GET", "/metrics")).body
-    there = set(re.findall(rb"^# TYPE (\w+?)(?:_total)? (?:counter|histogram|gauge)$", body, re.MULTILINE))
+    there = set(
+        re.findall(rb"^# TYPE (\w+?)(?:_total)? (?:counter|histogram|gauge)$", body, re.MULTILINE)
+    )
     told = re.findall(r"`(dragoman_\w+?)(?:_total)?(?:\{[^`]*)?`", read("running-a-server.md"))
     assert {name.decode() for name in there if not name.endswith(b"_created")} == set(told)

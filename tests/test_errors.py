@@ -22,21 +22,40 @@ from dragoman.errors import (
 from dragoman.message import DataPart, Message, ThinkingPart
 from dragoman.result import ChatResult
 
-ALL: list[Any] = [each for name in errors.__all__ if isinstance(each := getattr(errors, name), type)]
+ALL: list[Any] = [
+    each for name in errors.__all__ if isinstance(each := getattr(errors, name), type)
+]
 
 
 def made(cls: type[DragomanError]) -> DragomanError:
     more: dict[str, Any] = {"result": ChatResult("so far")} if cls is LimitReachedError else {}
-    return cls("no", provider="openai", status=429, request_id="r1", body=b"{}", partial=Message.model("a"), **more)
+    return cls(
+        "no",
+        provider="openai",
+        status=429,
+        request_id="r1",
+        body=b"{}",
+        partial=Message.model("a"),
+        **more,
+    )
 
 
 def test_all_errors_are_in_the_tree_drawn_on_top():
-    public = {cls for _, cls in inspect.getmembers(errors, inspect.isclass) if cls.__module__ == errors.__name__}
+    public = {
+        cls
+        for _, cls in inspect.getmembers(errors, inspect.isclass)
+        if cls.__module__ == errors.__name__
+    }
     assert public == set(ALL)
-    names = [line.strip("│├└─ ").split()[0] for line in errors.__doc__.splitlines()[2:] if line.strip()]
+    names = [
+        line.strip("│├└─ ").split()[0] for line in errors.__doc__.splitlines()[2:] if line.strip()
+    ]
     assert sorted(names) == sorted(cls.__name__ for cls in ALL)
     depth = {
-        name: line.index(name) // 4 for name in names for line in errors.__doc__.splitlines() if f"─ {name} " in line
+        name: line.index(name) // 4
+        for name in names
+        for line in errors.__doc__.splitlines()
+        if f"─ {name} " in line
     }
     for cls in ALL[:]:
         assert issubclass(cls, DragomanError)
@@ -63,9 +82,9 @@ def test_an_error_can_be_copied_and_pickled(cls: type[DragomanError]):
 
 @pytest.mark.parametrize("cls", ALL, ids=lambda cls: cls.__name__)
 def test_an_error_comes_back_from_json(cls: type[DragomanError]):
-    partial = Message.model(ThinkingPart("hm", native={"w": {"s": 1}}), DataPart(b"\x00", "image/png"), "a").replace(
-        id="m"
-    )
+    partial = Message.model(
+        ThinkingPart("hm", native={"w": {"s": 1}}), DataPart(b"\x00", "image/png"), "a"
+    ).replace(id="m")
     for error in (cls_made(cls, partial=partial, body=b"\xff\x00"), cls_made(cls)):
         again = error_json.from_json(error_json.to_json(error))
         assert type(again) is cls
@@ -79,7 +98,9 @@ def cls_made(cls: type[DragomanError], **how: Any) -> DragomanError:
     more: dict[str, Any] = {
         RateLimitError: {"retry_after": 1.5},
         TypedOutputError: {"output": "{"},
-        LimitReachedError: {"result": ChatResult("so far", (Message.user("q"), Message.model("a")), id="r")},
+        LimitReachedError: {
+            "result": ChatResult("so far", (Message.user("q"), Message.model("a")), id="r")
+        },
     }.get(cls, {})
     return cls("no", provider="openai", status=429, request_id="r1", **how, **more)
 
@@ -121,6 +142,11 @@ def test_errors_carry_what_is_theirs():
 def test_at_fills_in_what_is_not_known_yet():
     error = ProviderError("no", provider="openai")
     assert error.at(provider="other", status=500, body=b"x") is error
-    assert (error.provider, error.status, error.body, error.request_id) == ("openai", 500, b"x", None)
+    assert (error.provider, error.status, error.body, error.request_id) == (
+        "openai",
+        500,
+        b"x",
+        None,
+    )
     with pytest.raises(AttributeError):
         error.at(nothing=1)

@@ -12,8 +12,17 @@ from dragoman.errors import public
 
 SECRETS = ("sk-proj-abcd1234", "https://up.example/v1", "OPENAI_API_KEY", "/srv/app/settings.toml")
 WORDS = f"bad field: {' '.join(SECRETS)}; shorten it"
-KINDS = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, errors.DragomanError)]
-CLIENT = (errors.InvalidRequestError, errors.HistoryError, errors.ContentRefusedError, errors.RateLimitError)
+KINDS = [
+    kind
+    for kind in vars(errors).values()
+    if isinstance(kind, type) and issubclass(kind, errors.DragomanError)
+]
+CLIENT = (
+    errors.InvalidRequestError,
+    errors.HistoryError,
+    errors.ContentRefusedError,
+    errors.RateLimitError,
+)
 WIRES = [name for name in wires.names() if hasattr(wires.get(name), "dump_error")]
 
 
@@ -29,7 +38,12 @@ class OddError(errors.InvalidRequestError):
 def test_an_upstreams_error_keeps_its_class_of_status_and_no_secret(
     name: str, kind: type[errors.DragomanError]
 ) -> None:
-    where: dict[str, Any] = {"provider": "up", "status": 418, "body": WORDS.encode(), "request_id": "req_secret"}
+    where: dict[str, Any] = {
+        "provider": "up",
+        "status": 418,
+        "body": WORDS.encode(),
+        "request_id": "req_secret",
+    }
     response = wires.get(name).dump_error(public(kind(WORDS, **where)))
     clients = issubclass(kind, CLIENT) and (name, kind) != (
         "ollama",
@@ -65,16 +79,26 @@ def test_a_subclass_is_shown_as_the_class_that_is_known() -> None:
     assert (type(shown), shown.message) == (errors.InvalidRequestError, "n is wrong")
 
 
-@pytest.mark.parametrize("kind", [errors.AuthenticationError, errors.InvalidRequestError, errors.ProviderError])
+@pytest.mark.parametrize(
+    "kind", [errors.AuthenticationError, errors.InvalidRequestError, errors.ProviderError]
+)
 def test_nobodys_words_hold_a_secret(kind: type[errors.DragomanError]) -> None:
     """Errors without a provider are the server's own, or those of a tool, which raises what it likes."""
     shown = public(kind("key sk-live-0123456789 at https://int.corp.example/v1 of MY_API_KEY"))
-    secrets = ("sk-live", "MY_API_KEY", *(["int.corp"] if kind is not errors.InvalidRequestError else []))
+    secrets = (
+        "sk-live",
+        "MY_API_KEY",
+        *(["int.corp"] if kind is not errors.InvalidRequestError else []),
+    )
     assert not any(secret in shown.message for secret in secrets)
 
 
-@pytest.mark.parametrize("known", [{"provider": "up"}, {"status": 401}, {"body": b"{}"}, {"request_id": "req_1"}])
-@pytest.mark.parametrize("kind", [errors.AuthenticationError, errors.PermissionDeniedError, errors.ModelNotFoundError])
+@pytest.mark.parametrize(
+    "known", [{"provider": "up"}, {"status": 401}, {"body": b"{}"}, {"request_id": "req_1"}]
+)
+@pytest.mark.parametrize(
+    "kind", [errors.AuthenticationError, errors.PermissionDeniedError, errors.ModelNotFoundError]
+)
 def test_any_sign_of_an_upstream_makes_an_error_none_of_the_servers(
     kind: type[errors.DragomanError], known: dict[str, Any]
 ) -> None:

@@ -49,11 +49,23 @@ from support import strategies as some
 
 EVENTS: list[Event] = [
     RunStarted("r", "t", "p"),
-    RunFinished("r", "pending", Usage(input_tokens=1), (Interrupt("1", "tool", ToolCallPart("1", "f", {"a": [1]})),)),
+    RunFinished(
+        "r",
+        "pending",
+        Usage(input_tokens=1),
+        (Interrupt("1", "tool", ToolCallPart("1", "f", {"a": [1]})),),
+    ),
     StepStarted("s"),
     StepFinished("s"),
     MessageStarted(
-        "m", Role.USER, 1, Origin("p"), {"k": 1}, {"w": {}}, datetime(2026, 1, 1, tzinfo=UTC), anonymous=True
+        "m",
+        Role.USER,
+        1,
+        Origin("p"),
+        {"k": 1},
+        {"w": {}},
+        datetime(2026, 1, 1, tzinfo=UTC),
+        anonymous=True,
     ),
     PartStarted("m", 0, OpenText(native={"w": {"x": 1}})),
     PartDelta("m", 0, "ü"),
@@ -83,7 +95,12 @@ def test_every_stream_comes_back_from_json(told: tuple[list[Message], list[Event
 
 def test_a_failure_comes_back_from_json():
     error = RateLimitError(
-        "slow", provider="p", status=429, retry_after=1.5, body=b"\xff", partial=Message.model("so far")
+        "slow",
+        provider="p",
+        status=429,
+        retry_after=1.5,
+        body=b"\xff",
+        partial=Message.model("so far"),
     )
     told = again(RunError(error, "r"))
     assert isinstance(told, RunError)
@@ -92,7 +109,9 @@ def test_a_failure_comes_back_from_json():
     assert vars(told.error) == vars(error)
 
 
-@pytest.mark.parametrize("data", [b"{", b'{"type":"nothing"}', b'{"type":"run_error","error":3}', b"\xff", b"[" * 9000])
+@pytest.mark.parametrize(
+    "data", [b"{", b'{"type":"nothing"}', b'{"type":"run_error","error":3}', b"\xff", b"[" * 9000]
+)
 def test_what_is_no_stored_event_says_so(data: bytes):
     with pytest.raises(HistoryError, match="not a stored e"):
         event_from_json(data)
@@ -113,7 +132,9 @@ def test_bytes_are_base64_in_json():
 
 def test_a_delta_is_text():
     with pytest.raises(msgspec.ValidationError):
-        msgspec.json.decode(b'{"type":"part_delta","message_id":"m","index":0,"delta":5}', type=Event)
+        msgspec.json.decode(
+            b'{"type":"part_delta","message_id":"m","index":0,"delta":5}', type=Event
+        )
 
 
 def test_a_text_that_is_still_open_is_no_text_part_of_a_message():
@@ -144,9 +165,15 @@ def test_what_json_cannot_hold_is_refused_in_words():
 def test_an_error_comes_back_with_all_that_there_was_of_its_run():
     call = ToolCallPart("c", "f", {"a": [1]}, native={"w": {"x": 1}})
     messages = (
-        Message.user(DataPart(b"\x00\xff", "image/png")).replace(id="u", created_at=datetime(2026, 1, 1, tzinfo=UTC)),
-        Message.model(ThinkingPart("so"), call).replace(origin=Origin("p", "e"), usage=Usage(input_tokens=1), turn="t"),
-        Message.user(ToolResultPart("c", "f", (TextPart("x"), DataPart(b"\xfe", "image/png")), is_error=True)),
+        Message.user(DataPart(b"\x00\xff", "image/png")).replace(
+            id="u", created_at=datetime(2026, 1, 1, tzinfo=UTC)
+        ),
+        Message.model(ThinkingPart("so"), call).replace(
+            origin=Origin("p", "e"), usage=Usage(input_tokens=1), turn="t"
+        ),
+        Message.user(
+            ToolResultPart("c", "f", (TextPart("x"), DataPart(b"\xfe", "image/png")), is_error=True)
+        ),
     )
     result = ChatResult(
         "half",
@@ -158,12 +185,20 @@ def test_an_error_comes_back_with_all_that_there_was_of_its_run():
         "id",
         (
             Interrupt(
-                "c", "approval", call, "may it?", {"type": "object"}, datetime(2026, 1, 2, tzinfo=UTC), editable=True
+                "c",
+                "approval",
+                call,
+                "may it?",
+                {"type": "object"},
+                datetime(2026, 1, 2, tzinfo=UTC),
+                editable=True,
             ),
         ),
         (Loss(1, None, Lost.setting, "why", "top_k"),),
     )
-    error = LimitReachedError("enough", provider="p", body=b"\x00", partial=messages[1], result=result)
+    error = LimitReachedError(
+        "enough", provider="p", body=b"\x00", partial=messages[1], result=result
+    )
     told = again(RunError(error, "r"))
     assert isinstance(told, RunError)
     assert type(told.error) is LimitReachedError
@@ -173,7 +208,9 @@ def test_an_error_comes_back_with_all_that_there_was_of_its_run():
 
 @given(some.histories)
 def test_any_history_comes_back_in_an_error(history: list[Message]):
-    error = RateLimitError("slow", result=ChatResult("x", tuple(history)), partial=history[0] if history else None)
+    error = RateLimitError(
+        "slow", result=ChatResult("x", tuple(history)), partial=history[0] if history else None
+    )
     told = again(RunError(error))
     assert isinstance(told, RunError)
     assert vars(told.error) == vars(error)

@@ -9,7 +9,18 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman import Agent, Message, ModelRequest, Provider, TextPart, ToolCallPart, ToolContext, Usage, fold, tool
+from dragoman import (
+    Agent,
+    Message,
+    ModelRequest,
+    Provider,
+    TextPart,
+    ToolCallPart,
+    ToolContext,
+    Usage,
+    fold,
+    tool,
+)
 from dragoman.message import Role
 from dragoman.model import ChatModel
 from dragoman.orchestration import (
@@ -31,9 +42,13 @@ def reply(request: ModelRequest) -> Message:
     """Calls two tools and then says what they gave."""
     last = request.messages[-1]
     if last.tool_results:
-        return says(f"They gave {[result.result for result in last.tool_results]}.").replace(usage=USAGE)
+        return says(f"They gave {[result.result for result in last.tool_results]}.").replace(
+            usage=USAGE
+        )
     if request.tools:
-        return says("Let me see.", call("add", id="c1", x=1), call("add", id="c2", x=2)).replace(usage=USAGE)
+        return says("Let me see.", call("add", id="c1", x=1), call("add", id="c2", x=2)).replace(
+            usage=USAGE
+        )
     return says("Nothing to call.").replace(usage=USAGE)
 
 
@@ -69,7 +84,12 @@ async def check(a: Agent[Any], expected: str = SAID) -> None:
         result = await run.result()
     assert result.output == expected
     assert tuple(fold(events)) == result.messages
-    assert [message.role for message in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert [message.role for message in result.messages] == [
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
+    ]
     assert result.usage == Usage(input_tokens=2, output_tokens=2, total_tokens=4)
 
 
@@ -82,7 +102,10 @@ class Loop:
         pass
 
     async def process_iteration(
-        self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
+        self,
+        model: ChatModel,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[StreamingIterationResult]:
         state.reset_for_new_message()
         async for result in model.send_stream(state.conversation_history):
@@ -94,7 +117,9 @@ class Loop:
                 yield StreamingIterationResult(output=prefix + text_output, should_continue=True)
                 self.update_streaming_state(state, text_output)
             # Accumulate complete message
-            state.accumulated_message = state.accumulator.accumulate(state.accumulated_message, result.output)
+            state.accumulated_message = state.accumulator.accumulate(
+                state.accumulated_message, result.output
+            )
 
         # Process consolidated message
         consolidated_message = state.accumulator.consolidate(state.accumulated_message)
@@ -145,11 +170,16 @@ class CustomStreamingOrchestrator:
         self.seen.append("initialize")
 
     async def process_iteration(
-        self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
+        self,
+        model: ChatModel,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,
     ) -> AsyncIterator[StreamingIterationResult]:
         accumulator = MessageAccumulator()
         async for event in model.stream(
-            state.request.replace(messages=state.conversation_history, tools=state.specs, output_schema=output_schema)
+            state.request.replace(
+                messages=state.conversation_history, tools=state.specs, output_schema=output_schema
+            )
         ):
             accumulator.add(event)
             yield StreamingIterationResult(events=[event])
@@ -201,7 +231,9 @@ async def test_an_executor_that_runs_one_call_its_own_way_knows_its_context() ->
     seen: list[Any] = []
 
     class Noting(ToolExecutor):
-        async def execute_single(self, tool_call: ToolCallPart, tool_map: Mapping[str, Any]) -> ToolExecutionResult:
+        async def execute_single(
+            self, tool_call: ToolCallPart, tool_map: Mapping[str, Any]
+        ) -> ToolExecutionResult:
             seen.append((tool_call.id, self.context.deps))
             return await super().execute_single(tool_call, tool_map)
 
@@ -222,7 +254,10 @@ class OptimizedMessageAccumulator(MessageAccumulator):
 
     def consolidate(self, accumulated: Message) -> Message:
         message = super().consolidate(accumulated)
-        loud = [TextPart(part.text.upper()) if isinstance(part, TextPart) else part for part in message.content]
+        loud = [
+            TextPart(part.text.upper()) if isinstance(part, TextPart) else part
+            for part in message.content
+        ]
         return message.replace(content=tuple(loud))
 
 
@@ -231,7 +266,9 @@ CHUNKS: list[Message] = []
 
 async def test_a_custom_accumulators_accumulate_and_consolidate_count(llm: Llm) -> None:
     CHUNKS.clear()
-    await check(Agent(record(llm), tools=[add], accumulator=OptimizedMessageAccumulator), SAID.upper())
+    await check(
+        Agent(record(llm), tools=[add], accumulator=OptimizedMessageAccumulator), SAID.upper()
+    )
     assert "".join(chunk.text for chunk in CHUNKS) == SAID.replace("\n", "") * 2
     assert len([chunk for chunk in CHUNKS if chunk.text]) > 6
     assert llm.requests[1].messages[1].text == "LET ME SEE."
@@ -254,7 +291,9 @@ async def test_the_loop_of_003_takes_a_custom_accumulator_too(llm: Llm) -> None:
     async with a.run("go", deps=10) as run:
         events = [event async for event in run]
         result = await run.result()
-    assert [message.text for message in result.messages if message.role is Role.MODEL] == SAID.upper().split("\n")
+    assert [
+        message.text for message in result.messages if message.role is Role.MODEL
+    ] == SAID.upper().split("\n")
     assert tuple(fold(events)) == result.messages
 
 
@@ -280,7 +319,11 @@ async def test_an_error_in_a_models_chunks_is_raised_and_ends_the_run_with_what_
     from dragoman.errors import ProviderError
     from dragoman.event import MessageStarted, OpenText, PartDelta, PartStarted, RunError
 
-    half = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "half")]
+    half = [
+        MessageStarted("m", Role.MODEL),
+        PartStarted("m", 0, OpenText()),
+        PartDelta("m", 0, "half"),
+    ]
     for orchestrator in (Loop, CustomStreamingOrchestrator):
         a, _ = agent([*half, RunError(ProviderError("gone"))], orchestrator=orchestrator)
         async with a.run("hi") as run:

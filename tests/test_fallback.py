@@ -45,7 +45,9 @@ SEALS = {
     "google": {"thoughtSignature": SEAL},
     "openai_responses": {"id": "rs_1", "encrypted_content": SEAL},
 }
-PAIRS = [pytest.param(first, second, id=f"{first}-{second}") for first, second in permutations(FOUR, 2)]
+PAIRS = [
+    pytest.param(first, second, id=f"{first}-{second}") for first, second in permutations(FOUR, 2)
+]
 WAYS = [pytest.param([], id="streamed"), pytest.param([whole], id="whole")]
 pairs = pytest.mark.parametrize(("first", "second"), PAIRS)
 ways = pytest.mark.parametrize("layers", WAYS)
@@ -121,7 +123,9 @@ async def test_in_a_later_round_of_tools(first: str, second: str, layers: list[A
     """Round 1 by the first model, rounds 2 and 3 by the second in its place, and the next prompt by the first again, which gets
     back what it had signed, and nobody else does."""
     thinking = ThinkingPart("let me see", {first: SEALS[first]}) if first in SEALS else None
-    content = [part for part in (thinking, ToolCallPart("c1", "lookup", {"number": 1})) if part is not None]
+    content = [
+        part for part in (thinking, ToolCallPart("c1", "lookup", {"number": 1})) if part is not None
+    ]
     net = Net(
         **{
             first: [says(*content), BUSY, BUSY, says("And on.")],
@@ -131,10 +135,17 @@ async def test_in_a_later_round_of_tools(first: str, second: str, layers: list[A
     async with agent(net, named(first, second), tools=[lookup], middleware=layers) as one:
         result = await one.send("Look 1 and 2 up.")
         assert net.asked == [first, first, second, first, second]
-        assert [provider_of(message) for message in result.messages if message.origin] == named(first, second, second)
+        assert [provider_of(message) for message in result.messages if message.origin] == named(
+            first, second, second
+        )
         assert result.output == "Found both."
-        found = [part.result for message in net.sent(second).messages for part in message.tool_results]
-        assert [one if isinstance(one, str) else one["result"] for one in found] == ["found 1", "found 2"]
+        found = [
+            part.result for message in net.sent(second).messages for part in message.tool_results
+        ]
+        assert [one if isinstance(one, str) else one["result"] for one in found] == [
+            "found 1",
+            "found 2",
+        ]
         again = await one.send("Go on.", history=result.messages)
     assert again.output == "And on."
     assert provider_of(again.messages[-1]) == NAMES[first]
@@ -156,15 +167,21 @@ class Story(BaseModel):
 async def test_typed_output(first: str, second: str, layers: list[Any], tools: list[Any]) -> None:
     """The means is one that both have; what the first one began is void."""
     both = [providers.get(name) for name in named(first, second)]
-    by_call = choose_orchestrator(*both, typed=True, tools=bool(tools)).provider_hint == "return_result"
+    by_call = (
+        choose_orchestrator(*both, typed=True, tools=bool(tools)).provider_hint == "return_result"
+    )
     value = {"title": "The King", "pages": 3}
-    answer = says(ToolCallPart("r1", "return_result", value) if by_call else Story(**value).model_dump_json())
+    answer = says(
+        ToolCallPart("r1", "return_result", value) if by_call else Story(**value).model_dump_json()
+    )
     broken = Answer(content=answer, cut=True)
     net = Net(**{first: broken, second: answer})
     async with agent(net, named(first, second), tools=tools, middleware=layers) as one:
         result = await one.send_for("Tell me a story.", Story)
         shown = ""
-        async for chunk in one.send_stream("Tell me a story.", output_schema=Story.model_json_schema()):
+        async for chunk in one.send_stream(
+            "Tell me a story.", output_schema=Story.model_json_schema()
+        ):
             shown = chunk.joined(shown)
     assert result.output == Story(**value)
     assert Story.model_validate_json(shown) == Story(**value)
@@ -175,8 +192,14 @@ async def test_typed_output(first: str, second: str, layers: list[Any], tools: l
 async def test_typed_output_needs_a_means_that_all_have() -> None:
     """Providers that share no means, and one that has none, are named."""
     nothing, schema, call = [
-        msgspec.structs.replace(PROVIDER, name=name.lower(), display_name=name, capabilities=frozenset(can))
-        for name, can in (("Plain", ()), ("Schema", (Capability.typed_output,)), ("Call", (Capability.tools,)))
+        msgspec.structs.replace(
+            PROVIDER, name=name.lower(), display_name=name, capabilities=frozenset(can)
+        )
+        for name, can in (
+            ("Plain", ()),
+            ("Schema", (Capability.typed_output,)),
+            ("Call", (Capability.tools,)),
+        )
     ]
     for models, words in (
         ([schema, call], "different means.*Schema, Call"),
@@ -218,7 +241,9 @@ async def test_a_client_that_cannot_take_back(first: str, second: str) -> None:
 
 
 @pairs
-async def test_a_typed_answer_is_whole_for_a_client_that_cannot_take_back(first: str, second: str) -> None:
+async def test_a_typed_answer_is_whole_for_a_client_that_cannot_take_back(
+    first: str, second: str
+) -> None:
     both = [providers.get(name) for name in named(first, second)]
     by_call = choose_orchestrator(*both, typed=True, tools=False).provider_hint == "return_result"
     texts = ['{"title": "The Queen", "pages": 4}', '{"title": "The King", "pages": 3}']
@@ -236,14 +261,23 @@ async def test_a_typed_answer_is_whole_for_a_client_that_cannot_take_back(first:
 
 
 def _text(events: list[Event]) -> str:
-    model = [event.message_id for event in events if isinstance(event, MessageStarted) and event.role is Role.MODEL]
-    return "".join([str(e.delta) for e in events if isinstance(e, PartDelta) and e.message_id in model])
+    model = [
+        event.message_id
+        for event in events
+        if isinstance(event, MessageStarted) and event.role is Role.MODEL
+    ]
+    return "".join(
+        [str(e.delta) for e in events if isinstance(e, PartDelta) and e.message_id in model]
+    )
 
 
 async def test_a_refusal_may_be_answered_by_another() -> None:
     no = says("I cannot.", reason=FinishReason.refusal)
     net = Net(anthropic=no, openai_chat=says("Once upon a time."))
-    layer = fallback(*named("anthropic", "openai_chat"), on_answer=lambda m: m.finish_reason is FinishReason.refusal)
+    layer = fallback(
+        *named("anthropic", "openai_chat"),
+        on_answer=lambda m: m.finish_reason is FinishReason.refusal,
+    )
     async with agent(net, layer) as one:
         result = await one.send("Tell me a story.")
     assert result.output == "Once upon a time."
@@ -272,7 +306,8 @@ async def test_hooks_are_told_of_each_step_and_of_each_call() -> None:
     no = says("I cannot.", reason=FinishReason.refusal)
     net = Net(openai_chat=BUSY, anthropic=no, google=says("Once."))
     layer = fallback(
-        *named("openai_chat", "anthropic", "google"), on_answer=lambda m: m.finish_reason is FinishReason.refusal
+        *named("openai_chat", "anthropic", "google"),
+        on_answer=lambda m: m.finish_reason is FinishReason.refusal,
     )
     async with agent(net, layer, hooks=hooks) as one:
         result = await one.send("Tell me a story.")
@@ -291,7 +326,9 @@ async def test_hooks_are_told_of_each_step_and_of_each_call() -> None:
 
 
 async def test_cancelled_in_the_middle() -> None:
-    net = Net(openai_chat=Answer(content=says("word " * 50), gate=anyio.Event()), anthropic=says("no"))
+    net = Net(
+        openai_chat=Answer(content=says("word " * 50), gate=anyio.Event()), anthropic=says("no")
+    )
     async with agent(net, ["openai", "anthropic"]) as one, one.run("Hi") as run:
         async for event in run:
             if isinstance(event, PartDelta) and "word" in str(event.delta):

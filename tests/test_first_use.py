@@ -61,7 +61,9 @@ def test_arguments_of_a_send_too(arguments: dict[str, Any], words: str) -> None:
         (Settings(tool_choice="nope"), 'tool_choice="nope".*there is no such tool.*Tools: roll'),
     ],
 )
-def test_settings_that_no_provider_takes_are_refused_before_anything_is_sent(settings: Settings, words: str) -> None:
+def test_settings_that_no_provider_takes_are_refused_before_anything_is_sent(
+    settings: Settings, words: str
+) -> None:
     with pytest.raises(SettingsError, match=words):
         Agent(ScriptedModel("x"), tools=[roll]).run("Hi.", settings=settings)
 
@@ -69,7 +71,9 @@ def test_settings_that_no_provider_takes_are_refused_before_anything_is_sent(set
 @pytest.mark.anyio
 @pytest.mark.parametrize("choice", ["auto", "none", "required", "roll"])
 async def test_a_tool_that_is_there_may_be_chosen(choice: str) -> None:
-    result = await Agent(ScriptedModel("x"), tools=[roll]).send("Hi.", settings=Settings(tool_choice=choice))
+    result = await Agent(ScriptedModel("x"), tools=[roll]).send(
+        "Hi.", settings=Settings(tool_choice=choice)
+    )
     assert result.output == "x"
 
 
@@ -81,7 +85,9 @@ async def test_what_is_printed_is_short() -> None:
     assert len(str(result)) < 200
     assert str(result).startswith("ChatResult('word word")
     assert "messages=" in repr(result)
-    interrupt = Interrupt("c1", "approval", ToolCallPart("c1", "pay", {"whom": "Ann", "text": "x" * 5000}))
+    interrupt = Interrupt(
+        "c1", "approval", ToolCallPart("c1", "pay", {"whom": "Ann", "text": "x" * 5000})
+    )
     assert repr((interrupt,)).startswith("(Interrupt('c1', 'approval', pay(whom='Ann', text=")
     assert len(repr(interrupt)) < 200
     assert str(ChatResult("")) == "ChatResult('', unspecified)"

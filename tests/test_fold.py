@@ -23,7 +23,15 @@ from dragoman.event import (
     PartStarted,
     RunStarted,
 )
-from dragoman.fold import MessageBuilder, arguments_text, close_part, compact, fold, parse_call, unfold
+from dragoman.fold import (
+    MessageBuilder,
+    arguments_text,
+    close_part,
+    compact,
+    fold,
+    parse_call,
+    unfold,
+)
 from dragoman.message import (
     DataPart,
     FinishReason,
@@ -48,7 +56,9 @@ def test_unfolding_and_folding_give_every_history_back(history: list[Message]):
 
 
 @given(some.streams())
-def test_folding_is_the_same_for_every_split_and_order_of_parts(told: tuple[list[Message], list[Event]]):
+def test_folding_is_the_same_for_every_split_and_order_of_parts(
+    told: tuple[list[Message], list[Event]],
+):
     messages, events = told
     assert fold(events) == messages
     assert fold(iter(events)) == messages
@@ -62,10 +72,15 @@ def test_every_part_is_opened_without_what_its_deltas_bring(history: list[Messag
             opened, deltas = event.part, []
         elif isinstance(event, PartDelta):
             deltas.append(event.delta)
-        elif isinstance(event, PartFinished) and getattr(event.part, "state", "complete") == "complete":
+        elif (
+            isinstance(event, PartFinished)
+            and getattr(event.part, "state", "complete") == "complete"
+        ):
             closed = close_part(opened, deltas)
             if isinstance(event.part, ToolCallPart) and closed != event.part:
-                assert msgspec.structs.replace(closed, raw=None) == msgspec.structs.replace(event.part, raw=None)
+                assert msgspec.structs.replace(closed, raw=None) == msgspec.structs.replace(
+                    event.part, raw=None
+                )
                 assert event.part.raw == "" or arguments_text(closed) == arguments_text(event.part)
             else:
                 assert closed == event.part
@@ -87,7 +102,9 @@ def test_a_message_is_unfolded_part_by_part_without_what_deltas_tell():
     cut, data = ToolCallPart("1", "f", raw='{"a"', state="cut"), DataPart(b"x", "image/png", "n")
     call = ToolCallPart("2", "g", {"a": 1}, run_by="client", native={"w": {}})
     empty = ToolCallPart("3", "h", state="cut")
-    message = Message.model("t", cut, LinkPart("u"), call, data, empty, ThinkingPart("", {"w": {}})).replace(id="m")
+    message = Message.model(
+        "t", cut, LinkPart("u"), call, data, empty, ThinkingPart("", {"w": {}})
+    ).replace(id="m")
     assert unfold([message]) == [
         START,
         PartStarted("m", 0, OpenText()),
@@ -120,7 +137,12 @@ def test_messages_without_ids_stay_without():
         Message.user("c"),
     ]
     events = unfold(history)
-    assert [event.message_id for event in events if isinstance(event, MessageStarted)] == ["#0''", "#0", "#0'", "#3"]
+    assert [event.message_id for event in events if isinstance(event, MessageStarted)] == [
+        "#0''",
+        "#0",
+        "#0'",
+        "#3",
+    ]
     assert fold(events) == history
 
 
@@ -159,7 +181,9 @@ class Piece(str):
 
 
 @pytest.mark.parametrize(
-    "opened", [OpenText(), ThinkingPart(), CALL, DataPart(b"", "image/png")], ids=lambda p: type(p).__name__
+    "opened",
+    [OpenText(), ThinkingPart(), CALL, DataPart(b"", "image/png")],
+    ids=lambda p: type(p).__name__,
 )
 @pytest.mark.parametrize("ended", [True, False])
 def test_folding_is_linear(opened: Any, ended: bool):
@@ -167,8 +191,16 @@ def test_folding_is_linear(opened: Any, ended: bool):
     piece = b"x" if isinstance(opened, DataPart) else Piece("x")
 
     def stream(deltas: int) -> list[Event]:
-        events: list[Event] = [START, PartStarted("m", 0, opened), *[PartDelta("m", 0, piece)] * deltas]
-        return [*events, PartFinished("m", 0, LinkPart("u")), MessageFinished("m")] if ended else events
+        events: list[Event] = [
+            START,
+            PartStarted("m", 0, opened),
+            *[PartDelta("m", 0, piece)] * deltas,
+        ]
+        return (
+            [*events, PartFinished("m", 0, LinkPart("u")), MessageFinished("m")]
+            if ended
+            else events
+        )
 
     Piece.copied = 0
     small, large = stream(1_000), stream(10_000)
@@ -183,14 +215,18 @@ def test_folding_is_linear(opened: Any, ended: bool):
     assert Piece.copied == 0, "nothing is added up delta by delta"
     part = message.content[0]
     if not ended:
-        said = getattr(part, "text", None) or getattr(part, "raw", None) or getattr(part, "data", None)
+        said = (
+            getattr(part, "text", None) or getattr(part, "raw", None) or getattr(part, "data", None)
+        )
         assert len(said or "") == 100_000
 
 
 def test_folding_many_dropped_messages_is_linear():
     def stream(messages: int) -> list[Event]:
         ids = [f"m{number}" for number in range(messages)]
-        return [MessageStarted(i, Role.MODEL) for i in ids] + [MessageDropped(i) for i in reversed(ids)]
+        return [MessageStarted(i, Role.MODEL) for i in ids] + [
+            MessageDropped(i) for i in reversed(ids)
+        ]
 
     small, large = stream(500), stream(5000)
     assert work(lambda: fold(large)) <= 10 * work(lambda: fold(small))
@@ -198,7 +234,12 @@ def test_folding_many_dropped_messages_is_linear():
 
 
 def test_a_dropped_message_is_gone_with_all_that_follows_it():
-    dropped = [START, PartStarted("m", 0, OpenText()), PartDelta("m", 0, "no"), MessageDropped("m", "retry")]
+    dropped = [
+        START,
+        PartStarted("m", 0, OpenText()),
+        PartDelta("m", 0, "no"),
+        MessageDropped("m", "retry"),
+    ]
     late = [
         PartDelta("m", 0, "late"),
         PartFinished("m", 0, TextPart("late")),
@@ -211,7 +252,9 @@ def test_a_dropped_message_is_gone_with_all_that_follows_it():
     assert fold([*dropped, *again]) == [Message.model("yes").replace(id="m")]
     assert fold([MessageDropped("unknown"), *again]) == [Message.model("yes").replace(id="m")]
     twice = [*again, *again, MessageDropped("m")]
-    assert fold(twice) == [Message.model("yes").replace(id="m")], "only the latest of that id is dropped"
+    assert fold(twice) == [Message.model("yes").replace(id="m")], (
+        "only the latest of that id is dropped"
+    )
 
 
 def test_a_builder_begins_again_when_its_message_is_dropped():
@@ -237,8 +280,15 @@ def test_a_builder_begins_again_when_its_message_is_dropped():
 
 def test_a_builder_takes_its_own_events_only():
     builder = MessageBuilder(START)
-    other = unfold([Message.model(LinkPart("u"), "theirs").replace(id="n", finish_reason=FinishReason.stop)])
-    for event in (PartStarted("m", 1, OpenText()), PartDelta("m", 1, "mi"), *other, PartDelta("m", 1, "ne")):
+    other = unfold(
+        [Message.model(LinkPart("u"), "theirs").replace(id="n", finish_reason=FinishReason.stop)]
+    )
+    for event in (
+        PartStarted("m", 1, OpenText()),
+        PartDelta("m", 1, "mi"),
+        *other,
+        PartDelta("m", 1, "ne"),
+    ):
         builder.add(event)
     builder.add(PartDelta("n", 1, "theirs"))
     assert builder.message() == Message.model("mine").replace(id="m")
@@ -247,10 +297,28 @@ def test_a_builder_takes_its_own_events_only():
 def test_deltas_that_come_together_are_those_that_come_one_by_one():
     """Whatever happens between two reads of nothing else, and whenever the message is looked at."""
     text, call = PartStarted("m", 0, OpenText()), PartStarted("m", 1, CALL)
-    some_of_each = [PartDelta("m", 0, "a"), PartDelta("m", 1, "{"), PartDelta("n", 0, "x"), PartDelta("m", 7, "y")]
+    some_of_each = [
+        PartDelta("m", 0, "a"),
+        PartDelta("m", 1, "{"),
+        PartDelta("n", 0, "x"),
+        PartDelta("m", 7, "y"),
+    ]
     told: list[Event | list[PartDelta]] = [
-        *[[PartDelta("m", 0, "early")], START, text, some_of_each, PartDelta("m", 0, "b"), call, some_of_each],
-        *[PartDelta("m", 1, '"k"'), some_of_each, [PartDelta("m", 1, ":1")], PartFinished("m", 0, TextPart("A"))],
+        *[
+            [PartDelta("m", 0, "early")],
+            START,
+            text,
+            some_of_each,
+            PartDelta("m", 0, "b"),
+            call,
+            some_of_each,
+        ],
+        *[
+            PartDelta("m", 1, '"k"'),
+            some_of_each,
+            [PartDelta("m", 1, ":1")],
+            PartFinished("m", 0, TextPart("A")),
+        ],
         *[
             some_of_each,
             text,
@@ -260,7 +328,13 @@ def test_deltas_that_come_together_are_those_that_come_one_by_one():
             call,
             some_of_each,
         ],
-        *[PartFinished("m", 0, TextPart("B")), PartFinished("m", 1, CALL), some_of_each, text, some_of_each],
+        *[
+            PartFinished("m", 0, TextPart("B")),
+            PartFinished("m", 1, CALL),
+            some_of_each,
+            text,
+            some_of_each,
+        ],
         *[MessageDropped("m"), some_of_each, START, text, some_of_each],
     ]
     for looks in (True, False):
@@ -281,14 +355,22 @@ def test_deltas_that_come_together_are_those_that_come_one_by_one():
     for event in (text, call):
         fresh.add(event)
     fresh.add_deltas(some_of_each)
-    cut = [PartFinished("m", 0, TextPart("a")), PartFinished("m", 1, ToolCallPart("1", "f", raw="{", state="cut"))]
+    cut = [
+        PartFinished("m", 0, TextPart("a")),
+        PartFinished("m", 1, ToolCallPart("1", "f", raw="{", state="cut")),
+    ]
     assert fresh.cut() == cut
 
 
 def test_what_is_open_can_be_closed_as_cut():
     builder = MessageBuilder()
     assert builder.cut() == []
-    for event in (START, PartStarted("m", 0, OpenText()), PartStarted("m", 1, CALL), PartDelta("m", 1, "{}")):
+    for event in (
+        START,
+        PartStarted("m", 0, OpenText()),
+        PartStarted("m", 1, CALL),
+        PartDelta("m", 1, "{}"),
+    ):
         builder.add(event)
     before = builder.message()
     closed = PartFinished("m", 1, ToolCallPart("1", "f", raw="{}", state="cut"))
@@ -300,7 +382,11 @@ def test_what_is_open_can_be_closed_as_cut():
 
 
 def test_only_candidate_0_is_folded():
-    other = [MessageStarted("n", Role.MODEL, candidate=1), PartStarted("n", 0, OpenText()), PartDelta("n", 0, "b")]
+    other = [
+        MessageStarted("n", Role.MODEL, candidate=1),
+        PartStarted("n", 0, OpenText()),
+        PartDelta("n", 0, "b"),
+    ]
     mine = [START, PartStarted("m", 0, OpenText()), PartDelta("m", 0, "a")]
     for events in ([*other, *mine], [*mine, *other], [*mine, *other, MessageDropped("n")]):
         assert fold(events) == [Message.model("a").replace(id="m")]
@@ -316,7 +402,11 @@ def test_only_candidate_0_is_folded():
 
 def test_deltas_of_parts_that_are_not_open_are_ignored():
     """Decision 13."""
-    part = [PartStarted("m", 0, OpenText()), PartDelta("m", 0, "a"), PartFinished("m", 0, TextPart("a"))]
+    part = [
+        PartStarted("m", 0, OpenText()),
+        PartDelta("m", 0, "a"),
+        PartFinished("m", 0, TextPart("a")),
+    ]
     stray = [PartDelta("m", 0, "x"), PartDelta("m", 7, "x"), PartDelta("other", 0, "x")]
     assert fold([*stray, START, *stray[1:], *part, *stray, MessageFinished("m"), *stray]) == [
         Message.model("a").replace(id="m")
@@ -339,7 +429,9 @@ def test_a_finished_part_is_the_authority_and_a_reopened_one_begins_anew():
         PartFinished("m", 0, TextPart("final")),
     ]
     assert fold(events)[0].text == "final"
-    assert fold([*events, PartStarted("m", 0, OpenText()), PartDelta("m", 0, "new")])[0].text == "new"
+    assert (
+        fold([*events, PartStarted("m", 0, OpenText()), PartDelta("m", 0, "new")])[0].text == "new"
+    )
     assert fold([START, PartFinished("m", 0, TextPart("unannounced"))])[0].text == "unannounced"
 
 
@@ -371,11 +463,21 @@ def test_what_is_still_open_is_cut():
 
 def test_the_end_adds_to_the_start():
     start = MessageStarted(
-        "m", Role.MODEL, 0, Origin("a"), {"x": 1, "y": 1}, {"a": {"x": 1, "y": 1}, "b": 1, "d": {}, "e": {}}
+        "m",
+        Role.MODEL,
+        0,
+        Origin("a"),
+        {"x": 1, "y": 1},
+        {"a": {"x": 1, "y": 1}, "b": 1, "d": {}, "e": {}},
     )
     usage = Usage(input_tokens=1)
     finish = MessageFinished(
-        "m", FinishReason.stop, usage, Origin("b"), {"y": 2}, {"a": {"y": 2}, "b": {"z": 1}, "c": 3, "e": 5}
+        "m",
+        FinishReason.stop,
+        usage,
+        Origin("b"),
+        {"y": 2},
+        {"a": {"y": 2}, "b": {"z": 1}, "c": 3, "e": 5},
     )
     assert fold([start, finish]) == [
         Message(
@@ -389,9 +491,15 @@ def test_the_end_adds_to_the_start():
         )
     ]
     (message,) = fold([start, MessageFinished("m")])
-    assert (message.origin, message.metadata, message.native) == (Origin("a"), start.metadata, start.native)
+    assert (message.origin, message.metadata, message.native) == (
+        Origin("a"),
+        start.metadata,
+        start.native,
+    )
     assert fold([START, MessageFinished("m", native={"a": {"z": 1}})])[0].native == {"a": {"z": 1}}
-    assert start.native == {"a": {"x": 1, "y": 1}, "b": 1, "d": {}, "e": {}}, "the event is as it was"
+    assert start.native == {"a": {"x": 1, "y": 1}, "b": 1, "d": {}, "e": {}}, (
+        "the event is as it was"
+    )
 
 
 def test_a_call_may_begin_with_some_of_its_arguments():
@@ -401,7 +509,9 @@ def test_a_call_may_begin_with_some_of_its_arguments():
     told = ToolCallPart("1", "f", {"b": 2})
     assert close_part(told, []) == told
     assert close_part(told, ['{"b"'], cut=True) == ToolCallPart("1", "f", raw='{"b"', state="cut")
-    assert close_part(told, ['{"c":3}']) == ToolCallPart("1", "f", {"c": 3}), "deltas tell all of them"
+    assert close_part(told, ['{"c":3}']) == ToolCallPart("1", "f", {"c": 3}), (
+        "deltas tell all of them"
+    )
 
 
 def test_native_is_added_when_a_part_is_closed():
@@ -418,18 +528,27 @@ def test_native_is_added_when_a_part_is_closed():
 def test_deltas_of_data_are_bytes_or_base64():
     part = DataPart(b"\x00", "image/png")
     assert close_part(part, [b"\x01", b"\xff"]) == DataPart(b"\x00\x01\xff", "image/png")
-    assert close_part(part, ["AQ==", b"\xfe", "/w==", ""]) == DataPart(b"\x00\x01\xfe\xff", "image/png")
+    assert close_part(part, ["AQ==", b"\xfe", "/w==", ""]) == DataPart(
+        b"\x00\x01\xfe\xff", "image/png"
+    )
     assert close_part(part, []) == part
-    assert close_part(OpenText(), [b"\xc3\xa4", b"\xff"]) == TextPart("ä\ufffd"), "bytes of a text are its UTF-8"
+    assert close_part(OpenText(), [b"\xc3\xa4", b"\xff"]) == TextPart("ä\ufffd"), (
+        "bytes of a text are its UTF-8"
+    )
 
 
 @given(some.streams(st.lists(some.plain(some.data | some.texts), max_size=3)))
 def test_a_stream_that_went_through_json_folds_to_the_same(told: tuple[list[Message], list[Event]]):
     messages, events = told
-    stored = [msgspec.json.decode(msgspec.json.encode(event), type=Event) for event in compact_some(events)]
+    stored = [
+        msgspec.json.decode(msgspec.json.encode(event), type=Event)
+        for event in compact_some(events)
+    ]
     assert fold(stored) == messages
     without_ends = [event for event in stored if not isinstance(event, PartFinished)]
-    assert [message.content for message in fold(without_ends)] == [message.content for message in messages]
+    assert [message.content for message in fold(without_ends)] == [
+        message.content for message in messages
+    ]
     assert fold(compact(without_ends)) == fold(without_ends)
 
 
@@ -449,7 +568,12 @@ ARGUMENTS = [
     ('{"a":1.0,"b":"ä"}', {"a": 1.0, "b": "ä"}, "complete", None),
     ('{"a":"\\u00e4"}', {"a": "ä"}, "complete", '{"a":"\\u00e4"}'),
     ('{"a":1,"a":2}', {"a": 2}, "complete", '{"a":1,"a":2}'),
-    ('{"n":123456789012345678901234567890}', {"n": 123456789012345678901234567890}, "complete", None),
+    (
+        '{"n":123456789012345678901234567890}',
+        {"n": 123456789012345678901234567890},
+        "complete",
+        None,
+    ),
     ('{"a": ', {}, "invalid", '{"a": '),
     ("{}{}", {}, "invalid", "{}{}"),
     ("[1]", {}, "invalid", "[1]"),
@@ -462,11 +586,17 @@ ARGUMENTS = [
 ]
 
 
-@pytest.mark.parametrize(("text", "arguments", "state", "raw"), ARGUMENTS, ids=range(len(ARGUMENTS)))
-def test_arguments_are_text_until_they_parse(text: str, arguments: Any, state: Any, raw: str | None):
+@pytest.mark.parametrize(
+    ("text", "arguments", "state", "raw"), ARGUMENTS, ids=range(len(ARGUMENTS))
+)
+def test_arguments_are_text_until_they_parse(
+    text: str, arguments: Any, state: Any, raw: str | None
+):
     """D-96: empty and `null` are `{}`. What is no JSON object is invalid and keeps its text."""
     before = ToolCallPart("1", "f", {"old": 1}, raw="old", state="cut", native={"x": {}})
-    assert parse_call(before, text) == ToolCallPart("1", "f", arguments, raw, state, native={"x": {}})
+    assert parse_call(before, text) == ToolCallPart(
+        "1", "f", arguments, raw, state, native={"x": {}}
+    )
 
 
 @given(some.calls)
@@ -490,7 +620,9 @@ def test_arguments_that_were_edited_are_written_anew():
         assert arguments_text(ToolCallPart("1", "f", {}, raw=raw, state="cut")) == "{}"
     assert arguments_text(ToolCallPart("1", "f", {}, raw='{"a"')) == "{}"
     edited = Message.model(msgspec.structs.replace(call, arguments={"a": 2}))
-    assert [event.delta for event in unfold([edited]) if isinstance(event, PartDelta)] == ['{"a":2}']
+    assert [event.delta for event in unfold([edited]) if isinstance(event, PartDelta)] == [
+        '{"a":2}'
+    ]
     assert fold(unfold([edited])) == [edited]
 
 

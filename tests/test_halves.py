@@ -22,16 +22,29 @@ HALF, REPLACED = "Hi \ud83d", "Hi \ufffd"
 
 def test_halves_are_replaced_at_any_depth() -> None:
     value: dict[str, Any] = {"a": [HALF, {"b\ude00": ("x", HALF)}], "n": 1}
-    assert replace_halves(value, "a test") == {"a": [REPLACED, {"b\ufffd": ("x", REPLACED)}], "n": 1}
+    assert replace_halves(value, "a test") == {
+        "a": [REPLACED, {"b\ufffd": ("x", REPLACED)}],
+        "n": 1,
+    }
     assert replace_halves("\ud83d" + "\ude00", "a test") == "😀"
-    message = Message.model(HALF, ToolCallPart("c", "f", {"x": HALF}), DataPart(b"\xff", "image/png", name=HALF))
+    message = Message.model(
+        HALF, ToolCallPart("c", "f", {"x": HALF}), DataPart(b"\xff", "image/png", name=HALF)
+    )
     mended = replace_halves(message, "a test")
     json.dumps(mended.to_json().decode())
     assert mended.text == REPLACED
 
 
 def test_what_holds_none_is_the_same_object(caplog: pytest.LogCaptureFixture) -> None:
-    values: list[Any] = ["é 😀", {"a": ["é"]}, Message.user("é 😀"), [Message.user("é")], 1, None, object()]
+    values: list[Any] = [
+        "é 😀",
+        {"a": ["é"]},
+        Message.user("é 😀"),
+        [Message.user("é")],
+        1,
+        None,
+        object(),
+    ]
     for value in values:
         assert replace_halves(value, "a test") is value
     deep: list[Any] = [HALF]
@@ -76,7 +89,9 @@ async def test_a_prompt_and_a_result_with_half_a_character_are_told_stored_and_s
         result = await Agent(model, tools=[look]).send(HALF)
     assert model.requests[0].messages[-1].text == REPLACED
     assert REPLACED in str(model.requests[1].messages[-1].tool_results[0].result)
-    assert [Message.from_json(message.to_json()) for message in result.messages] == [*result.messages]
+    assert [Message.from_json(message.to_json()) for message in result.messages] == [
+        *result.messages
+    ]
     assert [record.getMessage().partition(" holds")[0] for record in caplog.records] == [
         "a text in the prompt",
         "a text in the result of look",

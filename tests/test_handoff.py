@@ -56,7 +56,9 @@ NUMBERS = itertools.count()
 WAYS = [(wire, stream) for wire in WIRES for stream in (True, False)]
 
 
-def model(*answers: Any, wire: str = "openai_chat", stream: bool = True, **fields: Any) -> ScriptedModel:
+def model(
+    *answers: Any, wire: str = "openai_chat", stream: bool = True, **fields: Any
+) -> ScriptedModel:
     """A scripted model at an address of its own: nobody else has its stored responses."""
     url = f"http://{next(NUMBERS)}.invalid/v1"
     return ScriptedModel(answers, wire=wire, stream=stream, **{"base_url": url, **fields})
@@ -80,11 +82,17 @@ def balance() -> str:
 
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
 @pytest.mark.parametrize("other", WIRES)
-async def test_another_agent_answers_in_the_place_of_the_first(wire: str, stream: bool, other: str) -> None:
-    teller = model(Message.model("I look.", calls("balance")), "You have 5 pounds.", wire=other, stream=stream)
+async def test_another_agent_answers_in_the_place_of_the_first(
+    wire: str, stream: bool, other: str
+) -> None:
+    teller = model(
+        Message.model("I look.", calls("balance")), "You have 5 pounds.", wire=other, stream=stream
+    )
     billing = Agent(teller, system="You are the teller.", tools=[balance])
     first = model(
-        Message.model("One moment.", calls("transfer_to_billing", id="t1", reason="money")), wire=wire, stream=stream
+        Message.model("One moment.", calls("transfer_to_billing", id="t1", reason="money")),
+        wire=wire,
+        stream=stream,
     )
     a = Agent(first, system="You are the porter.", tools=[handoff(billing, "billing")])
     events, result = await told(a, "How much do I have?", run_id="outer")
@@ -93,13 +101,23 @@ async def test_another_agent_answers_in_the_place_of_the_first(wire: str, stream
     question, asked, answered, said = result.messages
     assert (question.text, asked.text) == ("How much do I have?", "One moment.")
     assert "Handed over to billing" in answered.tool_results[0].result
-    assert (said.role, said.text, said.content) == (Role.MODEL, "I look.\nYou have 5 pounds.", (TextPart(said.text),))
+    assert (said.role, said.text, said.content) == (
+        Role.MODEL,
+        "I look.\nYou have 5 pounds.",
+        (TextPart(said.text),),
+    )
     assert said.origin is not None
     assert said.origin.endpoint == teller.base_url
-    assert said.origin.response_id is None  # the first model's provider has no such response in this conversation
+    assert (
+        said.origin.response_id is None
+    )  # the first model's provider has no such response in this conversation
     assert said.metadata["agent"] == result.metadata["agent"] == "billing"
     assert said.usage is None
-    (started,) = [event for event in events if isinstance(event, RunStarted) and event.parent_run_id == "outer"]
+    (started,) = [
+        event
+        for event in events
+        if isinstance(event, RunStarted) and event.parent_run_id == "outer"
+    ]
     inner = fold(events, run_id=started.run_id)
     assert [message.text for message in inner] == ["I look.", "", "You have 5 pounds."]
     assert [each.run_id for each in result.calls] == ["outer", started.run_id, started.run_id]
@@ -123,7 +141,9 @@ async def test_what_it_says_streams_live_and_chunks_join_to_the_output(stream: b
         await asyncio.wait_for(was_read.wait(), 30)
         return "ok"
 
-    b = Agent(model(Message.model("I wait.", calls("waits")), "Done.", stream=stream), tools=[waits])
+    b = Agent(
+        model(Message.model("I wait.", calls("waits")), "Done.", stream=stream), tools=[waits]
+    )
     a = Agent(model(call("transfer_to_b"), stream=stream), tools=[handoff(b, "b")])
     output = ""
     usages: list[int] = []
@@ -133,8 +153,12 @@ async def test_what_it_says_streams_live_and_chunks_join_to_the_output(stream: b
         if output == "I wait.":
             was_read.set()
     assert output == "I wait.\nDone."
-    b = Agent(model(Message.model("I wait.", calls("waits")), "Done.", stream=stream), tools=[waits])
-    result = await Agent(model(call("transfer_to_b"), stream=stream), tools=[handoff(b, "b")]).send("Go.")
+    b = Agent(
+        model(Message.model("I wait.", calls("waits")), "Done.", stream=stream), tools=[waits]
+    )
+    result = await Agent(model(call("transfer_to_b"), stream=stream), tools=[handoff(b, "b")]).send(
+        "Go."
+    )
     assert result.usage is not None
     assert sum(usages) == result.usage.total_tokens
     assert len(result.calls) == 3
@@ -142,14 +166,20 @@ async def test_what_it_says_streams_live_and_chunks_join_to_the_output(stream: b
 
 async def test_a_client_sees_one_answer() -> None:
     b = Agent(model(Message.model("I look.", calls("balance")), "5 pounds."), tools=[balance])
-    a = Agent(model(Message.model("One moment.", calls("transfer_to_b", id="t"))), tools=[handoff(b, "b")])
+    a = Agent(
+        model(Message.model("One moment.", calls("transfer_to_b", id="t"))), tools=[handoff(b, "b")]
+    )
     events, result = await told(a)
     seen = [*visible(events)]
     (answer,) = [message for message in fold(seen) if message.role is Role.MODEL]
     assert answer.text == result.output == "One moment.\nI look.\n5 pounds."
     assert answer.tool_calls == ()
     assert answer.usage == result.usage
-    texts = [message.text for message in fold(visible(events, retractable=True)) if message.role is Role.MODEL]
+    texts = [
+        message.text
+        for message in fold(visible(events, retractable=True))
+        if message.role is Role.MODEL
+    ]
     assert texts == ["One moment.", "I look.\n5 pounds."]
 
 
@@ -175,13 +205,17 @@ async def test_a_transfer_beside_a_call_that_waits_is_made_later() -> None:
     a = Agent(first, tools=[handoff(b, "b"), pay])
     waits = await a.send("Go.")
     assert waits.messages[2].tool_results[0].is_error
-    result = await a.send(None, history=stored(*waits.messages), resume=[waits.pending[0].approve()])
+    result = await a.send(
+        None, history=stored(*waits.messages), resume=[waits.pending[0].approve()]
+    )
     assert result.output == "I am b."
 
 
 async def test_arguments_that_do_not_fit_are_an_error_result() -> None:
     b = Agent(model("I am b."))
-    a = Agent(model(call("transfer_to_b", reason=5), call("transfer_to_b")), tools=[handoff(b, "b")])
+    a = Agent(
+        model(call("transfer_to_b", reason=5), call("transfer_to_b")), tools=[handoff(b, "b")]
+    )
     result = await a.send("Go.")
     assert result.messages[2].tool_results[0].is_error
     assert result.output == "I am b."
@@ -189,15 +223,23 @@ async def test_arguments_that_do_not_fit_are_an_error_result() -> None:
 
 async def test_chains_and_who_answered() -> None:
     c = Agent(model("I am c."))
-    b = Agent(model(Message.model("To c.", calls("transfer_to_c", id="t2"))), tools=[handoff(c, "c")])
+    b = Agent(
+        model(Message.model("To c.", calls("transfer_to_c", id="t2"))), tools=[handoff(c, "c")]
+    )
     a = Agent(model(call("transfer_to_b")), tools=[handoff(b, "b")])
     events, result = await told(a)
     assert result.output == "To c.\nI am c."
     assert result.metadata["agent"] == "c"
     assert fold(events) == list(result.messages)
-    parents = [(event.run_id, event.parent_run_id) for event in events if isinstance(event, RunStarted)]
+    parents = [
+        (event.run_id, event.parent_run_id) for event in events if isinstance(event, RunStarted)
+    ]
     assert [parent for _, parent in parents] == [None, parents[0][0], parents[1][0]]
-    assert [message.text for message in fold(events, run_id=parents[1][0])] == ["To c.", "", "I am c."]
+    assert [message.text for message in fold(events, run_id=parents[1][0])] == [
+        "To c.",
+        "",
+        "I am c.",
+    ]
     assert [message.text for message in fold(events, run_id=parents[2][0])] == ["I am c."]
 
 
@@ -217,7 +259,9 @@ async def test_a_loop_is_ended_by_limits() -> None:
 # waiting
 
 
-def bank(ran: list[str], answers: int, wire: str, stream: bool, depth: int) -> tuple[Agent[Any], list[ScriptedModel]]:
+def bank(
+    ran: list[str], answers: int, wire: str, stream: bool, depth: int
+) -> tuple[Agent[Any], list[ScriptedModel]]:
     """Agents that hand over to each other; the last must be allowed something and asks something."""
 
     @tool(requires_approval=True)
@@ -231,23 +275,33 @@ def bank(ran: list[str], answers: int, wire: str, stream: bool, depth: int) -> t
 
     scripts = [
         model(
-            *[Message.model("I pay.", calls("pay", id="p", cents=5), calls("ask", id="q")), "It is paid."][answers:][
-                :1
-            ],
+            *[
+                Message.model("I pay.", calls("pay", id="p", cents=5), calls("ask", id="q")),
+                "It is paid.",
+            ][answers:][:1],
             wire=wire,
             stream=stream,
         )
     ]
     inner = Agent(scripts[0], tools=[pay, ask], system="The banker.")
     for level in range(depth):
-        scripts.append(model(*[call("transfer_to_next", id=f"t{level}")][answers:], wire=wire, stream=stream))
-        inner = Agent(scripts[-1], tools=[handoff(inner, "next")], approval_key="key" * 11, system=f"Level {level}.")
+        scripts.append(
+            model(*[call("transfer_to_next", id=f"t{level}")][answers:], wire=wire, stream=stream)
+        )
+        inner = Agent(
+            scripts[-1],
+            tools=[handoff(inner, "next")],
+            approval_key="key" * 11,
+            system=f"Level {level}.",
+        )
     return inner, scripts
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
-async def test_what_it_waits_for_the_run_waits_for_and_it_goes_on(wire: str, stream: bool, depth: int) -> None:
+async def test_what_it_waits_for_the_run_waits_for_and_it_goes_on(
+    wire: str, stream: bool, depth: int
+) -> None:
     ran: list[str] = []
     a, scripts = bank(ran, 0, wire, stream, depth)
     events, first = await told(a, "Pay the bill.", deps="Ada", thread_id="t")
@@ -258,11 +312,18 @@ async def test_what_it_waits_for_the_run_waits_for_and_it_goes_on(wire: str, str
     for script in scripts:
         script.assert_exhausted()
     b, scripts = bank(ran, 1, wire, stream, depth)
-    moved = [msgspec.json.decode(msgspec.json.encode(each), type=Interrupt) for each in first.pending]
+    moved = [
+        msgspec.json.decode(msgspec.json.encode(each), type=Interrupt) for each in first.pending
+    ]
     history = stored(*first.messages)
     assert (await b.send(None, history=history, thread_id="t")).pending == first.pending
     events, second = await told(
-        b, None, history=history, resume=[moved[0].approve(), moved[1].answer("yes")], deps="Ada", thread_id="t"
+        b,
+        None,
+        history=history,
+        resume=[moved[0].approve(), moved[1].answer("yes")],
+        deps="Ada",
+        thread_id="t",
     )
     assert fold(events) == list(second.messages)
     assert (second.output, ran) == ("It is paid.", ["5 by Ada"])
@@ -284,15 +345,21 @@ async def test_answers_may_come_one_by_one_and_with_a_new_prompt() -> None:
     a, _ = bank(ran, 0, "openai_chat", True, 1)
     first = await a.send("Pay.", deps="Ada", thread_id="t")
     b, scripts = bank(ran, 1, "openai_chat", True, 1)
-    second = await b.send(None, history=first.messages, resume=[first.pending[0].approve()], deps="Ada", thread_id="t")
+    second = await b.send(
+        None, history=first.messages, resume=[first.pending[0].approve()], deps="Ada", thread_id="t"
+    )
     assert ran == ["5 by Ada"]
     (wait,) = second.pending
     assert wait.reason == "input"
     history = [*first.messages, *second.messages]
-    third = await b.send("And hurry.", history=history, resume=[wait.answer("yes")], deps="Ada", thread_id="t")
+    third = await b.send(
+        "And hurry.", history=history, resume=[wait.answer("yes")], deps="Ada", thread_id="t"
+    )
     assert third.output == "It is paid."
     assert scripts[0].requests[0].messages[-1].text == "And hurry."
-    assert [message.text for message in third.messages if message.role is not Role.USER or message.text] == [
+    assert [
+        message.text for message in third.messages if message.role is not Role.USER or message.text
+    ] == [
         "And hurry.",
         "It is paid.",
     ]
@@ -303,9 +370,13 @@ async def test_handing_over_may_need_approval() -> None:
     a = Agent(model(call("transfer_to_b")), tools=[handoff(b, "b", requires_approval=True)])
     first = await a.send("Go.")
     assert first.pending[0].reason == "approval"
-    assert (await a.send(None, history=first.messages, resume=[first.pending[0].approve()])).output == "I am b."
+    assert (
+        await a.send(None, history=first.messages, resume=[first.pending[0].approve()])
+    ).output == "I am b."
     a = Agent(model("Then not."), tools=[handoff(b, "b", requires_approval=True)])
-    assert (await a.send(None, history=first.messages, resume=[first.pending[0].deny()])).output == "Then not."
+    assert (
+        await a.send(None, history=first.messages, resume=[first.pending[0].deny()])
+    ).output == "Then not."
 
 
 async def test_one_that_was_approved_waits_and_goes_on_without_asking_again() -> None:
@@ -332,10 +403,13 @@ class Sum(BaseModel):
 
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
 @pytest.mark.parametrize("other", ["openai_chat", "anthropic"])
-async def test_typed_output_is_what_the_other_is_held_to(wire: str, stream: bool, other: str) -> None:
+async def test_typed_output_is_what_the_other_is_held_to(
+    wire: str, stream: bool, other: str
+) -> None:
     b = Agent(model('{"pounds": 5}', wire=other, stream=stream))
     a = Agent(
-        model(Message.model("Wait.", calls("transfer_to_b", id="t")), wire=wire, stream=stream), tools=[handoff(b, "b")]
+        model(Message.model("Wait.", calls("transfer_to_b", id="t")), wire=wire, stream=stream),
+        tools=[handoff(b, "b")],
     )
     result = await a.send_for("How much?", Sum)
     assert result.output == Sum(pounds=5)
@@ -351,7 +425,9 @@ async def test_typed_output_by_a_call_is_one_call_for_both(outer: bool, inner: b
         return agent(*answers, **({"provider": FORCING} if forcing else {}), **how)[0]
 
     answer = says(calls("return_result", id="r", pounds=5)) if inner else says('{"pounds":5}')
-    wrong = says(calls("return_result", id="r0", pounds="many")) if inner else says('{"pounds":"many"}')
+    wrong = (
+        says(calls("return_result", id="r0", pounds="many")) if inner else says('{"pounds":"many"}')
+    )
     b = made(inner, wrong, answer, ids="b")
     a = made(outer, says("Wait.", calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], ids="a")
     async with a.run("How much?", output_type=Sum) as run:
@@ -365,7 +441,9 @@ async def test_typed_output_by_a_call_is_one_call_for_both(outer: bool, inner: b
         assert said.tool_calls[0].arguments == {"pounds": 5}
         assert result.messages[-1].tool_results[0].result == "ok"
     for retractable in (False, True):
-        seen = [message for message in fold(visible(events, retractable)) if message.role is Role.MODEL]
+        seen = [
+            message for message in fold(visible(events, retractable)) if message.role is Role.MODEL
+        ]
         assert seen[-1].text == '{"pounds":5}'
     finished = events[-1]
     assert isinstance(finished, RunFinished)
@@ -383,7 +461,9 @@ async def test_a_typed_run_may_wait_within_the_other(forcing: bool) -> None:
     a, _ = agent(says(calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], ids="a", **provider)
     first = await a.send_for("How much?", Sum)
     *_, said, waits = first.messages
-    assert [each.name for each in said.tool_calls] == ["transfer_to_b"]  # what is no answer is no call of return_result
+    assert [each.name for each in said.tool_calls] == [
+        "transfer_to_b"
+    ]  # what is no answer is no call of return_result
     assert waits.role is Role.USER
     history = stored(*first.messages)
     result = await a.send_for(None, Sum, history=history, resume=[first.pending[0].answer("yes")])
@@ -412,7 +492,9 @@ def test_a_retraction_of_the_other_is_one_of_the_run(texts: list[str], before: b
         def made() -> Agent[Any]:
             first = [says("First.", calls("t", id="x"))] if before else []
             b, _ = agent(*first, restarts(*texts), tools=[t], ids="b")
-            return agent(says("Wait.", calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], ids="a")[0]
+            return agent(
+                says("Wait.", calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], ids="a"
+            )[0]
 
         output = ""
         async for chunk in made().send_stream("Go."):
@@ -427,7 +509,10 @@ def test_a_retraction_of_the_other_is_one_of_the_run(texts: list[str], before: b
 
 
 async def test_its_failure_is_the_runs() -> None:
-    b = Agent(model(Message.model("I look.", calls("balance")), ProviderError("it broke", status=500)), tools=[balance])
+    b = Agent(
+        model(Message.model("I look.", calls("balance")), ProviderError("it broke", status=500)),
+        tools=[balance],
+    )
     a = Agent(model(call("transfer_to_b")), tools=[handoff(b, "b")])
     async with a.run("Go.") as run:
         events = [event async for event in run]
@@ -456,7 +541,9 @@ async def test_cancelling_ends_it_where_it_stands(chain: int) -> None:
 
     inner, _ = agent(says("I wait.", calls("sleeps", id="s")), tools=[sleeps], ids="i")
     for level in range(chain):
-        inner, _ = agent(says(calls("transfer_to_next", id="t")), tools=[handoff(inner, "next")], ids=f"l{level}")
+        inner, _ = agent(
+            says(calls("transfer_to_next", id="t")), tools=[handoff(inner, "next")], ids=f"l{level}"
+        )
     async with inner.run("Go.") as run:
         runs.append(run)
         events = [event async for event in run]
@@ -464,7 +551,9 @@ async def test_cancelling_ends_it_where_it_stands(chain: int) -> None:
     assert result.output == "I wait."
     assert result.messages[-1].text == "I wait."
     assert fold(events) == list(result.messages)
-    assert [event.outcome for event in events if isinstance(event, RunFinished)] == ["cancelled"] * (chain + 1)
+    assert [event.outcome for event in events if isinstance(event, RunFinished)] == [
+        "cancelled"
+    ] * (chain + 1)
     opened = [event.message_id for event in events if isinstance(event, MessageStarted)]
     ended = [event.message_id for event in events if isinstance(event, MessageFinished)]
     assert sorted(opened) == sorted(ended)
@@ -509,7 +598,9 @@ async def test_a_run_that_waits_holds_the_conversation_once() -> None:
     words = "a long story " * 100
     first = await a.send(words, deps="Ada", thread_id="t")
     b, _ = bank(ran, 1, "openai_chat", True, 2)
-    second = await b.send(None, history=first.messages, resume=[first.pending[0].approve()], deps="Ada", thread_id="t")
+    second = await b.send(
+        None, history=first.messages, resume=[first.pending[0].approve()], deps="Ada", thread_id="t"
+    )
     assert second.pending
     assert dump_messages([*first.messages, *second.messages]).count(words.encode()) == 1
 
@@ -517,14 +608,19 @@ async def test_a_run_that_waits_holds_the_conversation_once() -> None:
 async def test_a_history_may_be_trimmed_at_its_front_and_needs_its_ids() -> None:
     ran: list[str] = []
     a, _ = bank(ran, 0, "openai_chat", True, 1)
-    first = await a.send("Pay.", deps="Ada", history=[Message.user("Old."), Message.model("Old.")], thread_id="t")
+    first = await a.send(
+        "Pay.", deps="Ada", history=[Message.user("Old."), Message.model("Old.")], thread_id="t"
+    )
     answers = [first.pending[0].approve(), first.pending[1].answer("yes")]
     b, scripts = bank(ran, 1, "openai_chat", True, 1)
     result = await b.send(None, history=first.messages, resume=answers, deps="Ada", thread_id="t")
     assert result.output == "It is paid."
     assert "Old." not in [message.text for message in scripts[0].requests[0].messages]
     b, scripts = bank(ran, 1, "openai_chat", True, 1)
-    nameless = [first.messages[0], *[m.replace(id=None) if m.tool_results else m for m in first.messages[1:]]]
+    nameless = [
+        first.messages[0],
+        *[m.replace(id=None) if m.tool_results else m for m in first.messages[1:]],
+    ]
     with pytest.raises(ResumeError, match="the history lacks the message"):
         await b.send(None, history=nameless, resume=answers, deps="Ada", thread_id="t")
 
@@ -559,8 +655,15 @@ async def test_an_agent_in_a_tool_may_hand_over() -> None:
 async def test_typed_output_in_two_phases() -> None:
     capabilities = FORCING.capabilities | {Capability.typed_output}
     two_phases = msgspec.structs.replace(FORCING, capabilities=capabilities)
-    b, _ = agent(says("I see."), says('{"pounds":5}'), tools=[balance], provider=two_phases, ids="b")
-    a, _ = agent(says("Hm.", calls("transfer_to_b", id="t")), tools=[handoff(b, "b")], provider=two_phases, ids="a")
+    b, _ = agent(
+        says("I see."), says('{"pounds":5}'), tools=[balance], provider=two_phases, ids="b"
+    )
+    a, _ = agent(
+        says("Hm.", calls("transfer_to_b", id="t")),
+        tools=[handoff(b, "b")],
+        provider=two_phases,
+        ids="a",
+    )
     async with a.run("How much?", output_type=Sum) as run:
         events = [event async for event in run]
         result = await run.result()
@@ -569,7 +672,11 @@ async def test_typed_output_in_two_phases() -> None:
 
 
 async def test_an_output_schema_is_passed_on() -> None:
-    schema = {"type": "object", "properties": {"pounds": {"type": "integer"}}, "required": ["pounds"]}
+    schema = {
+        "type": "object",
+        "properties": {"pounds": {"type": "integer"}},
+        "required": ["pounds"],
+    }
     teller = model('{"pounds": "many"}', '{"pounds": 5}')
     a = Agent(model(call("transfer_to_b")), tools=[handoff(Agent(teller), "b")])
     result = await a.send("How much?", output_schema=schema)
@@ -580,7 +687,9 @@ async def test_an_output_schema_is_passed_on() -> None:
 @pytest.mark.parametrize("name", WIRES)
 async def test_on_every_wire_a_client_reads_one_answer(name: str) -> None:
     b = Agent(model(Message.model("I look.", calls("balance")), "5 pounds."), tools=[balance])
-    a = Agent(model(Message.model("One moment.", calls("transfer_to_b", id="t"))), tools=[handoff(b, "b")])
+    a = Agent(
+        model(Message.model("One moment.", calls("transfer_to_b", id="t"))), tools=[handoff(b, "b")]
+    )
     events, result = await told(a)
     wire = wires.get(name)
     seen = [*visible(events)]
@@ -606,7 +715,9 @@ async def test_a_history_that_comes_from_a_client_goes_on_with_a_signature_alone
     with pytest.raises(ResumeError, match="signature"):
         await b.send(None, resume=unsigned, trusted_history=False, **how)
     assert not ran
-    assert (await b.send(None, resume=answers, trusted_history=False, **how)).output == "It is paid."
+    assert (
+        await b.send(None, resume=answers, trusted_history=False, **how)
+    ).output == "It is paid."
 
 
 async def test_what_its_requests_leave_out_is_among_the_losses() -> None:
@@ -614,7 +725,12 @@ async def test_what_its_requests_leave_out_is_among_the_losses() -> None:
     b = Agent(model("I am b.", wire="anthropic"))
     a = Agent(model(call("transfer_to_b"), wire="google"), tools=[handoff(b, "b")])
     events, result = await told(a, [sound, "What is this?"])
-    lost = [loss for event in events if isinstance(event, StepFinished) and event.run_id for loss in event.losses]
+    lost = [
+        loss
+        for event in events
+        if isinstance(event, StepFinished) and event.run_id
+        for loss in event.losses
+    ]
     assert lost
     assert set(lost) <= set(result.losses)
 
@@ -622,7 +738,9 @@ async def test_what_its_requests_leave_out_is_among_the_losses() -> None:
 async def test_handing_over_is_a_call_of_a_tool() -> None:
     b = Agent(model("I am b."))
     with pytest.raises(LimitReachedError, match="0 tool calls"):
-        await Agent(model(call("transfer_to_b")), tools=[handoff(b, "b")]).send("Go.", limits=Limits(tool_calls=0))
+        await Agent(model(call("transfer_to_b")), tools=[handoff(b, "b")]).send(
+            "Go.", limits=Limits(tool_calls=0)
+        )
 
 
 async def test_a_hand_off_that_is_approved_before_another_call_is_not_made() -> None:
@@ -631,7 +749,10 @@ async def test_a_hand_off_that_is_approved_before_another_call_is_not_made() -> 
         return "paid"
 
     b = Agent(model("I am b."))
-    a = Agent(model([call("transfer_to_b"), call("pay")]), tools=[handoff(b, "b", requires_approval=True), pay])
+    a = Agent(
+        model([call("transfer_to_b"), call("pay")]),
+        tools=[handoff(b, "b", requires_approval=True), pay],
+    )
     first = await a.send("Go.")
     transfer, paying = first.pending
     second = await a.send(None, history=first.messages, resume=[transfer.approve()])
@@ -665,7 +786,11 @@ async def test_a_chat_goes_on_with_what_the_other_waits_for() -> None:
     answers = [later.pending[0].approve(), later.pending[1].answer("yes")]
     assert (await later.send(None, resume=answers, deps="Ada")).output == "It is paid."
     assert later.pending == ()
-    assert [message.text for message in later.history if message.text] == ["Pay.", "I pay.", "It is paid."]
+    assert [message.text for message in later.history if message.text] == [
+        "Pay.",
+        "I pay.",
+        "It is paid.",
+    ]
 
 
 async def test_an_answer_that_is_sent_twice_counts_once_in_a_run_of_its_own() -> None:

@@ -33,7 +33,9 @@ class Seen:
 
     def __init__(self, *, wait: bool = False) -> None:
         self.told: list[tuple[str, Any]] = []
-        self.hooks = Hooks(**{name: self._keeping(name, wait) for name in Hooks.__struct_fields__[:8]})
+        self.hooks = Hooks(
+            **{name: self._keeping(name, wait) for name in Hooks.__struct_fields__[:8]}
+        )
 
     def _keeping(self, name: str, wait: bool) -> Any:
         def keep(value: Any) -> None:
@@ -80,28 +82,49 @@ async def test_a_run_with_a_tool_is_told_whole(wire: str, whole: bool, wait: boo
     agent, _ = agent_of(wire, *answers(wire, whole=whole), tools=[double], hooks=seen.hooks)
     result = await agent.send("twice 2?", thread_id="t", resource_id="you")
     assert seen.names == [
-        *("run_start", "model_start", "model_end", "tool_start", "tool_end", "model_start", "model_end", "run_end")
+        *(
+            "run_start",
+            "model_start",
+            "model_end",
+            "tool_start",
+            "tool_end",
+            "model_start",
+            "model_end",
+            "run_end",
+        )
     ]
     seen.check()
     [start], [end] = seen.of("run_start"), seen.of("run_end")
-    assert (start.run.thread_id, start.run.resource_id, start.run.parent_run_id) == ("t", "you", None)
+    assert (start.run.thread_id, start.run.resource_id, start.run.parent_run_id) == (
+        "t",
+        "you",
+        None,
+    )
     assert (start.model, start.messages) == (MODELS[wire], result.messages[:1])
     assert (end.outcome, end.error, end.result) == ("success", None, result)
     assert 0 < end.seconds < 60
     asked, answered = seen.of("model_start"), seen.of("model_end")
     assert [one.run for one in asked] == [start.run] * 2
     provider, _, name = MODELS[wire].partition(":")
-    assert {(one.target.provider, one.target.model, one.wire) for one in asked} == {(provider, name, wire)}
+    assert {(one.target.provider, one.target.model, one.wire) for one in asked} == {
+        (provider, name, wire)
+    }
     assert [len(one.request.messages) for one in asked] == [1, 3]
     assert [one.finish_reason for one in answered] == [FinishReason.tool_calls, FinishReason.stop]
     assert [(one.usage.input_tokens, one.usage.output_tokens) for one in answered] == [(3, 2)] * 2
-    assert [one.message.content for one in answered] == [one.content for one in result.messages[1::2]]
+    assert [one.message.content for one in answered] == [
+        one.content for one in result.messages[1::2]
+    ]
     for one in answered:
         assert (one.origin.served_model, one.error) == (name, None)
         assert one.origin.response_id
         assert 0 <= one.first_seconds <= one.seconds
     [began], [ended] = seen.of("tool_start"), seen.of("tool_end")
-    assert (began.run, began.call, began.description) == (start.run, result.messages[1].tool_calls[0], "Doubles.")
+    assert (began.run, began.call, began.description) == (
+        start.run,
+        result.messages[1].tool_calls[0],
+        "Doubles.",
+    )
     assert (ended.result, ended.error) == (result.messages[2].tool_results[0], None)
 
 
@@ -109,10 +132,17 @@ async def test_a_run_with_a_tool_is_told_whole(wire: str, whole: bool, wait: boo
 async def test_a_model_by_itself_is_watched(wire: str) -> None:
     own, all_of_them = Seen(), Seen()
     model = ChatModel(
-        get(MODELS[wire].partition(":")[0]), "m", transport=Player(answers(wire)), api_key="k", hooks=[own.hooks]
+        get(MODELS[wire].partition(":")[0]),
+        "m",
+        transport=Player(answers(wire)),
+        api_key="k",
+        hooks=[own.hooks],
     )
     with everywhere(all_of_them.hooks):
-        events = [event async for event in model.stream(ModelRequest("", (Message.user("hi"),), stream=True))]
+        events = [
+            event
+            async for event in model.stream(ModelRequest("", (Message.user("hi"),), stream=True))
+        ]
     assert own.names == all_of_them.names == ["model_start", "model_end"]
     [end] = own.of("model_end")
     assert end.start.run is None
@@ -126,19 +156,29 @@ async def test_another_attempt_is_told_by_the_transport(wire: str) -> None:
     seen = Seen(wait=True)
     limited = Exchange(status=429, headers={"retry-after": "0"})
     transport = Retry(Player([limited, *answers(wire)]), sleep=asyncio.sleep, random=lambda: 0.0)
-    agent = Agent(MODELS[wire], tools=[double], transport=transport, api_key="k", hooks=[seen.hooks])
+    agent = Agent(
+        MODELS[wire], tools=[double], transport=transport, api_key="k", hooks=[seen.hooks]
+    )
     await agent.send("twice 2?")
     assert seen.names[:4] == ["run_start", "model_start", "retry", "model_end"]
     [retry], [start] = seen.of("retry"), seen.of("run_start")
-    assert (retry.run, retry.provider, retry.attempt) == (start.run, MODELS[wire].partition(":")[0], 1)
+    assert (retry.run, retry.provider, retry.attempt) == (
+        start.run,
+        MODELS[wire].partition(":")[0],
+        1,
+    )
     assert (retry.wait, retry.status, retry.error) == (0.0, 429, None)
 
 
 async def test_a_connection_that_fails_is_told_with_its_error() -> None:
     seen = Seen()
     lost = ProviderConnectionError("closed")
-    transport = Retry(Player([lost, *answers("openai_chat")]), sleep=asyncio.sleep, random=lambda: 0.0)
-    await Agent("openai:m", tools=[double], transport=transport, api_key="k", hooks=[seen.hooks]).send("twice 2?")
+    transport = Retry(
+        Player([lost, *answers("openai_chat")]), sleep=asyncio.sleep, random=lambda: 0.0
+    )
+    await Agent(
+        "openai:m", tools=[double], transport=transport, api_key="k", hooks=[seen.hooks]
+    ).send("twice 2?")
     assert [(one.error, one.status) for one in seen.of("retry")] == [(lost, None)]
 
 
@@ -150,7 +190,11 @@ async def test_a_failure_is_told_of_the_call_and_of_the_run(wire: str) -> None:
         await agent.send("hi")
     assert seen.names == ["run_start", "model_start", "model_end", "run_end"]
     [model], [run] = seen.of("model_end"), seen.of("run_end")
-    assert (model.error, model.finish_reason, model.first_seconds) == (raised.value, FinishReason.error, None)
+    assert (model.error, model.finish_reason, model.first_seconds) == (
+        raised.value,
+        FinishReason.error,
+        None,
+    )
     assert (run.outcome, run.error) == ("error", raised.value)
     assert [message.text for message in run.result.messages] == ["hi"]
 
@@ -248,7 +292,9 @@ async def test_a_run_that_is_left_ends_once(leave: str, wait: bool) -> None:
         assert end.result.messages[-1].text.startswith("word")
 
 
-async def test_a_run_that_is_left_at_its_end_succeeded_and_one_that_is_never_read_never_began() -> None:
+async def test_a_run_that_is_left_at_its_end_succeeded_and_one_that_is_never_read_never_began() -> (
+    None
+):
     seen = Seen()
     agent, _ = agent_of("openai_chat", answer("openai_chat", "a"), hooks=seen.hooks)
     async with agent.run("hi"):
@@ -268,7 +314,9 @@ async def test_a_limit_and_what_is_waited_for() -> None:
         raise AssertionError
 
     asks = [answer("openai_chat", call("ask", x=1))] * 2
-    agent, _ = agent_of("openai_chat", *asks, tools=[tool(requires_approval=True)(ask)], hooks=seen.hooks)
+    agent, _ = agent_of(
+        "openai_chat", *asks, tools=[tool(requires_approval=True)(ask)], hooks=seen.hooks
+    )
     result = await agent.send("hi")
     [end] = seen.of("run_end")
     assert (end.outcome, end.result.pending) == ("pending", result.pending)
@@ -286,7 +334,9 @@ async def test_time_that_runs_out_is_an_error() -> None:
         await asyncio.sleep(9)
         return x
 
-    agent, _ = agent_of("openai_chat", answer("openai_chat", call("slow", x=1)), tools=[slow], hooks=seen.hooks)
+    agent, _ = agent_of(
+        "openai_chat", answer("openai_chat", call("slow", x=1)), tools=[slow], hooks=seen.hooks
+    )
     with pytest.raises(LimitReachedError):
         await agent.send("hi", limits=Limits(seconds=0.5))
     seen.check()
@@ -301,14 +351,26 @@ async def test_tools_side_by_side_fail_and_are_unknown() -> None:
     async def fail() -> None:
         raise ValueError("no")
 
-    calls = (call("double", id="a", x=1), call("fail", id="b"), call("nothing", id="c"), call("double", id="d", x="?"))
+    calls = (
+        call("double", id="a", x=1),
+        call("fail", id="b"),
+        call("nothing", id="c"),
+        call("double", id="d", x="?"),
+    )
     both = (answer("openai_chat", *calls), answer("openai_chat", "ok"))
     agent, _ = agent_of("openai_chat", *both, tools=[double, fail], hooks=seen.hooks)
     result = await agent.send("hi")
     seen.check()
     ends = {end.start.call.id: end for end in seen.of("tool_end")}
-    assert [ends[part.id].result for part in result.messages[2].tool_results] == [*result.messages[2].tool_results]
-    assert [type(ends[one].error).__name__ for one in "abcd"] == ["NoneType", "ValueError", "ToolError", "ToolError"]
+    assert [ends[part.id].result for part in result.messages[2].tool_results] == [
+        *result.messages[2].tool_results
+    ]
+    assert [type(ends[one].error).__name__ for one in "abcd"] == [
+        "NoneType",
+        "ValueError",
+        "ToolError",
+        "ToolError",
+    ]
 
 
 async def test_what_a_tool_hook_sets_in_the_context_the_tool_sees() -> None:
@@ -348,7 +410,9 @@ async def test_what_is_left_out_is_told_once_a_run() -> None:
     losses = seen.of("loss")
     assert result.losses
     assert tuple(one.loss for one in losses) == result.losses
-    assert {(one.run, one.target.provider) for one in losses} == {(seen.of("run_start")[0].run, "openai")}
+    assert {(one.run, one.target.provider) for one in losses} == {
+        (seen.of("run_start")[0].run, "openai")
+    }
 
 
 async def test_what_a_request_that_fails_leaves_out_is_told_too() -> None:
@@ -361,9 +425,17 @@ async def test_what_a_request_that_fails_leaves_out_is_told_too() -> None:
 
 async def test_of_a_model_by_itself_what_is_left_out_is_told_for_each_request() -> None:
     seen = Seen()
-    model = ChatModel(get("openai"), "m", transport=Player(answers("openai_chat")), api_key="k", hooks=[seen.hooks])
+    model = ChatModel(
+        get("openai"),
+        "m",
+        transport=Player(answers("openai_chat")),
+        api_key="k",
+        hooks=[seen.hooks],
+    )
     request = ModelRequest(
-        "", (Message.user("x", DataPart(b"\x00\x01", "application/x-strange", "f.bin")),), stream=True
+        "",
+        (Message.user("x", DataPart(b"\x00\x01", "application/x-strange", "f.bin")),),
+        stream=True,
     )
     for _ in range(2):
         assert [event async for event in model.stream(request)]
@@ -387,10 +459,14 @@ async def failing_later(value: Any) -> None:
     [failing, failing_later, lambda value: 7, lambda: None],
     ids=["failing", "failing later", "no awaitable", "no argument"],
 )
-async def test_a_hook_that_fails_breaks_nothing_and_is_logged_once(hook: Any, caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_hook_that_fails_breaks_nothing_and_is_logged_once(
+    hook: Any, caplog: pytest.LogCaptureFixture
+) -> None:
     seen = Seen()
     broken = Hooks(**dict.fromkeys(Hooks.__struct_fields__, hook))
-    agent, _ = agent_of("openai_chat", *answers("openai_chat"), tools=[double], hooks=[broken, seen.hooks])
+    agent, _ = agent_of(
+        "openai_chat", *answers("openai_chat"), tools=[double], hooks=[broken, seen.hooks]
+    )
     with caplog.at_level(logging.ERROR, logger="dragoman.hooks"):
         result = await agent.send("twice 2?")
     assert result.output == "It is 4."
@@ -402,7 +478,11 @@ async def test_a_hook_that_fails_breaks_nothing_and_is_logged_once(hook: Any, ca
 async def test_starts_are_told_in_order_and_ends_in_reverse() -> None:
     told: list[str] = []
     both = [
-        Hooks(run_start=lambda _, n=n: told.append(f"{n}+"), run_end=lambda _, n=n: told.append(f"{n}-")) for n in "ab"
+        Hooks(
+            run_start=lambda _, n=n: told.append(f"{n}+"),
+            run_end=lambda _, n=n: told.append(f"{n}-"),
+        )
+        for n in "ab"
     ]
     agent, _ = agent_of("openai_chat", answer("openai_chat", "a"), hooks=both)
     await agent.send("hi")
@@ -436,7 +516,9 @@ async def test_one_line_watches_all_agents_until_it_is_taken_back() -> None:
 
 async def test_propagated_headers_are_sent_and_a_users_own_go_before_them() -> None:
     hooks = Hooks(propagate=lambda: {"traceparent": "00-1-2-01", "x-mine": "hook"})
-    agent, transport = agent_of("openai_chat", answer("openai_chat", "a"), headers={"x-mine": "agent"}, hooks=hooks)
+    agent, transport = agent_of(
+        "openai_chat", answer("openai_chat", "a"), headers={"x-mine": "agent"}, hooks=hooks
+    )
     await agent.send("hi")
     [request] = transport.requests
     assert (request.headers["traceparent"], request.headers["x-mine"]) == ("00-1-2-01", "agent")

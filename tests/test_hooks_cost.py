@@ -22,7 +22,10 @@ from support.model import call
 pytestmark = pytest.mark.anyio
 
 OURS = Path(dragoman.__file__).parent
-FILES = {str(OURS / name): name for name in ("hooks.py", "model/watch.py", "orchestration/watch.py", "tools/watch.py")}
+FILES = {
+    str(OURS / name): name
+    for name in ("hooks.py", "model/watch.py", "orchestration/watch.py", "tools/watch.py")
+}
 SHORT, LONG = 20, 220
 
 
@@ -32,14 +35,19 @@ async def entered(hooks: Any, words: int) -> Counter[str]:
 
     def count(frame: FrameType, event: str, _: Any) -> None:
         path = frame.f_code.co_filename
-        if event == "call" and (path in FILES or path.startswith((str(OURS / "telemetry"), "/opentelemetry"))):
+        if event == "call" and (
+            path in FILES or path.startswith((str(OURS / "telemetry"), "/opentelemetry"))
+        ):
             found[frame.f_code.co_name] += 1
 
     def double(x: int) -> int:
         return 2 * x
 
     used = Usage(input_tokens=1, output_tokens=words)
-    both = (answer("openai_chat", call("double", x=2)), answer("openai_chat", "word " * words, usage=used))
+    both = (
+        answer("openai_chat", call("double", x=2)),
+        answer("openai_chat", "word " * words, usage=used),
+    )
     agent, _ = agent_of("openai_chat", *both, tools=[double], hooks=hooks)
     sys.setprofile(count)
     try:

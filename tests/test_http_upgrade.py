@@ -21,7 +21,9 @@ from dragoman.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.mend("1.17")]
 
-BODY = json.dumps({"model": "m", "messages": [{"role": "user", "content": "A river? " + "x" * 200_000}]}).encode()
+BODY = json.dumps(
+    {"model": "m", "messages": [{"role": "user", "content": "A river? " + "x" * 200_000}]}
+).encode()
 OFFER = "Connection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAEAAEAAAAIAAAABAAMAAABkAAQBAAAAAAUAAEAA\r\n"
 JAVA = """
 import java.net.URI;
@@ -83,7 +85,11 @@ async def answers(port: int, data: bytes, count: int = 1, *, step: int = 1 << 20
 @pytest.mark.parametrize("step", [1 << 20, 7919])
 @pytest.mark.parametrize(
     "offer",
-    [OFFER, "Connection: upgrade, keep-alive\r\nUpgrade: websocket\r\n", "Upgrade: TLS/1.2\r\nconnection: UPGRADE\r\n"],
+    [
+        OFFER,
+        "Connection: upgrade, keep-alive\r\nUpgrade: websocket\r\n",
+        "Upgrade: TLS/1.2\r\nconnection: UPGRADE\r\n",
+    ],
 )
 async def test_a_body_behind_an_offer_is_read(offer: str, step: int, chunked: bool) -> None:
     async with serving() as port:
@@ -112,11 +118,15 @@ async def test_many_offers_in_one_packet() -> None:
     assert whole.count(b"HTTP/1.1 200") == 1500
 
 
-@pytest.mark.parametrize(("size", "status"), [(60_000, b"200"), (70_000, b"431"), (250_000, b"431")])
+@pytest.mark.parametrize(
+    ("size", "status"), [(60_000, b"200"), (70_000, b"431"), (250_000, b"431")]
+)
 @pytest.mark.parametrize("count", [1, 50])
 @pytest.mark.parametrize("step", [1 << 20, 9973])
 @pytest.mark.parametrize("offer", ["", OFFER])
-async def test_headers_are_bounded(size: int, status: bytes, count: int, step: int, offer: str) -> None:
+async def test_headers_are_bounded(
+    size: int, status: bytes, count: int, step: int, offer: str
+) -> None:
     more = "".join([f"X-{number}: {'a' * (size // count)}\r\n" for number in range(count)])
     async with serving() as port:
         try:
@@ -153,7 +163,9 @@ def test_the_newest_uvicorn_that_may_be_installed(tmp_path: Path) -> None:
     import tomllib
 
     root = Path(__file__).parents[1]
-    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((root / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     wanted = [each for each in extras["serve"] if each.startswith(("uvicorn", "httptools"))]
     assert any("<" in each for each in wanted if each.startswith("uvicorn"))
     subprocess.run([sys.executable, "-m", "venv", str(tmp_path / "venv")], check=True)
@@ -176,6 +188,11 @@ def test_the_newest_uvicorn_that_may_be_installed(tmp_path: Path) -> None:
         str(Path(__file__)),
     ]
     done = subprocess.run(
-        again, cwd=root, env={**os.environ, "PYTHONPATH": path}, capture_output=True, text=True, check=False
+        again,
+        cwd=root,
+        env={**os.environ, "PYTHONPATH": path},
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert done.returncode == 0, done.stdout[-2000:]

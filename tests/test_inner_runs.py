@@ -11,7 +11,16 @@ from hypothesis import strategies as st
 
 from dragoman import Message, fold, unfold, wires
 from dragoman.errors import ToolError
-from dragoman.event import Custom, Event, MessageStarted, RunError, RunFinished, RunStarted, StepFinished, StepStarted
+from dragoman.event import (
+    Custom,
+    Event,
+    MessageStarted,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+)
 from dragoman.inner_runs import InnerRuns, without_inner_runs
 from dragoman.message import FinishReason
 from dragoman.runs import visible
@@ -24,7 +33,9 @@ def run(run_id: str, parent: str | None, texts: list[str], *, fails: bool) -> li
     own = None if parent is None else run_id
     events: list[Event] = [RunStarted(run_id, parent_run_id=parent), StepStarted("s", run_id=own)]
     for number, text in enumerate(texts):
-        message = Message.model(text).replace(id=f"{run_id}.{number}", finish_reason=FinishReason.stop)
+        message = Message.model(text).replace(
+            id=f"{run_id}.{number}", finish_reason=FinishReason.stop
+        )
         for event in unfold([message]):
             is_start = isinstance(event, MessageStarted) and own is not None
             events.append(msgspec.structs.replace(event, run_id=own) if is_start else event)
@@ -39,7 +50,10 @@ def trees(draw: Any) -> tuple[list[Event], list[Event]]:
     def grown(run_id: str, parent: str | None, depth: int) -> tuple[list[Event], list[Event]]:
         texts = draw(st.lists(st.text("ab", min_size=1, max_size=3), min_size=1, max_size=2))
         own = run(run_id, parent, texts, fails=parent is not None and draw(st.booleans()))
-        children = [grown(f"{run_id}{number}", run_id, depth - 1)[0] for number in range(draw(st.integers(0, depth)))]
+        children = [
+            grown(f"{run_id}{number}", run_id, depth - 1)[0]
+            for number in range(draw(st.integers(0, depth)))
+        ]
         between = interleave(draw, [own[1:-1], *children])
         return [own[0], *between, own[-1]], own
 
@@ -56,7 +70,9 @@ def test_a_runs_own_events_are_what_is_left(tree: tuple[list[Event], list[Event]
 
 
 @given(trees())
-def test_a_stream_that_is_itself_an_inner_run_is_left_whole(tree: tuple[list[Event], list[Event]]) -> None:
+def test_a_stream_that_is_itself_an_inner_run_is_left_whole(
+    tree: tuple[list[Event], list[Event]],
+) -> None:
     _, own = tree
     inner = [RunStarted("r", parent_run_id="elsewhere"), *own[1:]]
     assert without_inner_runs(inner) == inner
@@ -71,14 +87,20 @@ def test_the_next_run_may_name_the_last_one_as_its_parent() -> None:
 
 def test_an_id_that_was_an_inner_messages_may_be_one_of_the_run() -> None:
     inner = InnerRuns()
-    events = [RunStarted("r"), MessageStarted("m", "model", run_id="i"), MessageStarted("m", "model")]  # pyright: ignore[reportArgumentType]
+    events = [
+        RunStarted("r"),
+        MessageStarted("m", "model", run_id="i"),
+        MessageStarted("m", "model"),
+    ]  # pyright: ignore[reportArgumentType]
     assert [inner.has(event) for event in events] == [False, True, False]
 
 
 @pytest.mark.parametrize("name", wires.names("model"))
 @settings(max_examples=25)
 @given(tree=trees())
-def test_no_wire_tells_a_client_of_inner_runs(name: str, tree: tuple[list[Event], list[Event]]) -> None:
+def test_no_wire_tells_a_client_of_inner_runs(
+    name: str, tree: tuple[list[Event], list[Event]]
+) -> None:
     """Also where nobody asked what is visible."""
     events, own = tree
     wire = wires.get(name)
@@ -88,4 +110,6 @@ def test_no_wire_tells_a_client_of_inner_runs(name: str, tree: tuple[list[Event]
         streams.append(b"".join([*map(encoder.feed, each), encoder.close()]))
     assert streams[0] == streams[1]
     assert fold(decode(wire, streams[0]))
-    assert wire.dump_response(events, id="r1", model="m") == wire.dump_response(own, id="r1", model="m")
+    assert wire.dump_response(events, id="r1", model="m") == wire.dump_response(
+        own, id="r1", model="m"
+    )

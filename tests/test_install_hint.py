@@ -27,7 +27,9 @@ pytestmark = pytest.mark.mend("4.2")
         (None, "pip install 'dragoman[sql]'"),
     ],
 )  # fmt: skip
-def test_the_hint_fits_the_installation(record: Any, hint: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_hint_fits_the_installation(
+    record: Any, hint: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     class Distribution:
         def read_text(self, name: str) -> str | None:
             assert name == "direct_url.json"
@@ -50,6 +52,8 @@ def test_no_message_names_a_package_of_an_index() -> None:
 
 
 def test_the_extra_all_has_every_other_extra() -> None:
-    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["optional-dependencies"]
+    extras = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"][
+        "optional-dependencies"
+    ]
     (everything,) = extras.pop("all")
     assert everything == f"dragoman[{','.join(sorted(extras))}]"

@@ -84,21 +84,27 @@ def served(wire: str, *answers: Message, **how: Any) -> tuple[Agent[Any], Script
 async def test_an_approved_call_is_run_in_another_process_and_the_model_goes_on() -> None:
     a, _ = agent(says("A", call("delete", path="x")), tools=[delete])
     first = await a.send("Delete x.")
-    assert [(one.reason, one.id, one.call) for one in first.pending] == [("approval", "c1", call("delete", path="x"))]
+    assert [(one.reason, one.id, one.call) for one in first.pending] == [
+        ("approval", "c1", call("delete", path="x"))
+    ]
     (interrupt,) = moved(*first.pending)
     b, script = agent(says("Done."), tools=[delete])
     second = await b.send(None, history=again(first), resume=[interrupt.approve()])
     assert second.output == "Done."
     assert not second.pending
     assert [message.role for message in second.messages] == [Role.USER, Role.MODEL]
-    assert script.requests[0].messages[-1].tool_results == (ToolResultPart("c1", "delete", "x is deleted"),)
+    assert script.requests[0].messages[-1].tool_results == (
+        ToolResultPart("c1", "delete", "x is deleted"),
+    )
 
 
 async def test_a_denial_is_a_marked_error_that_the_model_sees() -> None:
     a, script = agent(says(call("delete", path="x")), says("Fine."), tools=[delete])
     first = await a.send("Delete x.")
     second = await a.send(None, history=again(first), resume=[first.pending[0].deny("it is mine")])
-    result = ToolResultPart("c1", "delete", {"error": "denied: it is mine"}, is_error=True, denied=True)
+    result = ToolResultPart(
+        "c1", "delete", {"error": "denied: it is mine"}, is_error=True, denied=True
+    )
     assert second.messages[0].tool_results == (result,)
     assert script.requests[1].messages[-1].tool_results == (result,)
     assert load_messages(dump_messages(second.messages)) == list(second.messages)
@@ -108,7 +114,9 @@ async def test_what_is_cancelled_is_told_as_interrupted() -> None:
     a, script = agent(says(call("ask")), says("Fine."), tools=[ASK])
     first = await a.send("hi")
     await a.send(None, history=first.messages, resume=[first.pending[0].cancel()])
-    assert script.requests[1].messages[-1].tool_results[0].result == {"error": "interrupted: the call was not answered"}
+    assert script.requests[1].messages[-1].tool_results[0].result == {
+        "error": "interrupted: the call was not answered"
+    }
 
 
 async def test_without_answers_what_is_pending_comes_back_and_no_model_is_asked() -> None:
@@ -117,7 +125,11 @@ async def test_without_answers_what_is_pending_comes_back_and_no_model_is_asked(
     assert [one.id for one in first.pending] == ["b", "c", "d"]
     second = await a.send(None, history=again(first))
     assert second.pending == first.pending
-    assert (second.messages, second.output, second.finish_reason) == ((), "", FinishReason.tool_calls)
+    assert (second.messages, second.output, second.finish_reason) == (
+        (),
+        "",
+        FinishReason.tool_calls,
+    )
     assert len(script.requests) == 1
 
 
@@ -125,7 +137,9 @@ async def test_answers_for_some_leave_the_others_and_no_model_is_asked() -> None
     a, script = agent(CALLS, says("Done."), tools=TOOLS)
     first = await a.send("hi")
     b, c, d = first.pending
-    second = await a.send(None, history=first.messages, resume=[c.answer({"colour": "blue"}), d.approve()])
+    second = await a.send(
+        None, history=first.messages, resume=[c.answer({"colour": "blue"}), d.approve()]
+    )
     assert second.pending == (b,)
     third = await a.send(None, history=[*first.messages, *second.messages], resume=[b.approve()])
     assert third.output == "Done."
@@ -150,7 +164,9 @@ async def test_a_prompt_without_answers_goes_on_and_what_waited_is_told_as_inter
     assert second.output == "Well."
     assert script.requests[1].messages[-2].tool_results[0].is_error
     with pytest.raises(ResumeError, match="'c1' is answered already"):
-        await a.send(None, history=[*first.messages, *second.messages], resume=[first.pending[0].approve()])
+        await a.send(
+            None, history=[*first.messages, *second.messages], resume=[first.pending[0].approve()]
+        )
 
 
 async def test_answers_go_before_a_prompt_and_the_rest_is_told_as_interrupted() -> None:
@@ -173,20 +189,37 @@ async def test_edited_arguments_leave_the_call_and_the_result_tells_what_was_run
     first = await a.send("Move x.")
     assert first.pending[0].editable
     second = await a.send(
-        None, history=first.messages, resume=[first.pending[0].approve({"source": "x", "target": "attic"})]
+        None,
+        history=first.messages,
+        resume=[first.pending[0].approve({"source": "x", "target": "attic"})],
     )
     sent = script.requests[1].messages
     assert sent[-2].tool_calls == (call("move", source="x"),)
     result = second.messages[0].tool_results[0].result
-    assert (result["arguments"], result["result"]) == ({"source": "x", "target": "attic"}, "x is in attic")
+    assert (result["arguments"], result["result"]) == (
+        {"source": "x", "target": "attic"},
+        "x is in attic",
+    )
 
 
 REFUSED: list[tuple[str, Any, str]] = [
-    ("unknown", lambda p: [Resume("nobody", payload={"approved": True})], "nothing waits under the id 'nobody'"),
+    (
+        "unknown",
+        lambda p: [Resume("nobody", payload={"approved": True})],
+        "nothing waits under the id 'nobody'",
+    ),
     ("twice", lambda p: [p["b"].approve(), p["b"].deny()], "'b' is answered twice"),
     ("not editable", lambda p: [p["b"].approve({"path": "other"})], "delete does not allow"),
-    ("edited badly", lambda p: [p["d"].approve({"source": 1})], "do not fit: invalid arguments: source"),
-    ("no object", lambda p: [Resume("d", payload={"approved": True, "arguments": [1]})], "no JSON object"),
+    (
+        "edited badly",
+        lambda p: [p["d"].approve({"source": 1})],
+        "do not fit: invalid arguments: source",
+    ),
+    (
+        "no object",
+        lambda p: [Resume("d", payload={"approved": True, "arguments": [1]})],
+        "no JSON object",
+    ),
     ("no verdict", lambda p: [Resume("b", payload={"approved": "yes"})], "waits for an approval"),
     ("a value", lambda p: [p["b"].answer(True)], "waits for an approval"),
     ("an approval", lambda p: [p["c"].approve()], "waits for a value"),
@@ -200,8 +233,12 @@ REFUSED: list[tuple[str, Any, str]] = [
 ]
 
 
-@pytest.mark.parametrize(("answers", "words"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED])
-async def test_an_answer_that_does_not_fit_is_refused_and_nothing_is_run(answers: Any, words: str) -> None:
+@pytest.mark.parametrize(
+    ("answers", "words"), [case[1:] for case in REFUSED], ids=[case[0] for case in REFUSED]
+)
+async def test_an_answer_that_does_not_fit_is_refused_and_nothing_is_run(
+    answers: Any, words: str
+) -> None:
     ran: list[str] = []
 
     def noted(name: str) -> Tool:
@@ -218,7 +255,11 @@ async def test_an_answer_that_does_not_fit_is_refused_and_nothing_is_run(answers
     a, script = agent(CALLS, tools=[look, noted("delete"), ASK, noted("move")])
     first = await a.send("hi")
     pending = {one.id: one for one in first.pending}
-    good = [pending["d"].approve()] if words.find("do not fit") < 0 and "no JSON object" not in words else []
+    good = (
+        [pending["d"].approve()]
+        if words.find("do not fit") < 0 and "no JSON object" not in words
+        else []
+    )
     with pytest.raises(ResumeError, match=words) as caught:
         await a.send(None, history=first.messages, resume=[*good, *answers(pending)])
     assert isinstance(caught.value, InvalidRequestError)
@@ -264,19 +305,36 @@ def splits(count: int) -> list[list[tuple[int, ...]]]:
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("twins", [False, True], ids=["ids", "one id"])
-async def test_any_split_of_the_answers_sends_what_answering_at_once_sends(wire: str, twins: bool) -> None:
-    one = CALLS if not twins else says(*[msgspec.structs.replace(each, id="same") for each in CALLS.tool_calls])
+async def test_any_split_of_the_answers_sends_what_answering_at_once_sends(
+    wire: str, twins: bool
+) -> None:
+    one = (
+        CALLS
+        if not twins
+        else says(*[msgspec.structs.replace(each, id="same") for each in CALLS.tool_calls])
+    )
 
     async def bodies(groups: list[tuple[int, ...]]) -> list[Any]:
         a, model = served(
-            wire, one, says("Done."), says("Yes."), tools=TOOLS, id_factory=iter(map(str, range(99))).__next__
+            wire,
+            one,
+            says("Done."),
+            says("Yes."),
+            tools=TOOLS,
+            id_factory=iter(map(str, range(99))).__next__,
         )
         result = await a.send("hi")
         history = again(result)
         b, c, d = result.pending
-        answers = [b.approve(), c.answer({"colour": "blue"}), d.approve({"source": "z", "target": "attic"})]
+        answers = [
+            b.approve(),
+            c.answer({"colour": "blue"}),
+            d.approve({"source": "z", "target": "attic"}),
+        ]
         for group in groups:
-            result = await a.send(None, history=history, resume=[answers[number] for number in group])
+            result = await a.send(
+                None, history=history, resume=[answers[number] for number in group]
+            )
             history = again(result, *history)
         assert result.output == "Done."
         await a.send("More?", history=history)
@@ -324,7 +382,14 @@ async def test_another_process_goes_on_with_the_stored_history_alone(wire: str) 
     resume = msgspec.json.encode([first.pending[0].approve()])
     await a.send(None, history=first.messages, resume=[first.pending[0].approve()])
     there = subprocess.run(  # noqa: ASYNC221
-        [sys.executable, "-c", SECOND_PROCESS, f"{WIRES[wire]}:model", history.decode(), resume.decode()],
+        [
+            sys.executable,
+            "-c",
+            SECOND_PROCESS,
+            f"{WIRES[wire]}:model",
+            history.decode(),
+            resume.decode(),
+        ],
         capture_output=True,
         check=True,
     ).stdout
@@ -361,7 +426,13 @@ async def test_a_run_goes_on_the_same_however_it_is_read(wire: str, way: str) ->
     assert [message.role for message in sent] == [Role.USER, Role.MODEL, Role.USER]
     assert len(sent[-1].tool_results) == 4
     if way == "chat":
-        assert [message.role for message in chat.history] == [Role.USER, Role.MODEL, Role.USER, Role.USER, Role.MODEL]
+        assert [message.role for message in chat.history] == [
+            Role.USER,
+            Role.MODEL,
+            Role.USER,
+            Role.USER,
+            Role.MODEL,
+        ]
 
 
 async def test_where_nothing_waits_and_nothing_is_new_there_is_nothing_to_send() -> None:

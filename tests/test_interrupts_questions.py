@@ -54,11 +54,17 @@ async def test_a_tool_asks_and_is_run_again_with_the_answers() -> None:
     a, _ = agent(says(call("book", city="Oslo")), tools=[book])
     first = await a.send("Book.")
     (nights,) = first.pending
-    assert (nights.reason, nights.message, nights.schema) == ("input", "How many nights?", {"type": "integer"})
+    assert (nights.reason, nights.message, nights.schema) == (
+        "input",
+        "How many nights?",
+        {"type": "integer"},
+    )
     assert isinstance(first.messages[-1].content[0], MarkPart)
     history = stored(*first.messages)
     b, script = agent(says("Booked."), tools=[book])
-    with pytest.raises(ResumeError, match="is not what was asked for: the value: should be integer"):
+    with pytest.raises(
+        ResumeError, match="is not what was asked for: the value: should be integer"
+    ):
         await b.send(None, history=history, resume=[nights.answer("two")])
     second = await b.send(None, history=history, resume=[moved(nights).answer(2)])
     (breakfast,) = second.pending
@@ -83,9 +89,13 @@ async def test_answers_can_be_read_and_a_person_may_decline() -> None:
     a, script = agent(says(call("name")), says("Hi."), tools=[name])
     first = await a.send("hi")
     assert first.pending[0].metadata["field"] == "name"
-    assert (await a.send(None, history=first.messages, resume=[first.pending[0].answer("Ada")])).output == "Hi."
+    assert (
+        await a.send(None, history=first.messages, resume=[first.pending[0].answer("Ada")])
+    ).output == "Hi."
     assert script.requests[1].messages[-1].tool_results[0].result == "Ada"
-    await a.send(None, history=first.messages, resume=[first.pending[0].deny("none of your business")])
+    await a.send(
+        None, history=first.messages, resume=[first.pending[0].deny("none of your business")]
+    )
     assert script.requests[2].messages[-1].tool_results[0].denied
 
 
@@ -105,7 +115,9 @@ async def test_a_sign_in_waits_with_its_address_and_comes_too_late() -> None:
     now[0] += timedelta(hours=2)
     with pytest.raises(ResumeError, match="has expired"):
         await a.send(None, history=stored(*first.messages), resume=[wait.answer("ok")])
-    assert (await a.send(None, history=stored(*first.messages), resume=[wait.cancel()])).output == "Three."
+    assert (
+        await a.send(None, history=stored(*first.messages), resume=[wait.cancel()])
+    ).output == "Three."
 
 
 async def test_a_function_decides_what_needs_approval_and_is_asked_again_before_it_is_run() -> None:
@@ -123,7 +135,9 @@ async def test_a_function_decides_what_needs_approval_and_is_asked_again_before_
         ran.append(cents)
         return f"paid {cents}"
 
-    a, script = agent(says(call("pay", cents=5), call("pay", id="c2", cents=500)), says("Done."), tools=[pay])
+    a, script = agent(
+        says(call("pay", cents=5), call("pay", id="c2", cents=500)), says("Done."), tools=[pay]
+    )
     first = await a.send("Pay.")
     (wait,) = first.pending
     assert (wait.id, ran) == ("c2", [5])
@@ -147,7 +161,9 @@ async def test_an_expired_approval_can_be_denied_and_nothing_else() -> None:
     def delete(path: str) -> str:
         raise AssertionError(path)
 
-    a, _ = agent(says(call("delete", path="x")), says("Fine."), tools=[delete], clock=lambda: now[0])
+    a, _ = agent(
+        says(call("delete", path="x")), says("Fine."), tools=[delete], clock=lambda: now[0]
+    )
     first = await a.send("hi")
     history = stored(*first.messages)
     now[0] += timedelta(seconds=61)
@@ -177,7 +193,9 @@ async def test_a_signed_approval_counts_for_what_was_to_be_approved_alone() -> N
     other = [*history[:-2], history[-2].replace(content=(call("delete", path="/"),)), history[-1]]
     stripped = [*history[:-1]]
     unsigned = msgspec.structs.replace(wait.approve(), signature=None)
-    late = msgspec.structs.replace(wait.approve(), signature=str(wait.signature).replace(".1767", ".9767", 1))
+    late = msgspec.structs.replace(
+        wait.approve(), signature=str(wait.signature).replace(".1767", ".9767", 1)
+    )
     for resume, messages, thread in [
         (unsigned, history, "t1"),
         (wait.approve(), other, "t1"),
@@ -190,12 +208,18 @@ async def test_a_signed_approval_counts_for_what_was_to_be_approved_alone() -> N
             await a.send(None, history=messages, resume=[resume], thread_id=thread)
     assert not ran
     now[0] += timedelta(seconds=61)
-    with pytest.raises(ResumeError, match="has expired"):  # the token tells it where the mark is lost
+    with pytest.raises(
+        ResumeError, match="has expired"
+    ):  # the token tells it where the mark is lost
         await a.send(None, history=stripped, resume=[wait.approve()], thread_id="t1")
     now[0] -= timedelta(seconds=61)
-    assert (await a.send(None, history=stripped, resume=[wait.approve()], thread_id="t1")).output == "Done."
+    assert (
+        await a.send(None, history=stripped, resume=[wait.approve()], thread_id="t1")
+    ).output == "Done."
     assert ran == ["x"]
-    denied = await a.send(None, history=history, resume=[Resume("c1", payload={"approved": False})], thread_id="t1")
+    denied = await a.send(
+        None, history=history, resume=[Resume("c1", payload={"approved": False})], thread_id="t1"
+    )
     assert denied.output == "Done."
     b, _, ran_by_b = guarded(approval_key=b"another key")
     with pytest.raises(ResumeError, match="another approval_key"):
@@ -213,7 +237,9 @@ async def test_a_history_from_a_client_needs_a_key() -> None:
     assert not ran
     b, _, ran = guarded(approval_key="key")
     first = await b.send("hi")
-    await b.send(None, history=first.messages, resume=[first.pending[0].approve()], trusted_history=False)
+    await b.send(
+        None, history=first.messages, resume=[first.pending[0].approve()], trusted_history=False
+    )
     assert ran == ["x"]
 
 
@@ -241,7 +267,10 @@ async def test_a_claimed_call_is_not_run_twice_unless_that_does_no_harm() -> Non
     a, _ = agent(says(call("once"), call("often", id="c2")), says("Done."), tools=[once, often])
     first = await a.send("hi", thread_id="t")
     answers = [each.approve() for each in first.pending]
-    results = [await a.send(None, history=first.messages, resume=answers, thread_id="t", claim=claim) for _ in range(2)]
+    results = [
+        await a.send(None, history=first.messages, resume=answers, thread_id="t", claim=claim)
+        for _ in range(2)
+    ]
     assert [[part.is_error for part in each.messages[0].tool_results] for each in results] == [
         [False, False],
         [True, False],
@@ -263,7 +292,9 @@ def nested(depth: int, ran: list[str]) -> tuple[Agent[Any], list[Any]]:
         return ctx.ask("Which?")
 
     inner, script = agent(
-        says(call("act", id="i1", what="this"), call("ask", id="i2")), says("Inner done."), tools=[act, ask]
+        says(call("act", id="i1", what="this"), call("ask", id="i2")),
+        says("Inner done."),
+        tools=[act, ask],
     )
     scripts = [script]
     for level in range(depth):
@@ -274,14 +305,20 @@ def nested(depth: int, ran: list[str]) -> tuple[Agent[Any], list[Any]]:
             result = await ctx.send(agent, "Do it.")
             return f"it said: {result.output}"
 
-        run = Tool("delegate", "Has another do it.", delegate.handler, {"type": "object", "properties": {}})
-        inner, script = agent(says(call("delegate", id=f"o{level}")), says(f"Level {level} done."), tools=[run])
+        run = Tool(
+            "delegate", "Has another do it.", delegate.handler, {"type": "object", "properties": {}}
+        )
+        inner, script = agent(
+            says(call("delegate", id=f"o{level}")), says(f"Level {level} done."), tools=[run]
+        )
         scripts.append(script)
     return inner, scripts
 
 
 @pytest.mark.parametrize("depth", [1, 2, 3])
-async def test_what_an_agent_in_a_tool_waits_for_is_waited_for_outside_and_goes_on_inside(depth: int) -> None:
+async def test_what_an_agent_in_a_tool_waits_for_is_waited_for_outside_and_goes_on_inside(
+    depth: int,
+) -> None:
     ran: list[str] = []
     a, scripts = nested(depth, ran)
     first = await a.send("Go.", deps="Ada")
@@ -295,11 +332,15 @@ async def test_what_an_agent_in_a_tool_waits_for_is_waited_for_outside_and_goes_
         script.answers.pop(0)
     history = stored(*first.messages)
     assert (await b.send(None, history=history)).pending == first.pending
-    second = await b.send(None, history=history, resume=[moved(first.pending[0]).approve()], deps="Ada")
+    second = await b.send(
+        None, history=history, resume=[moved(first.pending[0]).approve()], deps="Ada"
+    )
     assert [each.id for each in second.pending] == ids[1:]
     assert not [request for script in others for request in script.requests]
     history = stored(*history, *second.messages)
-    third = await b.send(None, history=history, resume=[moved(second.pending[0]).answer("that")], deps="Ada")
+    third = await b.send(
+        None, history=history, resume=[moved(second.pending[0]).answer("that")], deps="Ada"
+    )
     assert third.output == f"Level {depth - 1} done."
     assert ran.count("this for Ada") == 1
     assert [len(script.requests) for script in (*scripts, *others)] == [1] * (2 * (depth + 1))
@@ -333,15 +374,23 @@ async def test_signatures_of_an_agent_in_a_tool_are_checked_on_both_floors() -> 
     async def delegate(ctx: ToolContext[Any]) -> str:
         return (await ctx.send(inner, "Do it.")).output
 
-    a, _ = agent(says(call("delegate", id="o")), says("Done."), tools=[delegate], approval_key="outer")
+    a, _ = agent(
+        says(call("delegate", id="o")), says("Done."), tools=[delegate], approval_key="outer"
+    )
     first = await a.send("Go.")
     (wait,) = first.pending
     outer, _, within = str(wait.signature).partition("+")
     assert outer and within
     history = stored(*first.messages)
     with pytest.raises(ResumeError, match="signature"):
-        await a.send(None, history=history, resume=[msgspec.structs.replace(wait.approve(), signature=within)])
-    half = await a.send(None, history=history, resume=[msgspec.structs.replace(wait.approve(), signature=outer)])
+        await a.send(
+            None,
+            history=history,
+            resume=[msgspec.structs.replace(wait.approve(), signature=within)],
+        )
+    half = await a.send(
+        None, history=history, resume=[msgspec.structs.replace(wait.approve(), signature=outer)]
+    )
     assert "signature" in half.messages[0].tool_results[0].result["error"]
     assert not ran
     assert (await a.send(None, history=history, resume=[moved(wait).approve()])).output == "Done."
@@ -358,7 +407,9 @@ async def test_an_agent_in_a_tool_that_came_to_its_end_is_not_asked_again() -> N
 
     a, _ = agent(says(call("work")), says("Done."), tools=[work])
     first = await a.send("hi")
-    second = await a.send(None, history=stored(*first.messages), resume=[first.pending[0].answer("apples")])
+    second = await a.send(
+        None, history=stored(*first.messages), resume=[first.pending[0].answer("apples")]
+    )
     assert second.messages[0].tool_results[0].result == "42 apples"
     assert len(script.requests) == 1
 
@@ -391,7 +442,11 @@ async def test_a_run_in_a_tool_names_the_run_around_it() -> None:
 
 
 async def test_what_is_told_folds_to_the_messages_also_where_a_run_goes_on() -> None:
-    a, _ = agent(says(call("book", city="Oslo"), call("book", id="c2", city="Rome")), says("Done."), tools=[book])
+    a, _ = agent(
+        says(call("book", city="Oslo"), call("book", id="c2", city="Rome")),
+        says("Done."),
+        tools=[book],
+    )
     first = await a.send("hi")
     history = list(first.messages)
     pending = first.pending
@@ -420,11 +475,18 @@ async def test_many_runs_of_one_agent_go_on_at_once_and_nothing_leaks_between_th
     firsts = [await a.send(f"hi {number}", deps=number) for number in range(30)]
     results = await asyncio.gather(
         *[
-            a.send(None, history=stored(*first.messages), resume=[first.pending[0].answer(f"a{number}")], deps=number)
+            a.send(
+                None,
+                history=stored(*first.messages),
+                resume=[first.pending[0].answer(f"a{number}")],
+                deps=number,
+            )
             for number, first in enumerate(firsts)
         ]
     )
-    assert [each.messages[0].tool_results[0].result for each in results] == [f"{n} a{n}" for n in range(30)]
+    assert [each.messages[0].tool_results[0].result for each in results] == [
+        f"{n} a{n}" for n in range(30)
+    ]
 
 
 async def test_a_stale_answer_never_fits_another_call_when_the_history_was_trimmed() -> None:
@@ -433,7 +495,11 @@ async def test_a_stale_answer_never_fits_another_call_when_the_history_was_trimm
         return f"{path} is deleted"
 
     a, _ = agent(
-        says(call("delete", path="x")), says("Done."), says(call("delete", path="y")), says("Done."), tools=[delete]
+        says(call("delete", path="x")),
+        says("Done."),
+        says(call("delete", path="y")),
+        says("Done."),
+        tools=[delete],
     )
     first = await a.send("x")
     stale = first.pending[0]
@@ -442,7 +508,11 @@ async def test_a_stale_answer_never_fits_another_call_when_the_history_was_trimm
     (wait,) = third.pending
     assert wait.id == f"c1@{third.messages[1].id}"
     with pytest.raises(ResumeError):
-        await a.send(None, history=[*first.messages, *second.messages, *third.messages], resume=[stale.approve()])
+        await a.send(
+            None,
+            history=[*first.messages, *second.messages, *third.messages],
+            resume=[stale.approve()],
+        )
     with pytest.raises(ResumeError, match="of another message"):
         await a.send(None, history=third.messages, resume=[stale.approve()])
     assert (await a.send(None, history=third.messages, resume=[wait.approve()])).output == "Done."

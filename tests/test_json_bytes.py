@@ -51,7 +51,9 @@ def test_what_nests_deeper_is_refused(text: str):
 
 
 @given(
-    st.recursive(st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)),
+    st.recursive(
+        st.none() | st.text(), lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner)
+    ),
     st.integers(0, 9),
 )
 def test_both_bounds_agree(value: object, most: int):

@@ -21,7 +21,9 @@ from dragoman.tools.shared_state import SharedState
 names = st.sampled_from(["a", "b", "0", "1", "-", "x/y", "m~n"])
 scalars = st.none() | st.booleans() | st.integers(-2, 2) | st.sampled_from(["", "text"])
 values = st.recursive(
-    scalars, lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3), max_leaves=6
+    scalars,
+    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(names, inner, max_size=3),
+    max_leaves=6,
 )
 pointers = st.lists(names, max_size=3).map(
     lambda steps: "".join("/" + step.replace("~", "~0").replace("/", "~1") for step in steps)
@@ -34,7 +36,9 @@ operations = st.fixed_dictionaries(
 
 @pytest.mark.mend("1.4")
 @given(values, st.lists(operations, max_size=4))
-def test_a_patch_does_what_a_known_implementation_does_or_nothing(value: Any, patch: list[dict[str, Any]]) -> None:
+def test_a_patch_does_what_a_known_implementation_does_or_nothing(
+    value: Any, patch: list[dict[str, Any]]
+) -> None:
     state = PatchedValue(deepcopy(value))
     sent = deepcopy(patch)
     try:
@@ -91,7 +95,9 @@ def test_a_state_does_not_grow_without_bound(monkeypatch: pytest.MonkeyPatch) ->
 
 
 @pytest.mark.mend("1.4")
-def test_what_is_replaced_again_and_again_is_not_counted_as_growth(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_replaced_again_and_again_is_not_counted_as_growth(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(json_patch, "MOST_WEIGHT", 2**16)
     state = PatchedValue({"text": ""})
     for number in range(1000):

@@ -21,7 +21,11 @@ pytestmark = pytest.mark.anyio
 
 
 def event(delta: dict[str, Any], reason: str | None = None) -> bytes:
-    chunk = {"id": "c", "model": "m", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+    chunk = {
+        "id": "c",
+        "model": "m",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+    }
     return b"data: " + json.dumps(chunk).encode() + b"\n\n"
 
 
@@ -106,9 +110,14 @@ async def test_stopping_early_cancelling_and_failing_leave_nothing() -> None:
         for task in tasks:
             task.cancel()
         assert all(
-            isinstance(end, asyncio.CancelledError) for end in await asyncio.gather(*tasks, return_exceptions=True)
+            isinstance(end, asyncio.CancelledError)
+            for end in await asyncio.gather(*tasks, return_exceptions=True)
         )
-    async with serving(answer(*WORDS, Do.RESET)) as server, nothing_left(server), agent(server) as a:
+    async with (
+        serving(answer(*WORDS, Do.RESET)) as server,
+        nothing_left(server),
+        agent(server) as a,
+    ):
         for _ in range(10):
             with pytest.raises(DragomanError) as caught:
                 await a.send("hi")
@@ -120,7 +129,10 @@ async def test_stopping_early_cancelling_and_failing_leave_nothing() -> None:
 async def test_closing_an_early_stopped_stream_closes_its_connection_at_once() -> None:
     from support.socket_server import Do
 
-    async with serving(answer(*WORDS, Do.HANG)) as server, Agent("openai", base_url=server.url, api_key="k") as a:
+    async with (
+        serving(answer(*WORDS, Do.HANG)) as server,
+        Agent("openai", base_url=server.url, api_key="k") as a,
+    ):
         stream = a.send_stream("hi")
         async for chunk in stream:
             if chunk.output:
@@ -137,7 +149,9 @@ async def test_synchronous_sends_leave_nothing_once_the_agent_is_closed() -> Non
 
     async with serving(SPOKEN) as server, nothing_left(server):
         a = Agent("openai", base_url=server.url, api_key="k", tools=[look])
-        outputs = await asyncio.gather(*[asyncio.to_thread(lambda: a.send_sync("hi").output) for _ in range(5)])
+        outputs = await asyncio.gather(
+            *[asyncio.to_thread(lambda: a.send_sync("hi").output) for _ in range(5)]
+        )
         assert set(outputs) == {"one two three"}
         await asyncio.to_thread(lambda: asyncio.run(a.close()))
         await asyncio.get_running_loop().shutdown_default_executor()
@@ -155,7 +169,10 @@ async def test_synchronous_sends_that_fail_leave_nothing_when_their_agents_are_f
                 Agent("openai", base_url=server.url, api_key="k").send_sync("hi")
             gc.collect()
 
-    async with serving(answer(b'{"error": {"message": "bad key"}}', status=401)) as server, nothing_left(server):
+    async with (
+        serving(answer(b'{"error": {"message": "bad key"}}', status=401)) as server,
+        nothing_left(server),
+    ):
         await asyncio.to_thread(refused)
         await asyncio.get_running_loop().shutdown_default_executor()
     assert [record.message for record in caplog.records if record.name == "asyncio"] == []

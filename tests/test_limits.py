@@ -30,10 +30,20 @@ def test_without_limits_there_is_always_room() -> None:
         (Limits(tool_calls=5), Spent(tool_calls=3), {"tool_calls": 3}, "5 tool calls"),
         (Limits(tool_calls=0), Spent(), {"tool_calls": 1}, "0 tool calls"),
         (Limits(total_tokens=1000), Spent(total_tokens=999), {"model_calls": 1}, None),
-        (Limits(total_tokens=1000), Spent(total_tokens=1000), {"model_calls": 1}, "1000 total tokens"),
+        (
+            Limits(total_tokens=1000),
+            Spent(total_tokens=1000),
+            {"model_calls": 1},
+            "1000 total tokens",
+        ),
         (Limits(seconds=2.5), Spent(seconds=2.4), {"tool_calls": 1}, None),
         (Limits(seconds=2.5), Spent(seconds=2.5), {"tool_calls": 1}, "2.5 seconds"),
-        (Limits(model_calls=1, seconds=1), Spent(model_calls=1, seconds=3), {"model_calls": 1}, "1 model calls"),
+        (
+            Limits(model_calls=1, seconds=1),
+            Spent(model_calls=1, seconds=3),
+            {"model_calls": 1},
+            "1 model calls",
+        ),
     ],
 )
 def test_the_limit_that_is_reached_is_named(

@@ -37,7 +37,9 @@ async def run() -> None:
     await a.send("hi")
 
 
-async def test_d170_nothing_is_written_until_somebody_listens(capfd: pytest.CaptureFixture[str]) -> None:
+async def test_d170_nothing_is_written_until_somebody_listens(
+    capfd: pytest.CaptureFixture[str],
+) -> None:
     await run()
     assert capfd.readouterr() == ("", "")
     log_to(LoggingOptions("fine"))
@@ -46,7 +48,8 @@ async def test_d170_nothing_is_written_until_somebody_listens(capfd: pytest.Capt
 
 
 @pytest.mark.parametrize(
-    ("level", "written"), [("INFO", True), ("fine", True), ("off", False), ("loud", False), ("", False)]
+    ("level", "written"),
+    [("INFO", True), ("fine", True), ("off", False), ("loud", False), ("", False)],
 )
 @pytest.mark.mend("2.9")
 @pytest.mark.slow
@@ -55,7 +58,11 @@ def test_d170_the_environment_is_read_at_the_first_agent(level: str, written: bo
     tests = Path(__file__).parent
     done = subprocess.run(
         [sys.executable, "-c", code],
-        env={"PYTHONPATH": f"{tests}:{tests.parent / 'src'}", "DRAGOMAN_LOG_LEVEL": level, "PATH": ""},
+        env={
+            "PYTHONPATH": f"{tests}:{tests.parent / 'src'}",
+            "DRAGOMAN_LOG_LEVEL": level,
+            "PATH": "",
+        },
         capture_output=True,
         text=True,
         check=True,

@@ -9,7 +9,19 @@ from typing import Any
 import msgspec
 import pytest
 
-from dragoman import Agent, Chat, DataPart, Message, Provider, Settings, ToolCallPart, ToolResultPart, fold, tool, wires
+from dragoman import (
+    Agent,
+    Chat,
+    DataPart,
+    Message,
+    Provider,
+    Settings,
+    ToolCallPart,
+    ToolResultPart,
+    fold,
+    tool,
+    wires,
+)
 from dragoman.codec.ids import Rule
 from dragoman.errors import InvalidRequestError, RateLimitError, SettingsError
 from dragoman.event import Event, MessageStarted, StepFinished, event_from_json, event_to_json
@@ -30,7 +42,9 @@ CLIP = DataPart(bytes(range(256)), "video/x-acme", "clip.acme")
 
 def scripted(wire: str, *replies: Any, **how: Any) -> tuple[Agent[Any], ScriptedServer]:
     """An agent of the wire's own provider, and the server that answers it."""
-    provider: Provider = msgspec.structs.replace(how.pop("provider", PROVIDERS[wire]), base_url="https://kit.invalid")
+    provider: Provider = msgspec.structs.replace(
+        how.pop("provider", PROVIDERS[wire]), base_url="https://kit.invalid"
+    )
     left = list(replies or ("Done.",))
 
     def reply(_: ModelRequest) -> Any:
@@ -92,15 +106,21 @@ async def look() -> str:
     return "seen"
 
 
-async def test_decision_25_each_loss_is_told_by_the_step_that_met_it_first(caplog: pytest.LogCaptureFixture) -> None:
-    a, _ = scripted("openai_chat", Message.model(ToolCallPart("c1", "look", {})), "Done.", tools=[look])
+async def test_decision_25_each_loss_is_told_by_the_step_that_met_it_first(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    a, _ = scripted(
+        "openai_chat", Message.model(ToolCallPart("c1", "look", {})), "Done.", tools=[look]
+    )
     with caplog.at_level(logging.WARNING, "dragoman"):
         async with a.run(["See.", CLIP]) as run:
             steps = [event async for event in run if isinstance(event, StepFinished)]
             result = await run.result()
     assert [len(step.losses) for step in steps] == [1, 0]
     assert steps[0].losses == result.losses
-    assert [record.getMessage() for record in caplog.records] == [f"run {run.id}: left out {result.losses[0]}"]
+    assert [record.getMessage() for record in caplog.records] == [
+        f"run {run.id}: left out {result.losses[0]}"
+    ]
     assert event_from_json(event_to_json(steps[0])) == steps[0]
 
 
@@ -112,12 +132,21 @@ async def test_decision_25_chunks_of_a_stream_name_them_too() -> None:
 
 
 async def test_decision_25_settings_and_tools_that_the_api_has_not_are_losses_of_the_run() -> None:
-    a, _ = scripted("cohere", server_tools=[ServerTool("web_search")], settings=Settings(parallel_tool_calls=True))
+    a, _ = scripted(
+        "cohere",
+        server_tools=[ServerTool("web_search")],
+        settings=Settings(parallel_tool_calls=True),
+    )
     losses = (await a.send("Go.")).losses
-    assert {(loss.what, loss.which) for loss in losses} == {("tool", "web_search"), ("setting", "parallel_tool_calls")}
+    assert {(loss.what, loss.which) for loss in losses} == {
+        ("tool", "web_search"),
+        ("setting", "parallel_tool_calls"),
+    }
 
 
-async def test_d144r_file_search_without_stores_is_a_loss_of_the_run_and_no_empty_list_is_sent() -> None:
+async def test_d144r_file_search_without_stores_is_a_loss_of_the_run_and_no_empty_list_is_sent() -> (
+    None
+):
     a, server = scripted("openai_responses", server_tools=[ServerTool("file_search")])
     assert [loss.which for loss in (await a.send("Find it.")).losses] == ["file_search"]
     assert isinstance(body := server.sent[0].body, dict)
@@ -131,14 +160,19 @@ async def test_a_chat_that_switches_names_what_the_other_provider_cannot_read() 
 
     class Both:
         async def send(self, request: HttpRequest) -> Response:
-            return await (other if request.path.endswith("/chat/completions") else first).send(request)
+            return await (other if request.path.endswith("/chat/completions") else first).send(
+                request
+            )
 
         async def close(self) -> None: ...
 
     one, two = (
-        msgspec.structs.replace(PROVIDERS[wire], base_url="https://kit.invalid") for wire in ("anthropic", "mistral")
+        msgspec.structs.replace(PROVIDERS[wire], base_url="https://kit.invalid")
+        for wire in ("anthropic", "mistral")
     )
-    chat = Chat(Agent(one, transport=Both(), api_key="none", environment={"MISTRAL_API_KEY": "none"}))
+    chat = Chat(
+        Agent(one, transport=Both(), api_key="none", environment={"MISTRAL_API_KEY": "none"})
+    )
     assert (await chat.send("Think.")).losses == ()
     result = await chat.send("Go on.", model=two)
     assert [(loss.message, loss.what) for loss in result.losses] == [(1, "thinking")]
@@ -171,11 +205,17 @@ def test_an_answers_losses_are_the_events_alone() -> None:
 # names
 
 
-FITTING = [wire for wire in PROVIDERS if hasattr(PROVIDERS[wire].quirks or wires.get(wire).Quirks(), "names")]  # type: ignore[attr-defined]
+FITTING = [
+    wire
+    for wire in PROVIDERS
+    if hasattr(PROVIDERS[wire].quirks or wires.get(wire).Quirks(), "names")
+]  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("wire", FITTING)
-async def test_decision_15_a_call_comes_back_under_its_own_name_whatever_the_rule(wire: str) -> None:
+async def test_decision_15_a_call_comes_back_under_its_own_name_whatever_the_rule(
+    wire: str,
+) -> None:
     """The names are those that the wire sent: nobody fits them again by another rule."""
     rule = Rule(letters="a-z0-9_", most=40, first="a-z_")
     quirks = msgspec.structs.replace(PROVIDERS[wire].quirks or wires.get(wire).Quirks(), names=rule)  # type: ignore[attr-defined]
@@ -193,7 +233,11 @@ async def test_decision_15_a_call_comes_back_under_its_own_name_whatever_the_rul
         (spec,) = [each for each in request.tools if isinstance(each, ToolSpec)]
         assert rule.fits(spec.name)
         done = any(message.tool_results for message in request.messages)
-        return Message.model("Done.") if done else Message.model(ToolCallPart("call00001", spec.name, {"city": "Oslo"}))
+        return (
+            Message.model("Done.")
+            if done
+            else Message.model(ToolCallPart("call00001", spec.name, {"city": "Oslo"}))
+        )
 
     server = ScriptedServer(wires.get(wire), reply, base_url="https://kit.invalid")
     provider = msgspec.structs.replace(provider, base_url="https://kit.invalid")
@@ -207,7 +251,10 @@ async def test_decision_15_a_call_comes_back_under_its_own_name_whatever_the_rul
 
 def texts(request: ModelRequest) -> list[Any]:
     return [
-        (str(message.role), [each.result if isinstance(each, ToolResultPart) else each for each in message.content])
+        (
+            str(message.role),
+            [each.result if isinstance(each, ToolResultPart) else each for each in message.content],
+        )
         for message in request.messages
     ]
 
@@ -219,7 +266,9 @@ async def test_rule_6_decision_15_a_late_result_rewrites_nothing_that_was_sent(w
     chat = Chat(a, [Message.user("Look."), Message.model(call)])
     await chat.send("Never mind.")
     made_up = [part for message in chat.history for part in message.tool_results]
-    assert [(part.id, part.result, part.is_error) for part in made_up] == [("call00001", {"error": INTERRUPTED}, True)]
+    assert [(part.id, part.result, part.is_error) for part in made_up] == [
+        ("call00001", {"error": INTERRUPTED}, True)
+    ]
     assert chat.history[2].id is not None
     chat.history.append(Message.user(ToolResultPart("call00001", "look", "late")))
     await chat.send("And now?")
@@ -234,7 +283,9 @@ async def test_decision_15_what_was_made_up_is_a_loss_and_may_be_refused() -> No
     history = [Message.user("Look."), Message.model(ToolCallPart("c1", "look", {}))]
     a, server = scripted("openai_chat")
     result = await a.send("Never mind.", history=history)
-    assert [(loss.message, loss.part, loss.what) for loss in result.losses] == [(1, 0, "tool result")]
+    assert [(loss.message, loss.part, loss.what) for loss in result.losses] == [
+        (1, 0, "tool result")
+    ]
     assert [message.role.value for message in result.messages] == ["user", "user", "model"]
     assert (await a.send("So?", history=[*history, *result.messages])).losses == ()
     with pytest.raises(InvalidRequestError, match="tool result"):
@@ -247,7 +298,12 @@ async def test_decision_15_a_prompt_that_answers_some_of_the_calls_carries_the_r
     a, server = scripted("openai_chat")
     chat = Chat(a, [Message.user("Look."), calls])
     await chat.send(Message.user(ToolResultPart("c2", "look", "seen"), "Go on without the other."))
-    assert [[part.id for part in message.tool_results] for message in chat.history] == [[], [], ["c2", "c1"], []]
+    assert [[part.id for part in message.tool_results] for message in chat.history] == [
+        [],
+        [],
+        ["c2", "c1"],
+        [],
+    ]
     chat.history.append(Message.user(ToolResultPart("c1", "look", "late")))
     await chat.send("And now?")
     assert texts(server.requests[1])[:3] == texts(server.requests[0])[:3]
@@ -285,10 +341,15 @@ class Plain:
     ) -> AsyncGenerator[StreamingIterationResult, None]:
         texts = [chunk.output.text async for chunk in model.send_stream(state.conversation_history)]
         message = Message.model("".join(texts))
-        yield StreamingIterationResult(output=message.text, messages=[message], should_continue=False)
+        yield StreamingIterationResult(
+            output=message.text, messages=[message], should_continue=False
+        )
 
 
 async def test_decision_25_an_orchestrator_of_the_users_has_its_losses_told() -> None:
     a, _ = scripted("openai_chat", orchestrator=Plain)
     result = await a.send(["See.", CLIP])
-    assert (result.output, [loss.which for loss in result.losses]) == ("Done.", ["video/x-acme clip.acme"])
+    assert (result.output, [loss.which for loss in result.losses]) == (
+        "Done.",
+        ["video/x-acme clip.acme"],
+    )

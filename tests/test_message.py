@@ -47,11 +47,16 @@ def test_thinking_in_metadata_is_derived_and_never_stored(message: Message):
     assert ("thinking" in message.metadata) == (message.thinking is not None)
     assert "thinking" not in message.own_metadata
     assert "thinking" not in msgspec.json.decode(message.to_json()).get("metadata", {})
-    assert {**message.own_metadata, **({"thinking": message.thinking} if message.thinking else {})} == message.metadata
+    assert {
+        **message.own_metadata,
+        **({"thinking": message.thinking} if message.thinking else {}),
+    } == message.metadata
 
 
 def test_thinking_in_metadata_follows_the_content():
-    message = Message.model(ThinkingPart("a"), "said", ThinkingPart(""), ThinkingPart("b")).replace(metadata={"k": 1})
+    message = Message.model(ThinkingPart("a"), "said", ThinkingPart(""), ThinkingPart("b")).replace(
+        metadata={"k": 1}
+    )
     assert message.metadata == {"k": 1, "thinking": "ab"}
     assert message.text == "said"
     assert message.replace(content=(ThinkingPart("c"),)).metadata == {"k": 1, "thinking": "c"}
@@ -72,20 +77,28 @@ def test_replace_changes_what_it_is_told_and_nothing_else(message: Message):
 def test_parts_are_what_was_said(message: Message):
     hidden = [piece for piece in message.content if piece not in message.parts]
     assert all(
-        isinstance(piece, (ThinkingPart, ProviderPart)) or getattr(piece, "run_by", "") == "provider"
+        isinstance(piece, (ThinkingPart, ProviderPart))
+        or getattr(piece, "run_by", "") == "provider"
         for piece in hidden
     )
     said = [piece for piece in message.parts if isinstance(piece, (ToolCallPart, ToolResultPart))]
     assert [piece for piece in said if isinstance(piece, ToolCallPart)] == list(message.tool_calls)
-    assert [piece for piece in said if isinstance(piece, ToolResultPart)] == list(message.tool_results)
-    assert "".join(piece.text for piece in message.parts if isinstance(piece, TextPart)) == message.text
+    assert [piece for piece in said if isinstance(piece, ToolResultPart)] == list(
+        message.tool_results
+    )
+    assert (
+        "".join(piece.text for piece in message.parts if isinstance(piece, TextPart))
+        == message.text
+    )
 
 
 def test_what_the_provider_ran_is_hidden():
     call = ToolCallPart("1", "search", run_by="provider")
     result = ToolResultPart("1", "search", [], run_by="provider")
     mine, theirs = ToolCallPart("2", "f"), ToolCallPart("3", "g", run_by="client")
-    message = Message.model(ThinkingPart("t"), call, result, ProviderPart("x"), mine, theirs, "text")
+    message = Message.model(
+        ThinkingPart("t"), call, result, ProviderPart("x"), mine, theirs, "text"
+    )
     assert message.parts == (mine, theirs, TextPart("text"))
     assert message.tool_calls == (mine, theirs)
     assert message.tool_results == ()
@@ -110,14 +123,19 @@ def test_an_empty_text_cannot_be_made():
         Message.user("")
 
 
-@pytest.mark.parametrize("bad", [b"", b"{", b"[]", b'{"v":1}', b'{"v":3,"role":"user"}', b'{"v":1,"role":"x"}'])
+@pytest.mark.parametrize(
+    "bad", [b"", b"{", b"[]", b'{"v":1}', b'{"v":3,"role":"user"}', b'{"v":1,"role":"x"}']
+)
 def test_what_is_no_stored_message_says_so(bad: bytes):
     with pytest.raises(HistoryError, match=r"not a stored message.*to_json"):
         Message.from_json(bad)
 
 
 def test_odd_json_is_a_history_error_too():
-    for bad in (b'{"v":1,"role":"user","content":[{"type":"text","text":""}]}', '{"v":1,"role":"\ud800"}'):
+    for bad in (
+        b'{"v":1,"role":"user","content":[{"type":"text","text":""}]}',
+        '{"v":1,"role":"\ud800"}',
+    ):
         with pytest.raises(HistoryError):
             Message.from_json(bad)
     deep = b'{"v":1,"role":"user","metadata":' + b'{"a":' * 100_000
@@ -127,7 +145,11 @@ def test_odd_json_is_a_history_error_too():
 
 def test_the_stored_form_is_versioned_and_says_only_what_is_set():
     message = Message(
-        Role.MODEL, "hi", id="m", created_at=datetime(2026, 1, 2, tzinfo=UTC), usage=Usage(input_tokens=1)
+        Role.MODEL,
+        "hi",
+        id="m",
+        created_at=datetime(2026, 1, 2, tzinfo=UTC),
+        usage=Usage(input_tokens=1),
     )
     assert msgspec.json.decode(message.to_json()) == {
         "v": 2,
@@ -153,9 +175,14 @@ def test_decision_27_an_older_stored_form_is_read_with_notes_and_fields_apart():
     }  # fmt: skip
     message = Message.from_json(msgspec.json.encode(old))
     text, result = message.content
-    assert text.native == {"mistral": {"signature": "s"}, "mistral:notes": {"spelling": {"items": [1]}}}
+    assert text.native == {
+        "mistral": {"signature": "s"},
+        "mistral:notes": {"spelling": {"items": [1]}},
+    }
     assert isinstance(result, ToolResultPart)
-    assert result.result[0].native == {"openai_responses:notes": {"item": {}, "spelling": {"output": "list"}}}
+    assert result.result[0].native == {
+        "openai_responses:notes": {"item": {}, "spelling": {"output": "list"}}
+    }
     assert message.native == {
         "openai_chat": {"refusal": None}, "openai_chat:notes": {"response": {"id": "r"}}, "x:notes": {"spelling": 1}
     }  # fmt: skip
@@ -163,24 +190,39 @@ def test_decision_27_an_older_stored_form_is_read_with_notes_and_fields_apart():
 
 
 def test_a_piece_of_a_kind_that_is_not_known_is_kept_and_written_again():
-    later = {"v": 2, "role": "user", "content": [{"type": "hologram", "data": [1]}, {"type": "text", "text": "a"}]}
+    later = {
+        "v": 2,
+        "role": "user",
+        "content": [{"type": "hologram", "data": [1]}, {"type": "text", "text": "a"}],
+    }
     message = Message.from_json(msgspec.json.encode(later))
-    assert message.content[0] == ProviderPart("hologram", {"dragoman": {"type": "hologram", "data": [1]}})
+    assert message.content[0] == ProviderPart(
+        "hologram", {"dragoman": {"type": "hologram", "data": [1]}}
+    )
     assert message.text == "a"
     assert msgspec.json.decode(message.to_json()) == later
 
 
 @pytest.mark.parametrize(
-    "native", [{"dragoman": []}, {"dragoman": {"type": "text"}}, {"dragoman": {"type": "x"}, "google": {}}]
+    "native",
+    [{"dragoman": []}, {"dragoman": {"type": "text"}}, {"dragoman": {"type": "x"}, "google": {}}],
 )
-def test_a_block_that_only_looks_like_a_piece_of_a_later_release_is_stored_as_it_is(native: dict[str, Any]):
-    message = Message.user(ProviderPart("x", native), ProviderPart("text", {"dragoman": {"type": "text"}}))
+def test_a_block_that_only_looks_like_a_piece_of_a_later_release_is_stored_as_it_is(
+    native: dict[str, Any],
+):
+    message = Message.user(
+        ProviderPart("x", native), ProviderPart("text", {"dragoman": {"type": "text"}})
+    )
     assert Message.from_json(message.to_json()) == message
 
 
 @pytest.mark.parametrize("text", ["\ud800", {"a": "\udfff"}])
 def test_half_a_character_cannot_be_stored_and_says_so(text: object):
-    message = Message.user(text) if isinstance(text, str) else Message.user(ToolResultPart("c", "f", text))
+    message = (
+        Message.user(text)
+        if isinstance(text, str)
+        else Message.user(ToolResultPart("c", "f", text))
+    )
     with pytest.raises(HistoryError, match="cannot be stored as JSON"):
         message.to_json()
     assert signed_chain([message], "w") != signed_chain([Message.user("?")], "w")
@@ -215,7 +257,9 @@ def test_usage_adds_what_is_told():
     """D-10: the sum is offered separately. `None` is not zero."""
     one = Usage(input_tokens=1, output_tokens=2, cache_read_tokens=0)
     two = Usage(input_tokens=10, reasoning_tokens=5)
-    assert one + two == Usage(input_tokens=11, output_tokens=2, cache_read_tokens=0, reasoning_tokens=5)
+    assert one + two == Usage(
+        input_tokens=11, output_tokens=2, cache_read_tokens=0, reasoning_tokens=5
+    )
     assert sum([one, two], Usage()) == one + two
     assert Usage() + Usage() == Usage()
 

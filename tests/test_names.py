@@ -62,7 +62,9 @@ def test_every_public_name_is_there_and_documented_in_the_code() -> None:
 
 
 def test_the_documented_tree_of_errors_is_the_real_one() -> None:
-    lines = re.findall(r"^([│ ├└─]*)(\w+Error)\b", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE)
+    lines = re.findall(
+        r"^([│ ├└─]*)(\w+Error)\b", (ROOT / "docs" / "errors.md").read_text(), re.MULTILINE
+    )
     tree: list[tuple[int, str]] = []
     parents: dict[str, str | None] = {}
     for indent, name in lines:

@@ -57,18 +57,27 @@ FORK = """
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="there is no fork here")
-@pytest.mark.parametrize("child", ["assert agent.send_sync('hi').output == 'Hello.'", "agent.close_sync()", "pass"])
+@pytest.mark.parametrize(
+    "child", ["assert agent.send_sync('hi').output == 'Hello.'", "agent.close_sync()", "pass"]
+)
 @pytest.mark.slow
 def test_a_process_that_is_forked_off_has_a_thread_of_its_own(child: str) -> None:
     """And leaves the parent's connections alone."""
-    with serving_elsewhere(answer(HELLO, length=len(HELLO), headers={"content-type": "application/json"})) as server:
+    with serving_elsewhere(
+        answer(HELLO, length=len(HELLO), headers={"content-type": "application/json"})
+    ) as server:
         done = run(FORK.format(child=child), f"{server.url}/v1")
     assert (done.stdout.split(), done.stderr) == (["Hello.", "child", "Hello."], "")
     assert len(server.requests) == (3 if "send" in child else 2)
 
 
 def looking(look: Any, *answers: bytes) -> Agent[None]:
-    return Agent("openai", api_key="k", tools=[look], transport=Player([Exchange(body=body) for body in answers]))
+    return Agent(
+        "openai",
+        api_key="k",
+        tools=[look],
+        transport=Player([Exchange(body=body) for body in answers]),
+    )
 
 
 def test_a_synchronous_call_from_an_async_tool_of_the_same_agent_is_refused_at_once() -> None:
@@ -216,7 +225,9 @@ def test_a_portal_that_ends_waits_for_what_ends_cancels_what_does_not_and_leaves
     assert not portal.started
 
 
-def test_an_iteration_that_is_left_early_closes_its_generator_and_one_that_outlives_its_portal_just_ends() -> None:
+def test_an_iteration_that_is_left_early_closes_its_generator_and_one_that_outlives_its_portal_just_ends() -> (
+    None
+):
     seen: list[str] = []
 
     async def numbers() -> AsyncGenerator[int, None]:
@@ -242,14 +253,18 @@ def test_an_iteration_that_is_left_early_closes_its_generator_and_one_that_outli
 
 
 def test_what_a_call_raises_comes_out_and_an_interrupt_cancels_it() -> None:
-    before = signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored in a process of the background
+    before = signal.signal(
+        signal.SIGINT, signal.default_int_handler
+    )  # ignored in a process of the background
     ended = threading.Event()
 
     async def fails() -> None:
         raise ZeroDivisionError("mine")
 
     async def waits() -> None:
-        asyncio.get_running_loop().call_later(0.05, signal.pthread_kill, threading.main_thread().ident, signal.SIGINT)
+        asyncio.get_running_loop().call_later(
+            0.05, signal.pthread_kill, threading.main_thread().ident, signal.SIGINT
+        )
         try:
             await _forever()
         finally:

@@ -18,7 +18,11 @@ import dragoman
 
 DOCUMENTED = (Path(__file__).parents[1] / "docs" / "api.md").read_text()
 SOURCE = Path(__file__).parents[1] / "src"
-ALLOWED = {"dragoman", "msgspec", "typing_extensions"}  # the last is loaded by msgspec, where it is installed
+ALLOWED = {
+    "dragoman",
+    "msgspec",
+    "typing_extensions",
+}  # the last is loaded by msgspec, where it is installed
 
 PROBE = """
 import sys
@@ -67,12 +71,16 @@ def third_party(statement: str) -> set[str]:
     return set(run.stdout.split())
 
 
-@pytest.mark.parametrize("statement", ["import dragoman", "import " + ", ".join(f"dragoman.{name}" for name in GROUND)])
+@pytest.mark.parametrize(
+    "statement", ["import dragoman", "import " + ", ".join(f"dragoman.{name}" for name in GROUND)]
+)
 def test_import_budget(statement: str):
     """No HTTP client, no server, no pydantic, no embedded model until one is used (rule 9 of the design)."""
     loaded = third_party(statement)
     assert "dragoman" in loaded
-    assert loaded <= ALLOWED, f"{statement!r} loads {sorted(loaded - ALLOWED)}; import it where it is first needed"
+    assert loaded <= ALLOWED, (
+        f"{statement!r} loads {sorted(loaded - ALLOWED)}; import it where it is first needed"
+    )
 
 
 def test_the_budget_sees_what_is_loaded():
@@ -104,7 +112,11 @@ def structs() -> dict[str, type[msgspec.Struct]]:
     for module in pkgutil.walk_packages(dragoman.__path__, "dragoman."):
         if not module.name.endswith("__main__"):
             for each in vars(importlib.import_module(module.name)).values():
-                if inspect.isclass(each) and issubclass(each, msgspec.Struct) and each.__module__ == module.name:
+                if (
+                    inspect.isclass(each)
+                    and issubclass(each, msgspec.Struct)
+                    and each.__module__ == module.name
+                ):
                     found[f"{each.__module__}.{each.__qualname__}"] = each
     return {name: each for name, each in found.items() if not MADE_BY_DECODING.match(name)}
 
@@ -116,6 +128,7 @@ def test_values_are_frozen_and_some_take_names_only():
     named = {
         name.removeprefix("dragoman.")
         for name, each in found.items()
-        if {one.kind for one in inspect.signature(each).parameters.values()} == {inspect.Parameter.KEYWORD_ONLY}
+        if {one.kind for one in inspect.signature(each).parameters.values()}
+        == {inspect.Parameter.KEYWORD_ONLY}
     }
     assert named == NAMED_ONLY

@@ -11,7 +11,16 @@ from hypothesis import given
 
 from dragoman.codec.digest import signed_chain
 from dragoman.loss import Loss
-from dragoman.message import Content, DataPart, Message, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    Message,
+    ProviderPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.repair import INTERRUPTED, missing, repair, repaired
 from support import strategies as some
 
@@ -180,7 +189,9 @@ def test_repair_is_total_and_idempotent_and_tells_all_it_does(history: list[Mess
     given_ids = [id(message) for message in history]
     messages, losses = repaired(history)
     again, nothing = repaired(messages)
-    assert [id(message) for message in again] == [id(message) for message in messages], "the very same objects"
+    assert [id(message) for message in again] == [id(message) for message in messages], (
+        "the very same objects"
+    )
     assert nothing == []
     assert [id(message) for message in history] == given_ids
     if not losses and all(message in history for message in messages):
@@ -216,13 +227,24 @@ def test_nothing_but_results_is_touched(history: list[Message]):
         ]
 
     def results(messages: list[Message]) -> Counter[Any]:
-        return Counter((r.id, r.result) for m in messages for r in m.tool_results if r.result != {"error": INTERRUPTED})
+        return Counter(
+            (r.id, r.result)
+            for m in messages
+            for r in m.tool_results
+            if r.result != {"error": INTERRUPTED}
+        )
 
     messages, losses = repaired(history)
     assert Counter(map(repr, rest(messages))) == Counter(map(repr, rest(history)))
     texts = [piece for _, piece in rest(history) if isinstance(piece, TextPart)]
-    assert [piece for _, piece in rest(messages) if isinstance(piece, TextPart)] == texts, "in the order it was said"
-    dropped = [loss for loss in losses if isinstance(history[loss.message].content[loss.part or 0], ToolResultPart)]
+    assert [piece for _, piece in rest(messages) if isinstance(piece, TextPart)] == texts, (
+        "in the order it was said"
+    )
+    dropped = [
+        loss
+        for loss in losses
+        if isinstance(history[loss.message].content[loss.part or 0], ToolResultPart)
+    ]
     assert results(messages) <= results(history)
     assert results(messages).total() + len(dropped) == results(history).total()
     made_up = sum(r.result == {"error": INTERRUPTED} for m in messages for r in m.tool_results)
@@ -230,11 +252,14 @@ def test_nothing_but_results_is_touched(history: list[Message]):
 
 
 @given(some.tool_histories, some.tool_histories)
-def test_what_was_repaired_stays_as_it_is_when_the_conversation_goes_on(history: list[Message], more: list[Message]):
+def test_what_was_repaired_stays_as_it_is_when_the_conversation_goes_on(
+    history: list[Message], more: list[Message]
+):
     """Append-only (rule 6): a repaired prompt, once stored, begins the next one."""
     sent = repair(history)
     late = [
-        message.replace(content=[p for p in message.content if not isinstance(p, ToolResultPart)]) for message in more
+        message.replace(content=[p for p in message.content if not isinstance(p, ToolResultPart)])
+        for message in more
     ]
     assert repair([*sent, *late])[: len(sent)] == sent
     assert signed_chain(repair([*sent, *late]), "w")[: len(sent)] == signed_chain(sent, "w")[:-1]
@@ -243,7 +268,10 @@ def test_what_was_repaired_stays_as_it_is_when_the_conversation_goes_on(history:
 def test_repair_is_linear():
     def work(size: int) -> int:
         ids = [str(number) for number in range(size)]
-        history = [model(*map(call, ids)), *[user(result(one)) for one in reversed(ids[::2])]] + [CALL, ANSWER] * size
+        history = [model(*map(call, ids)), *[user(result(one)) for one in reversed(ids[::2])]] + [
+            CALL,
+            ANSWER,
+        ] * size
         calls = 0
 
         def count(frame: Any, event: str, argument: Any) -> None:
@@ -262,17 +290,32 @@ def test_repair_is_linear():
 
 
 @given(some.tool_histories)
-def test_what_is_missing_of_the_last_round_is_what_repair_makes_up_there(history: list[Message]) -> None:
+def test_what_is_missing_of_the_last_round_is_what_repair_makes_up_there(
+    history: list[Message],
+) -> None:
     made_up, losses = missing(history)
     made = Counter(part.id for message in repair(history) for part in message.tool_results)
     assert len(made_up) == len(losses)
     for part in made_up:
-        assert part.result == {"error": INTERRUPTED} and made[part.id] and history[losses[0].message or 0].tool_calls
-    if not any(part.result == {"error": INTERRUPTED} for message in repair(history) for part in message.tool_results):
+        assert (
+            part.result == {"error": INTERRUPTED}
+            and made[part.id]
+            and history[losses[0].message or 0].tool_calls
+        )
+    if not any(
+        part.result == {"error": INTERRUPTED}
+        for message in repair(history)
+        for part in message.tool_results
+    ):
         assert not made_up
 
 
-def test_a_last_round_that_was_answered_long_ago_is_not_gone_through(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_last_round_that_was_answered_long_ago_is_not_gone_through(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setattr(sys.modules[missing.__module__], "_rounds", None)
     talk = [Message.user("And?"), Message.model("Yes.")] * 100
-    assert missing([Message.user("Hi."), Message.model(call()), Message.user(result()), *talk]) == ([], [])
+    assert missing([Message.user("Hi."), Message.model(call()), Message.user(result()), *talk]) == (
+        [],
+        [],
+    )

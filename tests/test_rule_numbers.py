@@ -25,7 +25,11 @@ def named_rules(text: str) -> set[str]:
 @pytest.mark.mend("3.10")
 def test_every_rule_that_is_built_is_named_by_a_test() -> None:
     table = tomllib.loads((HERE / "rule_numbers.toml").read_text())
-    rules, unbuilt, unnumbered = set(table["rules"]), set(table["unbuilt"]), set(table["unnumbered"])
+    rules, unbuilt, unnumbered = (
+        set(table["rules"]),
+        set(table["unbuilt"]),
+        set(table["unnumbered"]),
+    )
     files = [path for path in HERE.rglob("*.py") if path != Path(__file__)]
     named = set().union(*[named_rules(path.read_text()) for path in files])
 
@@ -35,4 +39,8 @@ def test_every_rule_that_is_built_is_named_by_a_test() -> None:
 
 @pytest.mark.mend("3.10")
 def test_a_range_names_no_rule() -> None:
-    assert named_rules("rules D-20…D-29, D-30 to D-32 and D-41r; def test_t07_d08_x") == {"D-41r", "T-07", "D-08"}
+    assert named_rules("rules D-20…D-29, D-30 to D-32 and D-41r; def test_t07_d08_x") == {
+        "D-41r",
+        "T-07",
+        "D-08",
+    }

@@ -6,7 +6,17 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, ChatResult, FinishReason, Message, ModelRequest, TextPart, Usage, providers, tool
+from dragoman import (
+    Agent,
+    ChatResult,
+    FinishReason,
+    Message,
+    ModelRequest,
+    TextPart,
+    Usage,
+    providers,
+    tool,
+)
 from dragoman.errors import AuthenticationError, SettingsError, ToolError
 from dragoman.message import ToolCallPart
 from dragoman.model.strings import parse_model_string
@@ -38,7 +48,9 @@ def scripted(*answers: Any, requests: list[ModelRequest] | None = None) -> Scrip
 
 async def test_the_prompt_comes_first_and_attachments_follow() -> None:
     """D-02."""
-    result = await Agent(scripted("yes")).send("one", attachments=[TextPart("two"), TextPart("three")])
+    result = await Agent(scripted("yes")).send(
+        "one", attachments=[TextPart("two"), TextPart("three")]
+    )
 
     assert result.messages[0].content == (TextPart("one"), TextPart("two"), TextPart("three"))
 
@@ -61,7 +73,9 @@ async def test_only_this_calls_messages_are_returned_in_order(typed: bool) -> No
     agent = Agent(scripted(["looking", *CALLS], '{"a": 1}'), tools=[look])
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}} if typed else None
 
-    result = await agent.send("Rome?", history=[Message.user("x"), Message.model("y")], output_schema=schema)
+    result = await agent.send(
+        "Rome?", history=[Message.user("x"), Message.model("y")], output_schema=schema
+    )
 
     assert [message.role for message in result.messages] == ["user", "model", "user", "model"]
 
@@ -102,8 +116,14 @@ async def test_a_result_joins_the_outputs_of_all_messages() -> None:
 
 async def test_usage_comes_once_for_each_model_call() -> None:
     """D-11: without tools in one chunk, and its total is no less than its parts."""
-    answer = Message.model("done").replace(usage=Usage(input_tokens=3, output_tokens=4, total_tokens=7))
-    usages = [chunk.usage async for chunk in Agent(scripted(answer)).send_stream("x") if chunk.usage is not None]
+    answer = Message.model("done").replace(
+        usage=Usage(input_tokens=3, output_tokens=4, total_tokens=7)
+    )
+    usages = [
+        chunk.usage
+        async for chunk in Agent(scripted(answer)).send_stream("x")
+        if chunk.usage is not None
+    ]
 
     assert usages == [Usage(input_tokens=3, output_tokens=4, total_tokens=7)]
 
@@ -154,7 +174,10 @@ async def test_all_results_stand_in_one_user_message_in_call_order() -> None:
 
     answer = result.messages[2]
     assert answer.role == "user"
-    assert [(part.id, part.result) for part in answer.tool_results] == [("a", "rain in Rome"), ("b", "rain in Oslo")]
+    assert [(part.id, part.result) for part in answer.tool_results] == [
+        ("a", "rain in Rome"),
+        ("b", "rain in Oslo"),
+    ]
     assert requests[1].messages[-1].content == answer.content
 
 

@@ -70,7 +70,9 @@ async def test_cancel_before_the_first_event_and_twice_and_after_the_end() -> No
         assert [event async for event in run] == []
 
 
-async def test_a_run_that_ended_in_time_is_not_stopped_later(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_run_that_ended_in_time_is_not_stopped_later(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     loop, timers = asyncio.get_running_loop(), list[asyncio.TimerHandle]()
     later = loop.call_later
 
@@ -104,7 +106,10 @@ def test_cancel_is_no_error_before_there_is_a_loop_and_after_it_is_gone() -> Non
 
 async def test_a_run_is_read_in_one_place_at_a_time() -> None:
     model = Hanging()
-    async with Agent(PROVIDER, middleware=[model]).run("hi") as run, anyio.create_task_group() as group:
+    async with (
+        Agent(PROVIDER, middleware=[model]).run("hi") as run,
+        anyio.create_task_group() as group,
+    ):
         group.start_soon(run.result)
         await anyio.wait_all_tasks_blocked()
         with pytest.raises(RuntimeError, match="this run is being read already"):
@@ -158,7 +163,9 @@ async def test_a_run_that_was_cancelled_stays_cancelled_though_its_time_runs_out
         due[0]()
 
     monkeypatch.setattr(loop, "call_later", noting)
-    async with Agent(PROVIDER, middleware=[Hanging()], limits=Limits(seconds=1234)).run("hi") as run:
+    async with Agent(PROVIDER, middleware=[Hanging()], limits=Limits(seconds=1234)).run(
+        "hi"
+    ) as run:
         async for event in run:
             if isinstance(event, PartDelta):
                 loop.call_soon(cancel_at_the_last_moment)
@@ -232,7 +239,9 @@ def test_synchronous_calls_work_without_a_loop() -> None:
 async def test_synchronous_calls_work_inside_a_running_loop_and_from_threads() -> None:
     a, script = agent(says("A"))
     assert a.send_sync("hi").output == "A"
-    outputs = await asyncio.gather(*[asyncio.to_thread(lambda: a.send_sync("hi").output) for _ in range(5)])
+    outputs = await asyncio.gather(
+        *[asyncio.to_thread(lambda: a.send_sync("hi").output) for _ in range(5)]
+    )
     assert outputs == ["A"] * 5
     stream = a.send_stream_sync("hi")
     next(stream)
@@ -249,7 +258,9 @@ def test_a_forgotten_agent_leaves_no_thread() -> None:
     import gc
 
     def portals() -> set[threading.Thread]:
-        return {thread for thread in threading.enumerate() if thread.name == "dragoman-portal"} - others
+        return {
+            thread for thread in threading.enumerate() if thread.name == "dragoman-portal"
+        } - others
 
     others: set[threading.Thread] = set()
     others = portals()

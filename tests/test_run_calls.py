@@ -45,13 +45,19 @@ def two_calls(wire: str, *, whole: bool) -> Agent[Any]:
 
 @EVERY_WIRE
 @EITHER_WAY
-async def test_each_call_in_order_with_whom_it_asked_and_what_it_took(wire: str, whole: bool) -> None:
+async def test_each_call_in_order_with_whom_it_asked_and_what_it_took(
+    wire: str, whole: bool
+) -> None:
     result = await two_calls(wire, whole=whole).send("1 + 1?")
     assert [counts(each.usage) for each in result.calls] == [counts(FIRST), counts(SECOND)]
     for each in result.calls:
         provider, _, model = MODELS[wire].partition(":")
         assert each.origin is not None
-        assert (each.origin.provider, each.origin.model, each.origin.served_model) == (provider, model, model)
+        assert (each.origin.provider, each.origin.model, each.origin.served_model) == (
+            provider,
+            model,
+            model,
+        )
         assert each.created_at is not None
         assert not each.cached
     assert {each.run_id for each in result.calls} == {result.calls[0].run_id} != {""}
@@ -63,7 +69,10 @@ async def test_each_call_in_order_with_whom_it_asked_and_what_it_took(wire: str,
 @EITHER_WAY
 async def test_chunks_hold_each_call_once_and_their_usage(wire: str, whole: bool) -> None:
     chunks = [chunk async for chunk in two_calls(wire, whole=whole).send_stream("1 + 1?")]
-    assert [counts(each.usage) for chunk in chunks for each in chunk.calls] == [counts(FIRST), counts(SECOND)]
+    assert [counts(each.usage) for chunk in chunks for each in chunk.calls] == [
+        counts(FIRST),
+        counts(SECOND),
+    ]
     assert all(chunk.usage == spent(chunk.calls) for chunk in chunks)
 
 
@@ -92,7 +101,11 @@ async def test_a_request_that_was_refused_is_none() -> None:
 
 async def test_a_run_that_is_left_in_the_middle_of_an_answer() -> None:
     a, _ = agent(
-        [MessageStarted("m", Role.MODEL, origin=Origin("p")), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "a")]
+        [
+            MessageStarted("m", Role.MODEL, origin=Origin("p")),
+            PartStarted("m", 0, OpenText()),
+            PartDelta("m", 0, "a"),
+        ]
     )
     async with a.run("hi") as run:
         async for event in run:
@@ -104,7 +117,9 @@ async def test_a_run_that_is_left_in_the_middle_of_an_answer() -> None:
 
 @pytest.mark.parametrize("told", [True, False], ids=["tokens told", "not told"])
 async def test_a_retracted_attempt_is_there(told: bool) -> None:
-    failed = says("half", usage=3).replace(id="m1", finish_reason=FinishReason.error, origin=Origin("a"))
+    failed = says("half", usage=3).replace(
+        id="m1", finish_reason=FinishReason.error, origin=Origin("a")
+    )
     first = unfold([failed]) if told else unfold([failed])[:-1]
     second = unfold([says("whole", usage=5).replace(id="m2", origin=Origin("b"))])
     a, _ = agent([*first, MessageDropped("m1", "again"), *second])
@@ -145,4 +160,6 @@ async def test_an_answer_from_a_cache_took_nothing() -> None:
 def test_the_sum_of_calls() -> None:
     assert spent([]) is None
     assert spent([ModelCall(), ModelCall(usage=FIRST), ModelCall(usage=SECOND)]) == BOTH
-    assert spent([ModelCall(usage=FIRST, cached=True)]) == Usage(input_tokens=0, output_tokens=0, total_tokens=0)
+    assert spent([ModelCall(usage=FIRST, cached=True)]) == Usage(
+        input_tokens=0, output_tokens=0, total_tokens=0
+    )

@@ -12,7 +12,15 @@ import pytest
 
 import dragoman
 from dragoman import Agent, Usage
-from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
 from dragoman.message import FinishReason, Role, TextPart
 from dragoman.model import Breaker, Throttle, fallback
 from dragoman.model.chat_model import ChatModel
@@ -26,7 +34,9 @@ OURS = str(Path(dragoman.__file__).parent)
 
 def reads(size: int) -> list[list[Event]]:
     """A text in so many deltas a read."""
-    deltas: list[list[Event]] = [[PartDelta("m", 0, "word ") for _ in range(size)] for _ in range(READS)]
+    deltas: list[list[Event]] = [
+        [PartDelta("m", 0, "word ") for _ in range(size)] for _ in range(READS)
+    ]
     return [
         [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText())],
         *deltas,
@@ -36,7 +46,10 @@ def reads(size: int) -> list[list[Event]]:
 
 
 async def calls(
-    monkeypatch: pytest.MonkeyPatch, size: int, use: Callable[[Agent[None]], Awaitable[str]], **how: Any
+    monkeypatch: pytest.MonkeyPatch,
+    size: int,
+    use: Callable[[Agent[None]], Awaitable[str]],
+    **how: Any,
 ) -> int:
     """How many functions of the library are entered, or resumed."""
     found = 0
@@ -69,7 +82,13 @@ async def streamed(agent: Agent[None]) -> str:
 
 
 async def events(agent: Agent[None]) -> str:
-    return "".join([str(event.delta) async for event in agent.send_events("hi") if isinstance(event, PartDelta)][1:])
+    return "".join(
+        [
+            str(event.delta)
+            async for event in agent.send_events("hi")
+            if isinstance(event, PartDelta)
+        ][1:]
+    )
 
 
 @pytest.mark.parametrize(("use", "most"), [(sent, 0), (streamed, 1), (events, 2)])
@@ -87,7 +106,11 @@ async def test_calls_for_each_delta(
     [
         {"model": ["openai", "anthropic"]},
         {"model": fallback("openai", "anthropic", breaker=Breaker())},
-        {"middleware": [Throttle(concurrency=1, requests_per_minute=1000, tokens_per_minute=10**9)]},
+        {
+            "middleware": [
+                Throttle(concurrency=1, requests_per_minute=1000, tokens_per_minute=10**9)
+            ]
+        },
     ],
     ids=["fallback", "breaker", "throttle"],
 )
@@ -95,5 +118,8 @@ async def test_what_stands_around_a_model_by_the_read_costs_nothing_for_a_delta(
     monkeypatch: pytest.MonkeyPatch, how: dict[str, Any]
 ) -> None:
     await calls(monkeypatch, SMALL, sent, **how)
-    few, many = await calls(monkeypatch, SMALL, sent, **how), await calls(monkeypatch, LARGE, sent, **how)
+    few, many = (
+        await calls(monkeypatch, SMALL, sent, **how),
+        await calls(monkeypatch, LARGE, sent, **how),
+    )
     assert many - few <= SLACK

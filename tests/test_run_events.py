@@ -44,7 +44,9 @@ from support.model import FORCING, PROVIDER, agent, call, says, waiting, waits_f
 pytestmark = pytest.mark.anyio
 
 SCHEMA = {"type": "object", "properties": {"z": {"type": "integer"}}, "required": ["z"]}
-APART = msgspec.structs.replace(PROVIDER, capabilities=PROVIDER.capabilities - {Capability.typed_output_with_tools})
+APART = msgspec.structs.replace(
+    PROVIDER, capabilities=PROVIDER.capabilities - {Capability.typed_output_with_tools}
+)
 
 
 @tool
@@ -118,7 +120,9 @@ async def test_tools() -> None:
         *BEGIN,
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2, *whole(answer, "m2")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=3, total_tokens=3), result="A\nB"),
+        RunFinished(
+            RUN, "success", Usage(input_tokens=0, output_tokens=3, total_tokens=3), result="A\nB"
+        ),
     ]
 
 
@@ -141,7 +145,9 @@ async def test_d29_thinking_alone_after_tools_is_retracted_and_asked_again() -> 
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2, *nothing, MessageDropped("m2", "nothing was said; the model is asked again")),
         *step(3, *whole(answer, "m3")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"),
+        RunFinished(
+            RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"
+        ),
     ]
     assert (result.output, result.usage.total_tokens) == ("B", 5)
     assert script.requests[2].messages == script.requests[1].messages
@@ -162,7 +168,9 @@ async def test_typed_and_corrected() -> None:
     assert "it is no JSON" in correction.text
     assert told(events) == [
         *BEGIN_TYPED,
-        *step(1, *whole(wrong, "m1"), *told(unfold([correction.replace(id=OTHER, created_at=None)]))),
+        *step(
+            1, *whole(wrong, "m1"), *told(unfold([correction.replace(id=OTHER, created_at=None)]))
+        ),
         *step(2, *whole(right, "m2")),
         RunFinished(RUN, result={"z": 1}),
     ]
@@ -183,7 +191,9 @@ async def test_typed_by_a_tool() -> None:
 
 async def test_typed_in_two_phases() -> None:
     aside, right = says("it is one"), says('{"z":1}')
-    events = await events_of(scripted(aside, right, tools=[t], provider=APART), output_schema=SCHEMA)
+    events = await events_of(
+        scripted(aside, right, tools=[t], provider=APART), output_schema=SCHEMA
+    )
     dropped = MessageDropped("m1", "the answer follows by the schema")
     assert told(events) == [
         *BEGIN_TYPED,
@@ -218,12 +228,19 @@ async def test_a_call_that_waits_is_the_clients_in_events_messages_and_pending()
         result = await run.result()
     assert tuple(fold(events)) == result.messages
     started = [event.part for event in events if isinstance(event, PartStarted)]
-    assert [part.run_by for part in started if isinstance(part, ToolCallPart)] == ["client", "agent"]
+    assert [part.run_by for part in started if isinstance(part, ToolCallPart)] == [
+        "client",
+        "agent",
+    ]
     assert [each.run_by for each in result.messages[1].tool_calls] == ["client", "agent"]
     assert result.pending == (waits_for(result.messages[1], waiting()),)
 
 
-HALF: list[Event] = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "half")]
+HALF: list[Event] = [
+    MessageStarted("m", Role.MODEL),
+    PartStarted("m", 0, OpenText()),
+    PartDelta("m", 0, "half"),
+]
 
 
 async def test_a_failing_call() -> None:
@@ -231,7 +248,12 @@ async def test_a_failing_call() -> None:
     events = await events_of(scripted([*HALF, RunError(error)]))
     assert told(events) == [
         *BEGIN,
-        *step(1, *HALF, PartFinished("m", 0, TextPart("half")), MessageFinished("m", FinishReason.error)),
+        *step(
+            1,
+            *HALF,
+            PartFinished("m", 0, TextPart("half")),
+            MessageFinished("m", FinishReason.error),
+        ),
         RunError(error, RUN),
     ]
 
@@ -243,7 +265,11 @@ async def test_a_limit() -> None:
     async with a.run("hi") as run:
         events = [event async for event in run]
     assert isinstance(run.error, LimitReachedError)
-    assert told(events) == [*BEGIN, *step(1, *whole(calls, "m1"), *unfold([results])), RunError(run.error, RUN)]
+    assert told(events) == [
+        *BEGIN,
+        *step(1, *whole(calls, "m1"), *unfold([results])),
+        RunError(run.error, RUN),
+    ]
 
 
 async def test_cancelled() -> None:
@@ -261,7 +287,12 @@ async def test_cancelled() -> None:
         events = [event async for event in run]
     assert told(events) == [
         *BEGIN,
-        *step(1, *HALF, PartFinished("m", 0, TextPart("half")), MessageFinished("m", FinishReason.cancelled)),
+        *step(
+            1,
+            *HALF,
+            PartFinished("m", 0, TextPart("half")),
+            MessageFinished("m", FinishReason.cancelled),
+        ),
         RunFinished(RUN, "cancelled"),
     ]
 
@@ -334,7 +365,11 @@ async def test_every_error_carries_the_result_so_far() -> None:
 
 @pytest.mark.parametrize("provider", [PROVIDER, FORCING])
 async def test_a_typed_answer_that_stays_wrong_carries_all_rounds(provider: Any) -> None:
-    answer = says(call("t"), ToolCallPart("r", "return_result", {"z": "x"})) if provider is FORCING else says("no")
+    answer = (
+        says(call("t"), ToolCallPart("r", "return_result", {"z": "x"}))
+        if provider is FORCING
+        else says("no")
+    )
     a, _ = agent(answer, tools=[t], provider=provider)
     async with a.run("hi", output_schema=SCHEMA) as run:
         events = [event async for event in run]
@@ -369,7 +404,9 @@ async def test_d29_of_an_empty_message_after_tools_nothing_is_told() -> None:
         *step(1, *whole(calls, "m1"), *unfold([results])),
         *step(2),
         *step(3, *whole(answer, "m3")),
-        RunFinished(RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"),
+        RunFinished(
+            RUN, "success", Usage(input_tokens=0, output_tokens=5, total_tokens=5), result="B"
+        ),
     ]
 
 

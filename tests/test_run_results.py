@@ -33,10 +33,14 @@ from support.model import FORCING, PROVIDER, agent, call, says, waiting, waits_f
 pytestmark = pytest.mark.anyio
 
 SCHEMA = {"type": "object", "properties": {"z": {"type": "integer"}}, "required": ["z"]}
-APART = msgspec.structs.replace(PROVIDER, capabilities=PROVIDER.capabilities - {Capability.typed_output_with_tools})
+APART = msgspec.structs.replace(
+    PROVIDER, capabilities=PROVIDER.capabilities - {Capability.typed_output_with_tools}
+)
 TYPED = {"output_schema": SCHEMA}
 JSON = '{"z":1}'
-WRONG = "That is not a valid answer: z: should be integer, got 'x'\nAnswer again, with valid JSON only."
+WRONG = (
+    "That is not a valid answer: z: should be integer, got 'x'\nAnswer again, with valid JSON only."
+)
 USE_TOOL = "Give your answer by calling the tool return_result."
 ASKED = Message.user("hi")
 
@@ -68,7 +72,9 @@ def made(number: int, message: Message) -> Message:
 
 def whole(number: int, message: Message, **more: Any) -> ChatResult[str]:
     """The chunk that brings a model's message."""
-    return ChatResult("", (made(number, message),), message.finish_reason, message.usage, id=f"m{number}", **more)
+    return ChatResult(
+        "", (made(number, message),), message.finish_reason, message.usage, id=f"m{number}", **more
+    )
 
 
 def mine(number: int, message: Message, **more: Any) -> ChatResult[str]:
@@ -105,13 +111,17 @@ class Case(NamedTuple):
 
 
 def text() -> Case:
-    answer = noted(says(ThinkingPart("hm"), "A", ThinkingPart("so"), usage=3), systemFingerprint="f")
+    answer = noted(
+        says(ThinkingPart("hm"), "A", ThinkingPart("so"), usage=3), systemFingerprint="f"
+    )
     notes = {"system_fingerprint": "f", "model": "m-1", "response_id": "r1"}
     return Case(
         [answer],
         {},
         {},
-        ChatResult("A", (), FinishReason.stop, tokens(3), "hmso", {**notes, "thinking": "hmso"}, "m1"),
+        ChatResult(
+            "A", (), FinishReason.stop, tokens(3), "hmso", {**notes, "thinking": "hmso"}, "m1"
+        ),
         [thought(1, "hm"), out(1, "A"), thought(1, "so"), besides(1, **notes), whole(1, answer)],
     )
 
@@ -125,7 +135,12 @@ def tools() -> Case:
         {},
         ChatResult("A\nBC", (), FinishReason.length, tokens(3), "ab", {"thinking": "ab"}, "m2"),
         [
-            *[thought(1, "a"), out(1, "A"), whole(1, first), mine(1, Message.user(ToolResultPart("c1", "t", 2)))],
+            *[
+                thought(1, "a"),
+                out(1, "A"),
+                whole(1, first),
+                mine(1, Message.user(ToolResultPart("c1", "t", 2))),
+            ],
             *[thought(2, "b"), out(2, "\nB"), out(2, "C"), whole(2, second)],
         ],
     )
@@ -173,8 +188,12 @@ def corrected() -> Case:
 def by_a_tool() -> Case:
     first, wrong = says("so", call("t"), usage=1), says("x", returned(z="1"), usage=2)
     right = says("y", returned("r2", z=1), call("t", id="c3"), returned("r3", z=2), usage=4)
-    error = ToolResultPart("r", "return_result", {"error": "z: should be integer, got '1'"}, is_error=True)
-    second = ToolResultPart("r3", "return_result", {"error": "only the first answer counts"}, is_error=True)
+    error = ToolResultPart(
+        "r", "return_result", {"error": "z: should be integer, got '1'"}, is_error=True
+    )
+    second = ToolResultPart(
+        "r3", "return_result", {"error": "only the first answer counts"}, is_error=True
+    )
     ok = ToolResultPart("r2", "return_result", "ok")
     metadata = {"toolId": "r2", "toolName": "return_result", "suppressedText": "soxy"}
     return Case(
@@ -184,9 +203,18 @@ def by_a_tool() -> Case:
         ChatResult(JSON, (), FinishReason.stop, tokens(7), None, metadata, "m3"),
         [
             *[whole(1, first), mine(1, Message.user(ToolResultPart("c1", "t", 1)))],
-            *[out(2, '{"z":"1"}'), whole(2, wrong), mine(2, Message.user(error)), back(2, '{"z":"1"}')],
+            *[
+                out(2, '{"z":"1"}'),
+                whole(2, wrong),
+                mine(2, Message.user(error)),
+                back(2, '{"z":"1"}'),
+            ],
             *[out(3, JSON), whole(3, right), besides(3, **metadata)],
-            mine(3, Message.user(ok, ToolResultPart("c3", "t", 1), second), finish_reason=FinishReason.stop),
+            mine(
+                3,
+                Message.user(ok, ToolResultPart("c3", "t", 1), second),
+                finish_reason=FinishReason.stop,
+            ),
         ],
     )
 
@@ -200,7 +228,12 @@ def by_a_tool_without_text() -> Case:
         {"provider": FORCING},
         TYPED,
         ChatResult(JSON, (), FinishReason.stop, None, None, metadata, "m1"),
-        [out(1, JSON), whole(1, right), besides(1, **metadata), mine(1, ok, finish_reason=FinishReason.stop)],
+        [
+            out(1, JSON),
+            whole(1, right),
+            besides(1, **metadata),
+            mine(1, ok, finish_reason=FinishReason.stop),
+        ],
     )
 
 
@@ -215,7 +248,12 @@ def by_a_tool_that_was_not_used() -> Case:
         ChatResult(JSON, (), FinishReason.stop, None, None, metadata, "m2"),
         [
             *[whole(1, wrong), mine(1, Message.user(USE_TOOL))],
-            *[out(2, JSON), whole(2, right), besides(2, **metadata), mine(2, ok, finish_reason=FinishReason.stop)],
+            *[
+                out(2, JSON),
+                whole(2, right),
+                besides(2, **metadata),
+                mine(2, ok, finish_reason=FinishReason.stop),
+            ],
         ],
     )
 
@@ -238,7 +276,11 @@ def by_a_tool_beside_one_that_waits() -> Case:
 
 
 def two_phases() -> Case:
-    aside, wrong, right = noted(says("aside", usage=1), created=1), says('{"z":"x"}'), says(JSON, usage=2)
+    aside, wrong, right = (
+        noted(says("aside", usage=1), created=1),
+        says('{"z":"x"}'),
+        says(JSON, usage=2),
+    )
     metadata = {"created": 1, "model": "m-1", "response_id": "r1", "suppressedText": "aside"}
     return Case(
         [aside, wrong, right],
@@ -247,7 +289,12 @@ def two_phases() -> Case:
         ChatResult(JSON, (), FinishReason.stop, tokens(3), None, metadata, "m3"),
         [
             ChatResult("", usage=tokens(1), id="m1"),
-            *[out(2, '{"z":"x"}'), besides(2, **metadata), whole(2, wrong), mine(2, Message.user(WRONG))],
+            *[
+                out(2, '{"z":"x"}'),
+                besides(2, **metadata),
+                whole(2, wrong),
+                mine(2, Message.user(WRONG)),
+            ],
             *[back(2, '{"z":"x"}'), out(3, JSON), whole(3, right)],
         ],
     )
@@ -269,7 +316,15 @@ def by_the_provider() -> Case:
         [answer],
         {"tools": [t]},
         {},
-        ChatResult("A", (), FinishReason.stop, None, None, {**told[0], **told[2], **told[3], **told[4]}, "m1"),
+        ChatResult(
+            "A",
+            (),
+            FinishReason.stop,
+            None,
+            None,
+            {**told[0], **told[2], **told[3], **told[4]},
+            "m1",
+        ),
         [*[besides(1, **each) for each in told], out(1, "A"), whole(1, answer)],
     )
 
@@ -290,7 +345,16 @@ def empty_after_tools() -> Case:
 
 
 CASES = [
-    *[text, tools, pending, pending_alone, corrected, by_a_tool, by_a_tool_without_text, by_a_tool_that_was_not_used],
+    *[
+        text,
+        tools,
+        pending,
+        pending_alone,
+        corrected,
+        by_a_tool,
+        by_a_tool_without_text,
+        by_a_tool_that_was_not_used,
+    ],
     *[by_a_tool_beside_one_that_waits, two_phases, by_the_provider, empty_after_tools],
 ]
 
@@ -339,7 +403,13 @@ async def test_a_failure_after_a_round_of_tools_carries_all_of_it(error: Dragoma
     half = Message.model("half").replace(id="m", finish_reason=FinishReason.error)
     results = Message.user(ToolResultPart("c1", "t", 1))
     expected = ChatResult(
-        "A\nhalf", (ASKED, made(1, first), results, half), FinishReason.error, tokens(1), None, {}, "m"
+        "A\nhalf",
+        (ASKED, made(1, first), results, half),
+        FinishReason.error,
+        tokens(1),
+        None,
+        {},
+        "m",
     )
     a, _ = agent(first, [*HALF, RunError(error)], tools=[t])
     async with a.run("hi") as run:
@@ -383,7 +453,9 @@ async def test_the_runs_own_messages_have_ids_and_times_of_the_agents_making() -
     result = await a.send(Message.user(other, "so"), history=history)
     assert result.messages[0] == Message.user(other, "so", stand_in).replace(id="own8", **made_at)
     result = await a.send([other, "so"], history=history, attachments=[TextPart("b")])
-    assert result.messages[0] == Message.user(other, "so", "b", stand_in).replace(id="own10", **made_at)
+    assert result.messages[0] == Message.user(other, "so", "b", stand_in).replace(
+        id="own10", **made_at
+    )
     result = await a.send(None, history=[*history, Message.user(other)])
     assert result.messages[0] == Message.user(stand_in).replace(id="own13", **made_at)
     with pytest.raises(DragomanError, match="it never came"):
@@ -399,7 +471,13 @@ async def test_the_conversation_that_is_sent_is_system_history_and_prompt() -> N
     await a.send(mine, history=[system, *history])
     assert [message.text for message in script.requests[-1].messages] == ["s", "0", "1", "hi"]
     await a.send(mine, history=[Message.system("other"), *history])
-    assert [message.text for message in script.requests[-1].messages] == ["s", "other", "0", "1", "hi"]
+    assert [message.text for message in script.requests[-1].messages] == [
+        "s",
+        "other",
+        "0",
+        "1",
+        "hi",
+    ]
     await a.send(mine, history=[Message.user("s")])
     assert [message.text for message in script.requests[-1].messages] == ["s", "s", "hi"]
     await a.send(mine)
@@ -417,7 +495,9 @@ NOTHING: list[tuple[Any, dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("prompt", "how", "words"), NOTHING)
-async def test_where_there_is_nothing_to_send_it_is_refused(prompt: Any, how: dict[str, Any], words: str) -> None:
+async def test_where_there_is_nothing_to_send_it_is_refused(
+    prompt: Any, how: dict[str, Any], words: str
+) -> None:
     a, script = agent(says("A"))
     with pytest.raises(InvalidRequestError) as caught:
         await a.send(prompt, **how)
@@ -430,7 +510,11 @@ async def test_where_there_is_nothing_to_send_it_is_refused(prompt: Any, how: di
 @pytest.mark.parametrize(
     ("answer", "provider", "words"),
     [
-        (says("no"), FORCING, "No JSON output found: the model answered without calling return_result"),
+        (
+            says("no"),
+            FORCING,
+            "No JSON output found: the model answered without calling return_result",
+        ),
         (says("no", returned(z="x")), FORCING, "z: should be integer, got 'x'"),
         (
             says(ToolCallPart("r", "return_result", raw='{"z"', state="cut")),
@@ -471,12 +555,19 @@ async def test_how_the_call_of_return_result_is_asked_for() -> None:
         (Settings(tool_choice="auto"), FORCING, "auto"),
         (
             Settings(),
-            msgspec.structs.replace(FORCING, capabilities=FORCING.capabilities - {Capability.forced_tools}),
+            msgspec.structs.replace(
+                FORCING, capabilities=FORCING.capabilities - {Capability.forced_tools}
+            ),
             None,
         ),
     ]
     for settings, provider, choice in cases:
-        a, script = agent(says(returned(z=1)), provider=provider, tools=[t], server_tools=[ServerTool("web_search")])
+        a, script = agent(
+            says(returned(z=1)),
+            provider=provider,
+            tools=[t],
+            server_tools=[ServerTool("web_search")],
+        )
         await a.send("hi", output_schema=SCHEMA, settings=settings)
         (request,) = script.requests
         assert request.settings == msgspec.structs.replace(settings, tool_choice=choice)
@@ -484,5 +575,9 @@ async def test_how_the_call_of_return_result_is_asked_for() -> None:
         assert request.tools == (
             t.spec,
             ServerTool("web_search"),
-            ToolSpec("return_result", "Gives the final answer. Call it once, when you know the answer.", SCHEMA),
+            ToolSpec(
+                "return_result",
+                "Gives the final answer. Call it once, when you know the answer.",
+                SCHEMA,
+            ),
         )

@@ -23,7 +23,9 @@ from support.model import FORCING, PROVIDER, Script, agent, call, says
 pytestmark = pytest.mark.anyio
 
 SCHEMA = {"type": "object", "properties": {"z": {"type": "integer"}}, "required": ["z"]}
-APART = msgspec.structs.replace(PROVIDER, capabilities=PROVIDER.capabilities - {Capability.typed_output_with_tools})
+APART = msgspec.structs.replace(
+    PROVIDER, capabilities=PROVIDER.capabilities - {Capability.typed_output_with_tools}
+)
 
 
 @tool
@@ -37,8 +39,15 @@ def returned(**arguments: Any) -> ToolCallPart:
 
 
 def told(m: str, text: str, *, ends: bool = True) -> list[Any]:
-    end = [PartFinished(m, 0, TextPart(text)), MessageFinished(m, FinishReason.stop)] if ends else []
-    return [MessageStarted(m, Role.MODEL), PartStarted(m, 0, OpenText()), PartDelta(m, 0, text), *end]
+    end = (
+        [PartFinished(m, 0, TextPart(text)), MessageFinished(m, FinishReason.stop)] if ends else []
+    )
+    return [
+        MessageStarted(m, Role.MODEL),
+        PartStarted(m, 0, OpenText()),
+        PartDelta(m, 0, text),
+        *end,
+    ]
 
 
 TYPED = {"output_schema": SCHEMA}
@@ -46,14 +55,29 @@ MODES: dict[str, tuple[list[Any], dict[str, Any], dict[str, Any], str]] = {
     "text": ([says("A")], {}, {}, "A"),
     "tools": ([says("A", call("t")), says("B")], {"tools": [t]}, {}, "A\nB"),
     "nothing before tools": ([says(call("t")), says("B")], {"tools": [t]}, {}, "B"),
-    "several rounds": ([says(call("t")), says("B", call("t")), says(call("t")), says("C")], {"tools": [t]}, {}, "B\nC"),
+    "several rounds": (
+        [says(call("t")), says("B", call("t")), says(call("t")), says("C")],
+        {"tools": [t]},
+        {},
+        "B\nC",
+    ),
     "typed": ([says('{"z":1}')], {}, TYPED, '{"z":1}'),
     "typed after tools": ([says(call("t")), says('{"z":1}')], {"tools": [t]}, TYPED, '{"z":1}'),
-    "typed after text and tools": ([says("Let me see", call("t")), says('{"z":1}')], {"tools": [t]}, TYPED, '{"z":1}'),
+    "typed after text and tools": (
+        [says("Let me see", call("t")), says('{"z":1}')],
+        {"tools": [t]},
+        TYPED,
+        '{"z":1}',
+    ),
     "corrected": ([says("Sure! Here it is: name is Ada"), says('{"z":1}')], {}, TYPED, '{"z":1}'),
     "corrected to nearly the same": ([says('{"z":"1"}'), says('{"z":1}')], {}, TYPED, '{"z":1}'),
     "by a tool": ([says("so", returned(z=1))], {"provider": FORCING}, TYPED, '{"z":1}'),
-    "by a tool, corrected": ([says(returned(z="x")), says(returned(z=1))], {"provider": FORCING}, TYPED, '{"z":1}'),
+    "by a tool, corrected": (
+        [says(returned(z="x")), says(returned(z=1))],
+        {"provider": FORCING},
+        TYPED,
+        '{"z":1}',
+    ),
     "by a tool, called twice": (
         [says(returned(z=1), ToolCallPart("s", "return_result", {"z": 2}))],
         {"provider": FORCING},
@@ -66,15 +90,30 @@ MODES: dict[str, tuple[list[Any], dict[str, Any], dict[str, Any], str]] = {
         TYPED,
         '{"z":1}',
     ),
-    "two phases": ([says("so"), says('{"z":1}')], {"provider": APART, "tools": [t]}, TYPED, '{"z":1}'),
+    "two phases": (
+        [says("so"), says('{"z":1}')],
+        {"provider": APART, "tools": [t]},
+        TYPED,
+        '{"z":1}',
+    ),
     "two phases, corrected": (
         [says("so"), says("no"), says('{"z":1}')],
         {"provider": APART, "tools": [t]},
         TYPED,
         '{"z":1}',
     ),
-    "thinking alone": ([says(call("t")), says(ThinkingPart("hm")), says("B")], {"tools": [t]}, {}, "B"),
-    "taken back": ([[*told("a", "bad start", ends=False), MessageDropped("a"), *told("b", "good")]], {}, {}, "good"),
+    "thinking alone": (
+        [says(call("t")), says(ThinkingPart("hm")), says("B")],
+        {"tools": [t]},
+        {},
+        "B",
+    ),
+    "taken back": (
+        [[*told("a", "bad start", ends=False), MessageDropped("a"), *told("b", "good")]],
+        {},
+        {},
+        "good",
+    ),
     "taken back and the same": (
         [[*told("a", "go", ends=False), MessageDropped("a"), *told("b", "good")]],
         {},
@@ -82,7 +121,13 @@ MODES: dict[str, tuple[list[Any], dict[str, Any], dict[str, Any], str]] = {
         "good",
     ),
     "told whole": (
-        [[MessageStarted("a", Role.MODEL), PartStarted("a", 0, OpenText()), *told("a", "all of it")[3:]]],
+        [
+            [
+                MessageStarted("a", Role.MODEL),
+                PartStarted("a", 0, OpenText()),
+                *told("a", "all of it")[3:],
+            ]
+        ],
         {},
         {},
         "all of it",
@@ -116,14 +161,20 @@ async def test_d08_the_stream_joined_is_sends_output(mode: str) -> None:
     assert (joined, result.output) == (expected, expected)
 
 
-async def test_decision_24_what_is_void_is_taken_back_by_a_chunk_of_its_own_before_anything_else_is_shown() -> None:
+async def test_decision_24_what_is_void_is_taken_back_by_a_chunk_of_its_own_before_anything_else_is_shown() -> (
+    None
+):
     a, _ = agent(
         says("Sure! name is Ada"),
         says('{"z":1}'),
     )
     chunks = [chunk async for chunk in a.send_stream("hi", output_schema=SCHEMA)]
     (place,) = [n for n, chunk in enumerate(chunks) if chunk.retracted]
-    assert chunks[place].retracted == "".join(chunk.output for chunk in chunks[:place]) == "Sure! name is Ada"
+    assert (
+        chunks[place].retracted
+        == "".join(chunk.output for chunk in chunks[:place])
+        == "Sure! name is Ada"
+    )
     assert "".join(chunk.output for chunk in chunks[place:]) == '{"z":1}'
     assert (chunks[place].messages, chunks[place].usage) == ((), None)
 
@@ -138,7 +189,11 @@ async def test_d25_a_message_that_comes_whole_is_accumulated_and_shown_like_one_
     parts = [TextPart("A"), call("t", x=1)]
     events = [
         MessageStarted("a", Role.MODEL),
-        *[event for n, part in enumerate(parts) for event in (PartStarted("a", n, part), PartFinished("a", n, part))],
+        *[
+            event
+            for n, part in enumerate(parts)
+            for event in (PartStarted("a", n, part), PartFinished("a", n, part))
+        ],
         MessageFinished("a", FinishReason.tool_calls),
     ]
     a, _ = agent(events, says("B"), tools=[t])
@@ -164,10 +219,15 @@ async def test_d142r_a_typed_run_by_return_result_ends_with_stop() -> None:
     assert chunks[-1].finish_reason is FinishReason.stop
 
 
-async def test_d31_decision_32_two_calls_of_one_id_are_two_calls_and_results_pair_by_position() -> None:
+async def test_d31_decision_32_two_calls_of_one_id_are_two_calls_and_results_pair_by_position() -> (
+    None
+):
     a, script = agent(says(call("t", x=1), call("t", x=2)), says("done"), tools=[t])
     result = await a.send("hi")
-    assert [(part.id, part.result) for part in result.messages[2].tool_results] == [("c1", 2), ("c1", 3)]
+    assert [(part.id, part.result) for part in result.messages[2].tool_results] == [
+        ("c1", 2),
+        ("c1", 3),
+    ]
     assert script.requests[1].messages[-1].tool_results == result.messages[2].tool_results
 
 
@@ -179,10 +239,15 @@ async def test_decision_32_two_calls_of_one_id_can_wait_and_are_answered_apart()
     assert [each.call and each.call.arguments for each in first.pending] == [{"q": 1}, {"q": 2}]
     answers = Message.user(ToolResultPart("c1", "ask", "one"), ToolResultPart("c1", "ask", "two"))
     assert (await a.send(answers, history=first.messages)).output == "done"
-    sent = wires.get("openai_chat").dump_messages(script.requests[1].messages, target=Origin("other"))
+    sent = wires.get("openai_chat").dump_messages(
+        script.requests[1].messages, target=Origin("other")
+    )
     calls = [each["id"] for each in sent[1]["tool_calls"]]
     assert len(set(calls)) == 2
-    assert [(each["tool_call_id"], each["content"]) for each in sent[2:]] == [(calls[0], "one"), (calls[1], "two")]
+    assert [(each["tool_call_id"], each["content"]) for each in sent[2:]] == [
+        (calls[0], "one"),
+        (calls[1], "two"),
+    ]
 
 
 async def test_a_schema_holds_for_its_answer_as_a_type_does() -> None:

@@ -141,7 +141,9 @@ def check_closed(events: list[Event]) -> None:
                 messages.discard(event.message_id)
                 parts = {part for part in parts if part[0] != event.message_id}
             case PartStarted():
-                if not isinstance(event.part, OpenText):  # of a text that never comes there is nothing to close
+                if not isinstance(
+                    event.part, OpenText
+                ):  # of a text that never comes there is nothing to close
                     parts.add((event.message_id, event.index))
             case PartDelta():
                 parts.add((event.message_id, event.index))
@@ -159,7 +161,9 @@ def check_closed(events: list[Event]) -> None:
 
 
 @given(st.permutations(range(4)), st.integers(1, 4))
-def test_any_order_in_which_tools_are_done_gives_the_same_messages(order: list[int], concurrency: int) -> None:
+def test_any_order_in_which_tools_are_done_gives_the_same_messages(
+    order: list[int], concurrency: int
+) -> None:
     """A tool ends when all that are to end before it have, as far as so many run at once."""
 
     async def go() -> Any:
@@ -175,7 +179,9 @@ def test_any_order_in_which_tools_are_done_gives_the_same_messages(order: list[i
             return n
 
         asked = says(*[call("work", id=f"c{n // 2}", n=n) for n in range(4)])
-        a, script = agent(asked, says("ok"), tools=[work], executor=ParallelToolExecutor(concurrency))
+        a, script = agent(
+            asked, says("ok"), tools=[work], executor=ParallelToolExecutor(concurrency)
+        )
         script.piece = 1000
         events, result = await events_of(a)
         told = [result.result for result in results_of(events)]
@@ -203,7 +209,11 @@ ENDS = st.sampled_from(["value", "error", "ask", "hang"])
 
 
 @settings(max_examples=60, deadline=None)
-@given(st.lists(st.tuples(STEPS, ENDS), min_size=1, max_size=4), st.none() | st.integers(0, 25), st.booleans())
+@given(
+    st.lists(st.tuples(STEPS, ENDS), min_size=1, max_size=4),
+    st.none() | st.integers(0, 25),
+    st.booleans(),
+)
 @pytest.mark.slow
 def test_the_events_fold_to_the_messages_whatever_tools_do_and_whenever_it_is_cancelled(
     scripts: list[tuple[list[str], str]], cancel_after: int | None, fails: bool
@@ -364,7 +374,9 @@ async def test_an_awaited_emission_waits_at_the_bound_and_one_that_is_not_is_cou
                     if work is polite:
                         assert len(at) <= len(seen) + 2 * 5 + 1
         assert seen == list(range(100))
-        assert len([record for record in caplog.records if "beyond the bound" in record.message]) == (work is rude)
+        assert len(
+            [record for record in caplog.records if "beyond the bound" in record.message]
+        ) == (work is rude)
 
 
 async def test_plain_functions_emit_from_their_threads() -> None:
@@ -429,7 +441,11 @@ async def test_a_generators_values_are_preliminary_results_and_the_last_is_the_r
 
     a, _ = agent(says(call("count"), call("plain", id="c2")), says("ok"), tools=[count, plain])
     events, result = await events_of(a)
-    told = [event.value for event in events if isinstance(event, Custom) and event.name == "tool_preliminary"]
+    told = [
+        event.value
+        for event in events
+        if isinstance(event, Custom) and event.name == "tool_preliminary"
+    ]
     for call_id, name, values in (("c1", "count", [0, 1, 2]), ("c2", "plain", ["a", "b"])):
         assert [each for each in told if each["call_id"] == call_id] == [
             {"call_id": call_id, "name": name, "result": value} for value in values
@@ -437,7 +453,9 @@ async def test_a_generators_values_are_preliminary_results_and_the_last_is_the_r
     assert [part.result for part in result.messages[2].tool_results] == [2, "b"]
 
 
-async def test_a_tool_that_asks_leaves_its_call_pending_and_the_results_of_the_others_stand() -> None:
+async def test_a_tool_that_asks_leaves_its_call_pending_and_the_results_of_the_others_stand() -> (
+    None
+):
     @tool
     async def ask() -> str:
         raise AskUser("Which one?", {"type": "string"})
@@ -457,7 +475,11 @@ async def test_a_tool_that_asks_leaves_its_call_pending_and_the_results_of_the_o
         assert len(script.requests) == 1
         assert result.messages[-1].parts == (ToolResultPart("c2", "other", 1),)
         question, login = result.pending
-        assert (question.reason, question.message, question.schema) == ("input", "Which one?", {"type": "string"})
+        assert (question.reason, question.message, question.schema) == (
+            "input",
+            "Which one?",
+            {"type": "string"},
+        )
         assert (login.reason, login.metadata["url"]) == ("auth", "https://example.org/login")
         assert (question.call, login.call) == (calls[0], calls[2])
         assert isinstance(events[-1], RunFinished) and events[-1].pending == result.pending
@@ -466,7 +488,9 @@ async def test_a_tool_that_asks_leaves_its_call_pending_and_the_results_of_the_o
 async def test_a_patch_that_does_not_fit_is_the_tools_error_and_changes_nothing() -> None:
     @tool
     async def work(ctx: ToolContext) -> None:
-        await ctx.state.patch([{"op": "add", "path": "/a", "value": 1}, {"op": "remove", "path": "/none"}])
+        await ctx.state.patch(
+            [{"op": "add", "path": "/a", "value": 1}, {"op": "remove", "path": "/none"}]
+        )
 
     a, _ = agent(says(call("work")), says("ok"), tools=[work])
     events, result = await events_of(a, state={"b": 2})
@@ -476,11 +500,18 @@ async def test_a_patch_that_does_not_fit_is_the_tools_error_and_changes_nothing(
     assert part.is_error and "cannot be patched" in part.result["error"]
 
 
-async def test_executors_and_orchestrators_of_the_users_own_tell_results_when_their_batch_returns() -> None:
+async def test_executors_and_orchestrators_of_the_users_own_tell_results_when_their_batch_returns() -> (
+    None
+):
     class Loud(ParallelToolExecutor):
-        async def execute_batch(self, calls: Any, tools: Any, context: Any = None) -> list[ToolExecutionResult]:
+        async def execute_batch(
+            self, calls: Any, tools: Any, context: Any = None
+        ) -> list[ToolExecutionResult]:
             results = await super().execute_batch(calls, tools, context)
-            return [msgspec.structs.replace(one, part=msgspec.structs.replace(one.part, result="x")) for one in results]
+            return [
+                msgspec.structs.replace(one, part=msgspec.structs.replace(one.part, result="x"))
+                for one in results
+            ]
 
     class Hiding(DefaultStreamingOrchestrator):
         async def execute_tool_calls(self, state: Any, calls: Any) -> list[ToolResultPart]:
@@ -533,7 +564,9 @@ async def test_tools_at_work_on_every_wire_streamed_and_whole(wire: str, stream:
     async with asyncio.timeout(10), a.run("hi") as run:
         async for event in run:
             told += (
-                [event.value["done"]] if isinstance(event, Custom) else [each.result for each in results_of([event])]
+                [event.value["done"]]
+                if isinstance(event, Custom)
+                else [each.result for each in results_of([event])]
             )
             if told[-1:] == ["result 1"]:
                 second_is_told.set()

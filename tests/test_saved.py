@@ -30,13 +30,19 @@ def test_a_history_is_read_as_it_was(history: list[Message]):
 def test_versions_may_be_mixed():
     assert [
         m.text
-        for m in load_messages('[{"v":1,"role":"user","content":[{"type":"text","text":"a"}]},{"v":2,"role":"model"}]')
+        for m in load_messages(
+            '[{"v":1,"role":"user","content":[{"type":"text","text":"a"}]},{"v":2,"role":"model"}]'
+        )
     ] == ["a", ""]
 
 
-@pytest.mark.parametrize("bad", ["", "{}", "[1]", '[{"v":2,"role":"user"},{"v":9}]', b"\xff", "[" * 5000, '"\ud800"'])
+@pytest.mark.parametrize(
+    "bad", ["", "{}", "[1]", '[{"v":2,"role":"user"},{"v":9}]', b"\xff", "[" * 5000, '"\ud800"']
+)
 def test_what_is_none_says_where(bad: str | bytes):
-    with pytest.raises(HistoryError, match=r"messages\[[01]\]: not a stored message|not a saved history"):
+    with pytest.raises(
+        HistoryError, match=r"messages\[[01]\]: not a stored message|not a saved history"
+    ):
         load_messages(bad)
 
 

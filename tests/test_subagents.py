@@ -11,7 +11,18 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pydantic import BaseModel
 
-from dragoman import Agent, Limits, Message, ToolContext, Usage, dump_messages, fold, load_messages, tool, unfold
+from dragoman import (
+    Agent,
+    Limits,
+    Message,
+    ToolContext,
+    Usage,
+    dump_messages,
+    fold,
+    load_messages,
+    tool,
+    unfold,
+)
 from dragoman.errors import LimitReachedError, ProviderError
 from dragoman.event import (
     Custom,
@@ -85,7 +96,9 @@ async def test_events_of_inner_runs_stand_in_the_stream_with_their_own_run_id(de
     for level, run_id in enumerate(chain[1:]):
         texts = [message.text for message in fold(events, run_id=run_id)]
         name = depth - 2 - level
-        expected = ["Innermost."] if name < 0 else [f"Level {name} asks.", "", f"Level {name} done."]
+        expected = (
+            ["Innermost."] if name < 0 else [f"Level {name} asks.", "", f"Level {name} done."]
+        )
         assert texts == ["Do it.", *expected]
     starts = [event for event in events if isinstance(event, MessageStarted)]
     assert len({event.message_id for event in starts}) == len(starts)
@@ -128,7 +141,9 @@ async def test_chunks_and_output_are_those_of_the_run_alone() -> None:
     assert [chunk.state for chunk in chunks if chunk.state] == []
     events, result = await told(a, "Go.")
     assert result.output == "B"
-    assert [(type(event), event.run_id) for event in events if isinstance(event, Custom | StateSnapshot)] == []
+    assert [
+        (type(event), event.run_id) for event in events if isinstance(event, Custom | StateSnapshot)
+    ] == []
 
 
 async def test_events_beside_messages_say_whose_they_are() -> None:
@@ -147,7 +162,11 @@ async def test_events_beside_messages_say_whose_they_are() -> None:
         (kind, "run-o") for kind in kinds
     ]
     assert result.state is None
-    steps = [(event.name, event.run_id) for event in events if isinstance(event, StepStarted | StepFinished)]
+    steps = [
+        (event.name, event.run_id)
+        for event in events
+        if isinstance(event, StepStarted | StepFinished)
+    ]
     assert steps == [
         ("model call 1", None),
         *[(f"model call {number}", "run-o") for number in (1, 1, 2, 2)],
@@ -200,7 +219,9 @@ async def test_a_run_that_is_itself_an_inner_one_is_seen_and_so_is_the_next() ->
     assert isinstance(started, RunStarted)
     alone: list[Event] = [RunStarted("inner", parent_run_id="elsewhere"), *events[1:]]
     seen = [*visible([*alone, *events])]
-    assert [message.text for message in fold(seen) if message.role is Role.MODEL] == [result.output] * 2
+    assert [message.text for message in fold(seen) if message.role is Role.MODEL] == [
+        result.output
+    ] * 2
     assert len([event for event in seen if isinstance(event, RunFinished)]) == 2
 
 
@@ -249,7 +270,10 @@ async def test_usage_counts_once_streamed_and_whole(depth: int) -> None:
     result = await nested(depth).send("Go.", run_id="root")
     calls = 2 * depth + 1
     assert result.usage == Usage(input_tokens=0, output_tokens=calls, total_tokens=calls)
-    assert {each.run_id for each in result.calls} == {"root", *[f"run-o{level}" for level in range(depth)]}
+    assert {each.run_id for each in result.calls} == {
+        "root",
+        *[f"run-o{level}" for level in range(depth)],
+    }
     chunks = [chunk async for chunk in nested(depth).send_stream("Go.")]
     assert sum((chunk.usage for chunk in chunks if chunk.usage), Usage()) == result.usage
     assert len([each for chunk in chunks for each in chunk.calls]) == len(result.calls) == calls
@@ -312,11 +336,25 @@ async def test_ids_and_what_the_caller_passed_are_inherited() -> None:
     inner, _ = agent(says(call("look", id="i")), says("End."), tools=[look])
     for _ in range(2):
         inner, _ = agent(says(call("delegate", id="o")), says("B"), tools=[asking(inner)])
-    passed = {"deps": 1, "thread_id": "t", "resource_id": "r", "context": ("c",), "metadata": {"m": 1}}
+    passed = {
+        "deps": 1,
+        "thread_id": "t",
+        "resource_id": "r",
+        "context": ("c",),
+        "metadata": {"m": 1},
+    }
     events, _ = await told(inner, **passed)
     (ctx,) = seen
-    assert (ctx.deps, ctx.thread_id, ctx.resource_id, ctx.context, ctx.metadata) == (1, "t", "r", ("c",), {"m": 1})
-    assert {(event.thread_id, event.resource_id) for event in events if isinstance(event, RunStarted)} == {("t", "r")}
+    assert (ctx.deps, ctx.thread_id, ctx.resource_id, ctx.context, ctx.metadata) == (
+        1,
+        "t",
+        "r",
+        ("c",),
+        {"m": 1},
+    )
+    assert {
+        (event.thread_id, event.resource_id) for event in events if isinstance(event, RunStarted)
+    } == {("t", "r")}
 
 
 # the end
@@ -344,10 +382,14 @@ async def test_cancelling_ends_all_inner_runs_at_once(depth: int) -> None:
         events = [event async for event in run]
         result = await run.result()
     assert left == ["ended"]
-    assert [event.outcome for event in events if isinstance(event, RunFinished)] == ["cancelled"] * (depth + 1)
+    assert [event.outcome for event in events if isinstance(event, RunFinished)] == [
+        "cancelled"
+    ] * (depth + 1)
     assert fold(events) == list(result.messages)
     opened = [event.message_id for event in events if isinstance(event, MessageStarted)]
-    assert sorted(opened) == sorted(event.message_id for event in events if isinstance(event, MessageFinished))
+    assert sorted(opened) == sorted(
+        event.message_id for event in events if isinstance(event, MessageFinished)
+    )
     steps = [(event.name, event.run_id) for event in events if isinstance(event, StepStarted)]
     assert sorted(steps, key=str) == sorted(
         [(event.name, event.run_id) for event in events if isinstance(event, StepFinished)], key=str
@@ -361,11 +403,15 @@ async def test_a_tool_that_is_out_of_time_ends_its_agent() -> None:
         return "never"
 
     inner, _ = agent(says("I wait.", call("sleeps", id="s")), tools=[sleeps])
-    slow = Tool("delegate", "", asking(inner).handler, {"type": "object", "properties": {}}, timeout=0.3)
+    slow = Tool(
+        "delegate", "", asking(inner).handler, {"type": "object", "properties": {}}, timeout=0.3
+    )
     a, _ = agent(says(call("delegate", id="o")), says("B"), tools=[slow])
     events, result = await told(a)
     assert "did not finish" in result.messages[2].tool_results[0].result["error"]
-    assert next((event.run_id, event.outcome) for event in events if isinstance(event, RunFinished)) == (
+    assert next(
+        (event.run_id, event.outcome) for event in events if isinstance(event, RunFinished)
+    ) == (
         "run-o",
         "cancelled",
     )
@@ -375,7 +421,11 @@ async def test_a_tool_that_is_out_of_time_ends_its_agent() -> None:
 
 
 @given(
-    st.lists(st.lists(st.text("abc ", min_size=1, max_size=8), min_size=1, max_size=3), min_size=1, max_size=4),
+    st.lists(
+        st.lists(st.text("abc ", min_size=1, max_size=8), min_size=1, max_size=3),
+        min_size=1,
+        max_size=4,
+    ),
     st.integers(1, 4),
 )
 def test_inner_runs_side_by_side_fold_each_to_its_own(texts: list[list[str]], piece: int) -> None:
@@ -398,18 +448,29 @@ def test_inner_runs_side_by_side_fold_each_to_its_own(texts: list[list[str]], pi
         return await told(a)
 
     events, result = asyncio.run(go())
-    for stream in (events, compact(events), [event_from_json(event_to_json(event)) for event in events]):
+    for stream in (
+        events,
+        compact(events),
+        [event_from_json(event_to_json(event)) for event in events],
+    ):
         assert fold(stream) == list(result.messages)
         for number, each in enumerate(texts):
             said = fold(stream, run_id=f"run-c{number}")
             assert [message.text for message in said if message.role is Role.MODEL] == each
-    assert [message.text for message in fold(visible(events)) if message.role is Role.MODEL] == ["Done."]
+    assert [message.text for message in fold(visible(events)) if message.role is Role.MODEL] == [
+        "Done."
+    ]
 
 
 async def test_it_is_a_message_of_the_history_alone() -> None:
     """What an inner run said is not in the history, and going on with it asks nobody twice."""
     result = await nested(1).send("Go.")
-    assert [message.role for message in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert [message.role for message in result.messages] == [
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
+    ]
     assert isinstance(result.messages[0], Message)
 
 
@@ -424,16 +485,24 @@ async def test_two_that_wait_side_by_side_are_answered_one_by_one() -> None:
     def made(*left: int) -> Agent[Any]:
         tools: list[Tool] = []
         for number, skip in enumerate(left):
-            said = [says(call("act", id="x", what=str(number)), usage=1), says(f"{number} done.", usage=1)][skip:]
+            said = [
+                says(call("act", id="x", what=str(number)), usage=1),
+                says(f"{number} done.", usage=1),
+            ][skip:]
             tools.append(asking(agent(*said, tools=[act], ids=f"in{number}-")[0], f"t{number}"))
-        outer = [says(call("t0", id="c0"), call("t1", id="c1"), usage=1), says("All done.", usage=1)]
+        outer = [
+            says(call("t0", id="c0"), call("t1", id="c1"), usage=1),
+            says("All done.", usage=1),
+        ]
         return agent(*outer[max(left) :], tools=tools, ids="out-")[0]
 
     events, first = await told(made(0, 0))
     assert [each.id for each in first.pending] == ["c0/x", "c1/x"]
     assert [event.outcome for event in events if isinstance(event, RunFinished)] == ["pending"] * 3
     assert fold(events) == list(first.messages)
-    second = await made(1, 1).send(None, history=first.messages, resume=[first.pending[1].approve()])
+    second = await made(1, 1).send(
+        None, history=first.messages, resume=[first.pending[1].approve()]
+    )
     assert [each.id for each in second.pending] == ["c0/x"]
     history = [*first.messages, *second.messages]
     third = await made(1, 1).send(None, history=history, resume=[second.pending[0].approve()])
@@ -490,7 +559,9 @@ async def test_a_typed_answer_is_the_same_value_when_the_tool_is_run_again() -> 
     a, _ = agent(says(call("plan", id="c")), says("Done."), tools=[plan])
     first = await a.send("Go.")
     second = await a.send(
-        None, history=load_messages(dump_messages(first.messages)), resume=[first.pending[0].answer("now")]
+        None,
+        history=load_messages(dump_messages(first.messages)),
+        resume=[first.pending[0].answer("now")],
     )
     assert second.messages[0].tool_results[0].result == "Oslo now"
     assert seen == [Trip(city="Oslo")] * 2
@@ -503,7 +574,9 @@ async def test_a_bound_of_dollars_holds_for_inner_runs_too(depth: int) -> None:
         inner = Agent(ScriptedModel.like("openai:gpt-4o", [scripted_call("nothing"), "x"]))
         for _ in range(depth):
             answers = [scripted_call("ask", prompt="?"), "y"]
-            inner = Agent(ScriptedModel.like("openai:gpt-4o", answers), tools=[inner.as_tool("ask")])
+            inner = Agent(
+                ScriptedModel.like("openai:gpt-4o", answers), tools=[inner.as_tool("ask")]
+            )
         return inner
 
     cost = (await made().send("Go.")).cost
@@ -532,11 +605,16 @@ async def test_time_that_is_up_ends_inner_runs() -> None:
         events = [event async for event in run]
         with pytest.raises(LimitReachedError, match="seconds"):
             await run.result()
-    assert [event.run_id for event in events if isinstance(event, RunFinished)] == ["run-o0", "run-o1"]
+    assert [event.run_id for event in events if isinstance(event, RunFinished)] == [
+        "run-o0",
+        "run-o1",
+    ]
     assert isinstance(events[-1], RunError)
 
 
-async def test_time_that_is_up_while_the_reader_pauses_ends_inner_runs(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_time_that_is_up_while_the_reader_pauses_ends_inner_runs(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A reader gives others their turn now and then, and is in no step of the run meanwhile."""
     monkeypatch.setattr("dragoman.run._BUSY_SECONDS", -1.0)
     ended: list[str] = []
@@ -573,10 +651,17 @@ async def test_who_asks_a_model_knows_the_run_around() -> None:
 
 
 @pytest.mark.parametrize("over", [False, True], ids=["tool", "hand-off"])
-async def test_leaving_a_run_in_the_middle_of_an_inner_one_leaves_nothing_behind(over: bool) -> None:
+async def test_leaving_a_run_in_the_middle_of_an_inner_one_leaves_nothing_behind(
+    over: bool,
+) -> None:
     inner, script = agent(says("a long answer " * 50), ids="i")
     tools = [handoff(inner, "it")] if over else [asking(inner)]
-    a, _ = agent(says(call("transfer_to_it" if over else "delegate", id="o")), says("B"), tools=tools, ids="o")
+    a, _ = agent(
+        says(call("transfer_to_it" if over else "delegate", id="o")),
+        says("B"),
+        tools=tools,
+        ids="o",
+    )
     before = asyncio.all_tasks()
     async with a.run("Go.") as run:
         async for event in run:
@@ -606,5 +691,11 @@ async def test_a_step_of_an_inner_run_voids_nothing_of_a_typed_one() -> None:
     assert result.pending
     assert result.output == "Hm."
     assert (
-        "".join([chunk.output async for chunk in made().send_stream("Go.", output_schema={"type": "object"})]) == "Hm."
+        "".join(
+            [
+                chunk.output
+                async for chunk in made().send_stream("Go.", output_schema={"type": "object"})
+            ]
+        )
+        == "Hm."
     )

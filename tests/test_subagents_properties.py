@@ -42,7 +42,10 @@ class Node(msgspec.Struct, frozen=True):
         return "\n".join([text for text in [*self.texts, *last] if text])
 
     def model_calls(self) -> int:
-        others = [*itertools.chain(*self.asks), *([] if self.hands_over is None else [self.hands_over])]
+        others = [
+            *itertools.chain(*self.asks),
+            *([] if self.hands_over is None else [self.hands_over]),
+        ]
         return len(self.texts) + sum(other.model_calls() for other in others)
 
 
@@ -100,7 +103,9 @@ def test_the_laws_of_a_run_hold_for_all(node: Node, piece: int) -> None:
     assert result.usage == Usage(input_tokens=0, output_tokens=calls, total_tokens=calls)
     assert len(result.calls) == len([each for chunk in chunks for each in chunk.calls]) == calls
     assert sum((chunk.usage for chunk in chunks if chunk.usage), Usage()) == result.usage
-    started = {event.run_id: event.parent_run_id for event in events if isinstance(event, RunStarted)}
+    started = {
+        event.run_id: event.parent_run_id for event in events if isinstance(event, RunStarted)
+    }
     finished = [event.run_id for event in events if isinstance(event, RunFinished)]
     assert sorted(finished) == sorted(started)
     assert finished[-1] == "root"
@@ -108,12 +113,18 @@ def test_the_laws_of_a_run_hold_for_all(node: Node, piece: int) -> None:
     assert {each.run_id for each in result.calls} == set(started)
     opened = [event.message_id for event in events if isinstance(event, MessageStarted)]
     assert len(set(opened)) == len(opened)
-    assert sorted(opened) == sorted(event.message_id for event in events if isinstance(event, MessageFinished))
+    assert sorted(opened) == sorted(
+        event.message_id for event in events if isinstance(event, MessageFinished)
+    )
     steps = [(event.run_id, event.name) for event in events if isinstance(event, StepStarted)]
     assert sorted(steps, key=str) == sorted(
         [(event.run_id, event.name) for event in events if isinstance(event, StepFinished)], key=str
     )
-    for stream in (events, compact(events), [event_from_json(event_to_json(event)) for event in events]):
+    for stream in (
+        events,
+        compact(events),
+        [event_from_json(event_to_json(event)) for event in events],
+    ):
         assert fold(stream) == list(result.messages)
         for run_id in started.keys() - {"root"}:
             assert fold(stream, run_id=run_id) == fold(events, run_id=run_id) != []

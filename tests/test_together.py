@@ -12,7 +12,17 @@ from opentelemetry.sdk.trace import TracerProvider
 from opentelemetry.sdk.trace.export import SimpleSpanProcessor
 from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
 
-from dragoman import Agent, ChatResult, Message, RunRequest, ToolContext, dump_messages, fold, load_messages, tool
+from dragoman import (
+    Agent,
+    ChatResult,
+    Message,
+    RunRequest,
+    ToolContext,
+    dump_messages,
+    fold,
+    load_messages,
+    tool,
+)
 from dragoman.errors import RateLimitError
 from dragoman.event import (
     Event,
@@ -37,7 +47,9 @@ from support.net import FOUR as WIRES
 
 pytestmark = pytest.mark.anyio
 
-EACH = pytest.mark.parametrize(("wire", "stream"), [(wire, stream) for wire in WIRES for stream in (True, False)])
+EACH = pytest.mark.parametrize(
+    ("wire", "stream"), [(wire, stream) for wire in WIRES for stream in (True, False)]
+)
 CUT = Answer(content="Half an answer, and then the line is dead.", cut=True)
 KINDS = ("run", "model", "tool")
 
@@ -81,7 +93,10 @@ class Everything:
         provider = TracerProvider()
         provider.add_span_processor(SimpleSpanProcessor(self.spans))
         names = [f"{kind}_{end}" for kind in KINDS for end in ("start", "end")]
-        hooks = [Hooks(**{name: self._hook(name) for name in (*names, "retry")}), telemetry(provider)]
+        hooks = [
+            Hooks(**{name: self._hook(name) for name in (*names, "retry")}),
+            telemetry(provider),
+        ]
         self.throttles = [
             Throttle(concurrency=1, max_wait=30),
             Throttle(concurrency=2, tokens_per_minute=10**9, max_wait=30),
@@ -89,7 +104,9 @@ class Everything:
         self.breaker = Breaker(failures=1000)
         self.toolset = CountedToolset(double)
         self.cache = cache()
-        self.first = ScriptedModel(lambda _: CUT, wire=wire, stream=stream, name="first", chat_model="f-1")
+        self.first = ScriptedModel(
+            lambda _: CUT, wire=wire, stream=stream, name="first", chat_model="f-1"
+        )
         second = ScriptedModel(_inner, wire=wire, stream=stream, name="second", chat_model="s-1")
         self.inner = Agent(
             fallback(self.first, second, breaker=self.breaker),
@@ -118,10 +135,17 @@ class Everything:
         tasks = asyncio.all_tasks() - self.tasks
         found = {
             "a slot of a throttle": any(queue.quota.running or queue.waiting for queue in queues),
-            "a trial of a breaker": any(circuit.trial for circuit in self.breaker._circuits.values()),
+            "a trial of a breaker": any(
+                circuit.trial for circuit in self.breaker._circuits.values()
+            ),
             "a toolset": self.toolset.entered,
-            "a task": [task for task in tasks if "athrow" not in repr(task)],  # an iterator that was dropped
-            **{f"an end of {kind}": self.told[f"{kind}_start"] != self.told[f"{kind}_end"] for kind in KINDS},
+            "a task": [
+                task for task in tasks if "athrow" not in repr(task)
+            ],  # an iterator that was dropped
+            **{
+                f"an end of {kind}": self.told[f"{kind}_start"] != self.told[f"{kind}_end"]
+                for kind in KINDS
+            },
         }
         return [what for what, there in found.items() if there]
 
@@ -133,7 +157,12 @@ def _inner(request: Any) -> Any:
 def _outer(request: Any) -> Any:
     if request.messages[-1].tool_results:
         return "Done."
-    return ["I ask.", call("inner", prompt="Twice 4?"), call("my_double", x=1), call("inner", prompt="And 4?")]
+    return [
+        "I ask.",
+        call("inner", prompt="Twice 4?"),
+        call("my_double", x=1),
+        call("inner", prompt="And 4?"),
+    ]
 
 
 async def run_of(agent: Agent[Any], prompt: Any, **how: Any) -> tuple[list[Event], ChatResult[Any]]:
@@ -142,7 +171,9 @@ async def run_of(agent: Agent[Any], prompt: Any, **how: Any) -> tuple[list[Event
         events = [event async for event in run]
         result = await run.result()
     assert fold(events) == list(result.messages)
-    (end,) = (event for event in events if isinstance(event, RunFinished) and event.run_id == run.id)
+    (end,) = (
+        event for event in events if isinstance(event, RunFinished) and event.run_id == run.id
+    )
     assert end.usage == result.usage
     begun = [event.message_id for event in events if isinstance(event, MessageStarted)]
     assert len(set(begun)) == len(begun)
@@ -166,13 +197,17 @@ async def test_all_of_it_at_once(wire: str, stream: bool) -> None:
     assert result.output == "I ask.\nDone."
     assert not world.left()
     assert Counter(models(result)) == {("o-1", False): 2, ("s-1", False): 4}
-    inner = [event.run_id for event in events if isinstance(event, RunStarted) and event.parent_run_id]
+    inner = [
+        event.run_id for event in events if isinstance(event, RunStarted) and event.parent_run_id
+    ]
     assert len(inner) == 2
     for run_id in inner:
         texts = [message.text for message in fold(events, run_id=run_id)]
         assert texts[1:] == ["I double.", "", "Eight."]
     assert any(isinstance(event, MessageDropped) for event in events) is stream
-    assert not any(isinstance(event, MessageDropped) for event in visible(events, retractable=False))
+    assert not any(
+        isinstance(event, MessageDropped) for event in visible(events, retractable=False)
+    )
     assert world.told == {
         **{f"run_{end}": 3 for end in ("start", "end")},
         **{f"model_{end}": 2 + 8 for end in ("start", "end")},
@@ -189,7 +224,9 @@ async def test_all_of_it_at_once(wire: str, stream: bool) -> None:
     assert all(cached for _, cached in models(again))
     assert again.usage is not None
     assert again.usage.total_tokens == 0
-    assert not {message.id for message in again.messages} & {message.id for message in result.messages}
+    assert not {message.id for message in again.messages} & {
+        message.id for message in result.messages
+    }
 
 
 @pytest.mark.parametrize("how", ["task", "run", "leave"])
@@ -214,7 +251,9 @@ async def test_wherever_it_is_left_nothing_stays(how: str) -> None:
                 task.cancel() if how == "task" else run.cancel()
                 await asyncio.gather(task, return_exceptions=True)
         assert not world.left(), step
-        assert len(world.spans.get_finished_spans()) == sum(world.told[f"{kind}_start"] for kind in KINDS), step
+        assert len(world.spans.get_finished_spans()) == sum(
+            world.told[f"{kind}_start"] for kind in KINDS
+        ), step
         step += 11
     assert step > 100
 
@@ -225,12 +264,16 @@ async def test_a_log_of_it_is_read_from_any_offset() -> None:
         every = [each async for each in runs.attach(run_id)]
         assert fold([event for _, event in every])[-1].text == "Done."
         for offset in range(0, len(every) + 1, 9):
-            assert [place async for place, _ in runs.attach(run_id, offset)] == [place for place, _ in every[offset:]]
+            assert [place async for place, _ in runs.attach(run_id, offset)] == [
+                place for place, _ in every[offset:]
+            ]
 
 
 @EACH
 @pytest.mark.parametrize("is_there", [True, False], ids=["there", "gone"])
-async def test_an_approval_far_down_goes_on_in_another_process(wire: str, stream: bool, is_there: bool) -> None:
+async def test_an_approval_far_down_goes_on_in_another_process(
+    wire: str, stream: bool, is_there: bool
+) -> None:
     ran: list[int] = []
 
     @tool(requires_approval=True)
@@ -244,7 +287,9 @@ async def test_an_approval_far_down_goes_on_in_another_process(wire: str, stream
             return [risky] if first or is_there else []
 
         def model(*answers: Any, name: str) -> ScriptedModel:
-            return ScriptedModel(answers if first else answers[1:], wire=wire, stream=stream, name=name)
+            return ScriptedModel(
+                answers if first else answers[1:], wire=wire, stream=stream, name=name
+            )
 
         innermost = Agent(
             fallback(
@@ -255,7 +300,9 @@ async def test_an_approval_far_down_goes_on_in_another_process(wire: str, stream
             middleware=[cache()],
         )
         middle = Agent(
-            model(call("transfer_to_last"), name="middle"), tools=[handoff(innermost, "last")], middleware=[cache()]
+            model(call("transfer_to_last"), name="middle"),
+            tools=[handoff(innermost, "last")],
+            middleware=[cache()],
         )
         return Agent(
             model(call("middle", prompt="Do it."), "Done.", name="outer"),
@@ -267,19 +314,25 @@ async def test_an_approval_far_down_goes_on_in_another_process(wire: str, stream
     history = load_messages(dump_messages(waits.messages))
     (interrupt,) = waits.pending
     assert not ran
-    _, result = await run_of(process(first=False), None, history=history, resume=[interrupt.approve()])
+    _, result = await run_of(
+        process(first=False), None, history=history, resume=[interrupt.approve()]
+    )
     assert result.output == "Done."
     assert ran == ([4] if is_there else [])
 
 
 @pytest.mark.parametrize("failure", [RateLimitError("later"), CUT], ids=["refused", "cut"])
 @pytest.mark.parametrize("wire", WIRES)
-async def test_typed_output_of_whichever_model_answers_is_found_again(wire: str, failure: Any) -> None:
+async def test_typed_output_of_whichever_model_answers_is_found_again(
+    wire: str, failure: Any
+) -> None:
     other = WIRES[WIRES.index(wire) - 1]
     shared = cache()
     second = ScriptedModel([typed(7), typed(8)], wire=other, name="second")
     agent = Agent(
-        fallback(ScriptedModel(lambda _: failure, wire=wire, name="first"), second), tools=[double], middleware=[shared]
+        fallback(ScriptedModel(lambda _: failure, wire=wire, name="first"), second),
+        tools=[double],
+        middleware=[shared],
     )
     results = [(await run_of(agent, "How many?", output_type=int))[1] for _ in range(2)]
     assert [result.output for result in results] == [7, 7]

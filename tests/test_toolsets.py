@@ -122,10 +122,19 @@ async def test_what_a_list_says_is_offered_in_the_next_step_and_what_was_offered
 
     tools = Counted([look], [other, delete], [delete])
     a, script = agent(
-        says(call("look")), says(call("look", id="c2")), says(call("look", id="c3")), says("."), tools=[tools]
+        says(call("look")),
+        says(call("look", id="c2")),
+        says(call("look", id="c3")),
+        says("."),
+        tools=[tools],
     )
     result = await a.send("hi")
-    assert [names(request) for request in script.requests] == [["look"], ["look", "delete"], ["delete"], ["delete"]]
+    assert [names(request) for request in script.requests] == [
+        ["look"],
+        ["look", "delete"],
+        ["delete"],
+        ["delete"],
+    ]
     results = [part for message in result.messages for part in message.tool_results]
     assert [part.result for part in results[:2]] == ["nothing here", "another look"]
     assert results[2].is_error
@@ -140,22 +149,34 @@ async def test_tools_functions_and_sets_stand_in_their_order_the_sends_after_the
     a, script = agent(says("."), tools=[plain, Counted([look])])
     await a.send("hi", tools=[client, Counted([delete])])
     await a.send("hi")
-    assert [names(request) for request in script.requests] == [["plain", "look", "client", "delete"], ["plain", "look"]]
+    assert [names(request) for request in script.requests] == [
+        ["plain", "look", "client", "delete"],
+        ["plain", "look"],
+    ]
 
 
 async def test_a_set_knows_the_run_and_no_call() -> None:
     tools = Counted([look])
     a, _ = agent(says(call("look")), says("."), tools=[tools])
-    await a.send("hi", deps=7, run_id="r", thread_id="t", resource_id="me", state={"a": 1}, metadata={"m": 1})
+    await a.send(
+        "hi", deps=7, run_id="r", thread_id="t", resource_id="me", state={"a": 1}, metadata={"m": 1}
+    )
     first, second = tools.contexts
     assert (first.deps, first.run_id, first.thread_id, first.resource_id) == (7, "r", "t", "me")
     assert (first.state.value, first.metadata, first.call.name) == ({"a": 1}, {"m": 1}, "")
     assert [len(context.messages) for context in (first, second)] == [1, 3]
 
 
-async def test_specs_are_the_same_objects_while_nothing_changes_also_where_tools_are_made_anew() -> None:
+async def test_specs_are_the_same_objects_while_nothing_changes_also_where_tools_are_made_anew() -> (
+    None
+):
     def make() -> Tool:
-        return Tool("look", "Looks.", lambda place="": place, {"type": "object", "properties": {"place": {}}})
+        return Tool(
+            "look",
+            "Looks.",
+            lambda place="": place,
+            {"type": "object", "properties": {"place": {}}},
+        )
 
     @toolset
     def fresh(context: ToolContext[Any]) -> list[Tool]:
@@ -171,10 +192,14 @@ async def test_specs_are_the_same_objects_while_nothing_changes_also_where_tools
 async def test_two_tools_of_one_name_are_an_error_that_says_where_they_come_from() -> None:
     other = Tool("look", handler=lambda: "")
     a, script = agent(says("."), tools=[Counted([look], name="near"), Counted([other], name="far")])
-    with pytest.raises(ToolError, match="two tools are named 'look', one of near and one of far; give one"):
+    with pytest.raises(
+        ToolError, match="two tools are named 'look', one of near and one of far; give one"
+    ):
         await a.send("hi")
     b, _ = agent(says("."), tools=[other, Counted([look], name="near")])
-    with pytest.raises(ToolError, match="two tools are named 'look', one given by itself and one of near"):
+    with pytest.raises(
+        ToolError, match="two tools are named 'look', one given by itself and one of near"
+    ):
         await b.send("hi")
     assert not script.requests
 
@@ -197,7 +222,8 @@ async def test_a_set_that_cannot_be_listed_ends_the_run_which_names_it_and_has_t
             return ["look"]
 
     with pytest.raises(
-        ToolError, match=r"the tools of Strange cannot be listed: list_tools\(\)\[0\] must be Tool, not str"
+        ToolError,
+        match=r"the tools of Strange cannot be listed: list_tools\(\)\[0\] must be Tool, not str",
     ):
         await b.send("hi", tools=[Strange()])
 
@@ -218,7 +244,9 @@ async def test_a_set_that_cannot_be_entered_leaves_the_others() -> None:
     assert first.inside == 0
 
 
-async def test_what_a_set_raises_when_it_is_left_is_logged_alone(caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_a_set_raises_when_it_is_left_is_logged_alone(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     class Sticky(Counted):
         async def __aexit__(self, *error: object) -> None:
             raise OSError("it sticks")
@@ -358,7 +386,9 @@ async def test_a_call_of_a_sets_tool_that_needs_approval_waits_in_the_history_al
     first = await a.send("Delete x.")
     assert [(one.id, one.reason) for one in first.pending] == [("c1", "approval")]
     history = again(first)
-    assert [part.kind for part in history[-1].content if isinstance(part, MarkPart)] == ["interrupt"]
+    assert [part.kind for part in history[-1].content if isinstance(part, MarkPart)] == [
+        "interrupt"
+    ]
     tools = Counted([delete])
     b, script = agent(says("Done."), tools=[tools])
     assert b.pending(history) == first.pending
@@ -375,7 +405,10 @@ async def test_a_deferred_call_waits_for_the_client_in_the_history_alone() -> No
     def deferred() -> Counted:
         return Counted([look, delete])
 
-    a, _ = agent(says(call("look", place="there"), call("delete", id="c2", path="x")), tools=[deferred().defer()])
+    a, _ = agent(
+        says(call("look", place="there"), call("delete", id="c2", path="x")),
+        tools=[deferred().defer()],
+    )
     first = await a.send("hi")
     assert [(one.id, one.reason) for one in first.pending] == [("c1", "tool"), ("c2", "tool")]
     history = again(first)
@@ -421,7 +454,9 @@ async def test_a_tool_that_went_before_its_call_was_allowed_is_an_error_for_the_
         await c.send(None, history=again(first), resume=[answer])
 
 
-async def test_errors_of_answers_are_the_runs_where_a_set_must_be_asked_first_and_else_come_at_once() -> None:
+async def test_errors_of_answers_are_the_runs_where_a_set_must_be_asked_first_and_else_come_at_once() -> (
+    None
+):
     a, _ = agent(says("."), tools=[Counted([look])])
     with pytest.raises(InvalidRequestError, match="nothing to send"):
         a.run(None)
@@ -436,7 +471,9 @@ async def test_errors_of_answers_are_the_runs_where_a_set_must_be_asked_first_an
 async def test_typed_output_needs_its_name_also_where_a_set_has_it() -> None:
     from support.model import FORCING
 
-    a, _ = agent(says("."), provider=FORCING, tools=[Counted([Tool("return_result", handler=lambda: "")])])
+    a, _ = agent(
+        says("."), provider=FORCING, tools=[Counted([Tool("return_result", handler=lambda: "")])]
+    )
     with pytest.raises(SettingsError, match="'return_result', which typed output needs"):
         await a.send_for("hi", int)
 
@@ -462,9 +499,13 @@ async def test_a_run_without_sets_pays_for_none() -> None:
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("layers", [(), (whole,)], ids=["streamed", "whole"])
-async def test_lists_change_between_the_steps_on_every_wire(wire: str, layers: tuple[Any, ...]) -> None:
+async def test_lists_change_between_the_steps_on_every_wire(
+    wire: str, layers: tuple[Any, ...]
+) -> None:
     tools = Counted([look], [look, delete])
-    a, server = served(wire, says(call("look", place="there")), says("Done."), tools=[tools], middleware=layers)
+    a, server = served(
+        wire, says(call("look", place="there")), says("Done."), tools=[tools], middleware=layers
+    )
     result = await a.send("hi")
     assert result.output == "Done."
     assert [names(request) for request in server.requests] == [["look"], ["look", "delete"]]
@@ -477,12 +518,16 @@ async def test_an_approval_by_a_set_goes_on_with_another_agent_on_every_wire(
     wire: str, layers: tuple[Any, ...]
 ) -> None:
     def tools() -> Toolset:
-        return toolset([look, tool(lambda path: f"{path} is gone", name="remove")], name="disk").require_approval(
-            lambda call, _: call.name == "remove"
-        )
+        return toolset(
+            [look, tool(lambda path: f"{path} is gone", name="remove")], name="disk"
+        ).require_approval(lambda call, _: call.name == "remove")
 
     a, _ = served(
-        wire, says(call("remove", path="x"), call("look", id="c2")), says("."), tools=[tools()], middleware=layers
+        wire,
+        says(call("remove", path="x"), call("look", id="c2")),
+        says("."),
+        tools=[tools()],
+        middleware=layers,
     )
     first = await a.send("Remove x.")
     (waits,) = msgspec.json.decode(msgspec.json.encode(first.pending), type=tuple[Any, ...])
@@ -519,5 +564,8 @@ async def test_renamed_and_prefixed_tools_are_called_by_their_new_names_on_every
     result = await a.send("hi", settings=Settings(parallel_tool_calls=True))
     assert result.output == "Done."
     assert seen == [("disk.list files", "/")]
-    assert [part.name for part in result.messages[2].tool_results] == ["disk.list files", "disk.see"]
+    assert [part.name for part in result.messages[2].tool_results] == [
+        "disk.list files",
+        "disk.see",
+    ]
     assert [part.result for part in result.messages[2].tool_results] == ["none", "nothing here"]

@@ -33,15 +33,23 @@ async def test_a_resume_goes_on_with_the_turn_that_it_waits_in() -> None:
     a, _ = agent(says("A", waiting()), says("B"))
     first = await a.send("hi", tools=[waits()])
     (interrupt,) = first.pending
-    second = await a.send(None, history=first.messages, resume=[interrupt.answer("x")], tools=[waits()])
+    second = await a.send(
+        None, history=first.messages, resume=[interrupt.answer("x")], tools=[waits()]
+    )
     assert {message.turn for message in (*first.messages[1:], *second.messages)} == {"m1"}
-    answered = await a.send([ToolResultPart("c1", "ask", "x")], history=first.messages, tools=[waits()])
+    answered = await a.send(
+        [ToolResultPart("c1", "ask", "x")], history=first.messages, tools=[waits()]
+    )
     assert answered.messages[-1].turn == "m1"
 
 
 async def test_a_turn_without_a_name_is_gone_on_with_as_it_is() -> None:
     a, _ = agent(says("B"))
-    history = [Message.user("hi"), Message.model(ToolCallPart("c", "t")), Message.user(ToolResultPart("c", "t", 1))]
+    history = [
+        Message.user("hi"),
+        Message.model(ToolCallPart("c", "t")),
+        Message.user(ToolResultPart("c", "t", 1)),
+    ]
     result = await a.send(None, history=history)
     assert result.messages[-1].turn is None
     assert len(turns([*history, *result.messages])) == 2

@@ -79,7 +79,11 @@ def trees() -> Iterator[tuple[str, ast.Module]]:
 
 
 def is_docstring(node: ast.AST | None) -> TypeGuard[ast.Expr]:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)
+    return (
+        isinstance(node, ast.Expr)
+        and isinstance(node.value, ast.Constant)
+        and isinstance(node.value.value, str)
+    )
 
 
 @pytest.mark.slow
@@ -103,11 +107,15 @@ def test_every_public_field_has_its_docstring() -> None:
         for node in tree.body if not name.startswith("wires") else []:
             if not isinstance(node, ast.ClassDef) or node.name.startswith("_"):
                 continue
-            if FIELDS & {re.split(r"\W", ast.unparse(base).removeprefix("msgspec."))[0] for base in node.bases} or (
-                "dataclass" in "".join(map(ast.unparse, node.decorator_list))
-            ):
+            if FIELDS & {
+                re.split(r"\W", ast.unparse(base).removeprefix("msgspec."))[0]
+                for base in node.bases
+            } or ("dataclass" in "".join(map(ast.unparse, node.decorator_list))):
                 for field, following in zip(node.body, [*node.body[1:], None], strict=True):
-                    if isinstance(field, ast.AnnAssign) and ast.unparse(field.annotation) != "Native":
+                    if (
+                        isinstance(field, ast.AnnAssign)
+                        and ast.unparse(field.annotation) != "Native"
+                    ):
                         found += 1
                         if not is_docstring(following):
                             bare.append(f"{name}: {node.name}.{ast.unparse(field.target)}")

@@ -35,17 +35,34 @@ def wire(name: str) -> Any:
 
 
 def test_a_wire_says_whether_it_has_embeddings() -> None:
-    assert set(NAMES) == {"openai_chat", "openai_responses", "google", "mistral", "ollama", "cohere"}
+    assert set(NAMES) == {
+        "openai_chat",
+        "openai_responses",
+        "google",
+        "mistral",
+        "ollama",
+        "cohere",
+    }
     assert wires.embeddings("anthropic") is None
 
 
 @pytest.mark.parametrize("name", NAMES)
-@given(texts=TEXTS, dimensions=st.none() | st.integers(1, 4000), purpose=st.sampled_from([None, "query", "document"]))
-def test_every_request_survives_its_wire(name: str, texts: list[str], dimensions: Any, purpose: Any) -> None:
+@given(
+    texts=TEXTS,
+    dimensions=st.none() | st.integers(1, 4000),
+    purpose=st.sampled_from([None, "query", "document"]),
+)
+def test_every_request_survives_its_wire(
+    name: str, texts: list[str], dimensions: Any, purpose: Any
+) -> None:
     request = EmbeddingsRequest("some-model", tuple(texts), purpose, dimensions, {"user": "u"})
     http = wire(name).dump_http(request)
     again = wire(name).load_request(http.body, path=http.path)
-    assert (again.model, again.texts, again.dimensions) == (request.model, request.texts, dimensions)
+    assert (again.model, again.texts, again.dimensions) == (
+        request.model,
+        request.texts,
+        dimensions,
+    )
     assert again.options == {"user": "u"}
     assert again.purpose == (purpose if name in ("google", "cohere") else None)
     assert wire(name).dump_http(again) == http
@@ -54,7 +71,9 @@ def test_every_request_survives_its_wire(name: str, texts: list[str], dimensions
 @pytest.mark.parametrize("name", NAMES)
 @given(vectors=VECTORS, tokens=st.integers(0, 1000))
 def test_every_answer_survives_its_wire(name: str, vectors: list[list[float]], tokens: int) -> None:
-    result = BatchEmbeddingsResult(vectors, Usage(input_tokens=tokens, output_tokens=0, total_tokens=tokens))
+    result = BatchEmbeddingsResult(
+        vectors, Usage(input_tokens=tokens, output_tokens=0, total_tokens=tokens)
+    )
     request = EmbeddingsRequest("m", ("t",) * len(vectors))
     again = wire(name).load_response(json.dumps(wire(name).dump_response(result, request=request)))
     assert again.embeddings == vectors
@@ -108,14 +127,23 @@ def test_an_error_in_the_place_of_an_answer_is_of_our_tree(name: str) -> None:
     with pytest.raises(ProviderError):
         wire(name).load_response({})
     with pytest.raises(RateLimitError, match="too many requests"):
-        told = {"error": {"message": "too many requests", "code": 429}, "message": "too many requests"}
+        told = {
+            "error": {"message": "too many requests", "code": 429},
+            "message": "too many requests",
+        }
         wire(name).load_response(told)
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize(
     "body",
-    [{}, {"input": [1, "2"]}, {"input": [[1], []], "texts": [1]}, {"requests": [{"content": {}}]}, {"texts": "one"}],
+    [
+        {},
+        {"input": [1, "2"]},
+        {"input": [[1], []], "texts": [1]},
+        {"requests": [{"content": {}}]},
+        {"texts": "one"},
+    ],
 )
 def test_a_request_without_texts_is_refused(name: str, body: dict[str, Any]) -> None:
     with pytest.raises(InvalidRequestError):
@@ -151,7 +179,12 @@ def test_all_tokens_are_input_whatever_is_told_of_them(name: str) -> None:
         return wire(name).load_response({"data": [{"embedding": [1.0]}], "usage": told}).usage
 
     whole = Usage(input_tokens=5, output_tokens=0, total_tokens=5)
-    assert usage(total_tokens=5) == usage(prompt_tokens=5) == usage(prompt_tokens=5, total_tokens=5) == whole
+    assert (
+        usage(total_tokens=5)
+        == usage(prompt_tokens=5)
+        == usage(prompt_tokens=5, total_tokens=5)
+        == whole
+    )
     assert usage(prompt_tokens=5, total_tokens=7) == msgspec.structs.replace(whole, total_tokens=7)
     assert usage() is None
 
@@ -162,7 +195,10 @@ def test_openai_vectors_are_packed_where_the_client_asks_for_it() -> None:
     told = wire("openai_chat").dump_response(result, request=request)
     assert told["data"][0]["embedding"] == base64.b64encode(array("f", [0.5, -1.0])).decode()
     assert (told["model"], told["usage"]) == ("served", {"prompt_tokens": 0, "total_tokens": 0})
-    assert wire("openai_chat").dump_response(BatchEmbeddingsResult([[0.5]]), request=request)["model"] == "asked"
+    assert (
+        wire("openai_chat").dump_response(BatchEmbeddingsResult([[0.5]]), request=request)["model"]
+        == "asked"
+    )
 
 
 def test_cohere_of_several_types_the_floats_are_the_vectors() -> None:
@@ -184,20 +220,33 @@ def test_cohere_of_several_types_the_floats_are_the_vectors() -> None:
 def test_ollamas_older_endpoint_is_read_and_written() -> None:
     request = wire("ollama").load_request({"model": "m", "prompt": "text"})
     http = wire("ollama").dump_http(request)
-    assert (request.texts, http.path, http.body) == (("text",), "/api/embeddings", {"model": "m", "prompt": "text"})
+    assert (request.texts, http.path, http.body) == (
+        ("text",),
+        "/api/embeddings",
+        {"model": "m", "prompt": "text"},
+    )
     assert wire("ollama").load_response({"embedding": [1, 2.5]}).embeddings == [[1.0, 2.5]]
 
 
 def test_google_knows_the_shape_of_one_text_and_refuses_batches_that_differ() -> None:
     body = {"content": {"parts": [{"text": "t"}]}, "taskType": "RETRIEVAL_QUERY", "title": "x"}
-    request = wire("google").load_request(body, path="/v1beta/models/gemini-embedding-001:embedContent")
-    assert (request.model, request.texts, request.purpose) == ("gemini-embedding-001", ("t",), "query")
+    request = wire("google").load_request(
+        body, path="/v1beta/models/gemini-embedding-001:embedContent"
+    )
+    assert (request.model, request.texts, request.purpose) == (
+        "gemini-embedding-001",
+        ("t",),
+        "query",
+    )
     http = wire("google").dump_http(request)
     assert (http.path, http.body) == ("/models/gemini-embedding-001:embedContent", body)
     assert wire("google").dump_response(BatchEmbeddingsResult([[1.0]]), request=request) == {
         "embedding": {"values": [1.0]}
     }
-    entries = [{"content": {"parts": [{"text": "t"}]}, "taskType": kind} for kind in ("RETRIEVAL_QUERY", "CLUSTERING")]
+    entries = [
+        {"content": {"parts": [{"text": "t"}]}, "taskType": kind}
+        for kind in ("RETRIEVAL_QUERY", "CLUSTERING")
+    ]
     with pytest.raises(InvalidRequestError, match="alike in all but their text"):
         wire("google").load_request({"requests": entries})
 
@@ -206,7 +255,11 @@ def test_google_an_option_has_the_last_word_however_it_is_spelled() -> None:
     for option in ("taskType", "task_type"):
         request = EmbeddingsRequest("m", ("t",), "query", None, {option: "CLUSTERING"})
         (entry,) = wire("google").dump_request(request)["requests"]
-        assert entry == {"model": "models/m", "content": {"parts": [{"text": "t"}]}, option: "CLUSTERING"}
+        assert entry == {
+            "model": "models/m",
+            "content": {"parts": [{"text": "t"}]},
+            option: "CLUSTERING",
+        }
 
 
 def test_google_a_request_of_ai_studio_goes_to_vertex_in_its_shape() -> None:
@@ -219,9 +272,14 @@ def test_google_a_request_of_ai_studio_goes_to_vertex_in_its_shape() -> None:
             }
         ]
     }
-    http = wire("google").dump_http(wire("google").load_request(body), quirks=providers.get("vertex").quirks)
+    http = wire("google").dump_http(
+        wire("google").load_request(body), quirks=providers.get("vertex").quirks
+    )
     assert http.path == "/publishers/google/models/gemini-embedding-001:embedContent"
-    assert http.body == {"content": {"parts": [{"text": "t"}]}, "embedContentConfig": {"taskType": "RETRIEVAL_QUERY"}}
+    assert http.body == {
+        "content": {"parts": [{"text": "t"}]},
+        "embedContentConfig": {"taskType": "RETRIEVAL_QUERY"},
+    }
 
 
 class Nobody(Credentials):  # type: ignore[misc]
@@ -260,11 +318,14 @@ def test_vertex_is_spoken_to_as_by_the_official_client(
         return httpx2.Response(200, json=told)
 
     http = types.HttpOptions(httpx_client=httpx2.Client(transport=httpx2.MockTransport(respond)))
-    client = genai.Client(vertexai=True, project="p", location="l", credentials=Nobody(), http_options=http)
+    client = genai.Client(
+        vertexai=True, project="p", location="l", credentials=Nobody(), http_options=http
+    )
     config = types.EmbedContentConfig(task_type="RETRIEVAL_QUERY", output_dimensionality=dimensions)
     theirs = client.models.embed_content(model=model, contents=texts, config=config)
     ours = wire("google").dump_http(
-        EmbeddingsRequest(model, tuple(texts), "query", dimensions), quirks=providers.get("vertex").quirks
+        EmbeddingsRequest(model, tuple(texts), "query", dimensions),
+        quirks=providers.get("vertex").quirks,
     )
     assert sent[0].url.path.endswith(ours.path)
     assert ours.body == _plain(json.loads(sent[0].content))
@@ -272,14 +333,20 @@ def test_vertex_is_spoken_to_as_by_the_official_client(
     assert result.embeddings == [entry.values for entry in theirs.embeddings]
     assert (result.usage and result.usage.input_tokens) == tokens
     request = wire("google").load_request(ours.body, path=ours.path)
-    assert (request.texts, request.purpose, request.dimensions) == (tuple(texts), "query", dimensions)
+    assert (request.texts, request.purpose, request.dimensions) == (
+        tuple(texts),
+        "query",
+        dimensions,
+    )
     assert wire("google").dump_http(request, quirks=providers.get("vertex").quirks) == ours
 
 
 def _plain(body: Any) -> Any:
     """Without the role that the client gives to contents of some models, which the API does not need."""
     if isinstance(body, dict):
-        return {key: _plain(value) for key, value in body.items() if (key, value) != ("role", "user")}
+        return {
+            key: _plain(value) for key, value in body.items() if (key, value) != ("role", "user")
+        }
     return [_plain(value) for value in body] if isinstance(body, list) else body
 
 
@@ -291,6 +358,8 @@ def test_a_vector_that_a_calculation_spoilt_is_an_error(numbers: list[float]) ->
 
 def test_a_count_that_is_no_number_is_no_count() -> None:
     usage = (
-        wire("cohere").load_response({"embeddings": [], "meta": {"billed_units": {"input_tokens": float("inf")}}}).usage
+        wire("cohere")
+        .load_response({"embeddings": [], "meta": {"billed_units": {"input_tokens": float("inf")}}})
+        .usage
     )
     assert usage is None or usage.input_tokens is None

@@ -51,14 +51,20 @@ def test_every_recorded_answer_is_read(folder: str) -> None:
         result = read(exchange)
         assert result.count > 0, exchange
         assert {len(vector) for vector in result.embeddings} == {result.dimensions}, exchange
-        assert all(type(number) is float and math.isfinite(number) for v in result.embeddings for number in v), exchange
-        if exchange.request and (texts := wire_of(exchange).load_request(exchange.request, path=exchange.url).texts):
+        assert all(
+            type(number) is float and math.isfinite(number)
+            for v in result.embeddings
+            for number in v
+        ), exchange
+        if exchange.request and (
+            texts := wire_of(exchange).load_request(exchange.request, path=exchange.url).texts
+        ):
             assert result.count == len(texts), exchange
         told = json.loads(exchange.body)
         if "usage" in told:
-            assert result.usage.input_tokens == told["usage"].get("prompt_tokens", told["usage"]["total_tokens"]), (
-                exchange
-            )
+            assert result.usage.input_tokens == told["usage"].get(
+                "prompt_tokens", told["usage"]["total_tokens"]
+            ), exchange
             assert result.usage.total_tokens == told["usage"]["total_tokens"], exchange
         assert result.metadata.get("model") == told.get("model"), exchange
 
@@ -74,8 +80,19 @@ def test_every_recorded_request_comes_back_as_it_was(folder: str, good: bool) ->
         assert wire.dump_request(request) == exchange.request, exchange
         path = wire.dump_http(request).path
         assert exchange.url.partition("?")[0].endswith(path), exchange
-        neutral = {"input", "texts", "content", "instances", "model", "dimensions", "output_dimension", "taskType"}
-        known = {name for name in neutral & request.options.keys() if request.options[name] is not None}
+        neutral = {
+            "input",
+            "texts",
+            "content",
+            "instances",
+            "model",
+            "dimensions",
+            "output_dimension",
+            "taskType",
+        }
+        known = {
+            name for name in neutral & request.options.keys() if request.options[name] is not None
+        }
         assert not known, exchange
 
 
@@ -85,7 +102,9 @@ def test_what_is_read_can_be_written_and_read_again(folder: str) -> None:
     for exchange in recorded(folder):
         wire, result = wire_of(exchange), read(exchange)
         request = exchange.request and wire.load_request(exchange.request, path=exchange.url)
-        again = wire.load_response(json.dumps(wire.dump_response(result, request=request or None)).encode())
+        again = wire.load_response(
+            json.dumps(wire.dump_response(result, request=request or None)).encode()
+        )
         for ours, theirs in zip(again.embeddings, result.embeddings, strict=True):
             assert ours == pytest.approx(theirs, rel=1e-6)
         assert again.id == result.id, exchange
@@ -101,7 +120,9 @@ def test_an_openai_answer_is_written_as_it_was() -> None:
         if exchange.vendor != "openai" or exchange.request is None:
             continue
         request = wire_of(exchange).load_request(exchange.request)
-        assert wire_of(exchange).dump_response(read(exchange), request=request) == json.loads(exchange.body), exchange
+        assert wire_of(exchange).dump_response(read(exchange), request=request) == json.loads(
+            exchange.body
+        ), exchange
         same += 1
     assert same > 8
 
@@ -114,7 +135,9 @@ def test_recorded_errors_are_of_our_tree_and_keep_the_providers_words(folder: st
         if exchange.endpoint == "embed" and exchange.status >= 400:
             error = wire.load_error(exchange.status, exchange.headers, exchange.body)
             kinds[exchange.status] = type(error).__name__
-            with pytest.raises(DragomanError) as caught:  # the same inside an answer that calls itself good
+            with pytest.raises(
+                DragomanError
+            ) as caught:  # the same inside an answer that calls itself good
                 wires.embeddings(FOLDERS[folder]).load_response(exchange.body)
             words = error.message.split(".")[0]
             assert words in caught.value.message, exchange
@@ -176,7 +199,8 @@ def test_the_official_client_reads_the_same(folder: str) -> None:
     for exchange in recorded(folder):
         told = json.loads(exchange.body)
         unread = (
-            exchange.vendor == "perplexity"  # bytes in base64, which OpenAI's client takes for floats
+            exchange.vendor
+            == "perplexity"  # bytes in base64, which OpenAI's client takes for floats
             or (folder == "cohere" and not isinstance(told["embeddings"], dict))  # version 1
             or (folder == "google" and "embedding" in told)  # the client sends batches only
             or "images" in told
@@ -221,7 +245,9 @@ def test_what_is_damaged_is_read_or_an_error_of_our_tree(folder: str) -> None:
             if exchange.request is not None:
                 body = mutated(exchange.request, dice)
                 try:
-                    request = wire.load_request(body if isinstance(body, dict) else {}, path=exchange.url)
+                    request = wire.load_request(
+                        body if isinstance(body, dict) else {}, path=exchange.url
+                    )
                 except DragomanError:
                     continue
                 assert wire.dump_request(request) == body, exchange

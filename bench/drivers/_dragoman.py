@@ -12,7 +12,9 @@ def make(model, path):
     def agent(base_url, functions=()):
         key = (base_url, bool(functions))
         if key not in agents:
-            agents[key] = Agent(model, base_url=base_url + path, api_key="k", tools=functions, system=tools.SYSTEM)
+            agents[key] = Agent(
+                model, base_url=base_url + path, api_key="k", tools=functions, system=tools.SYSTEM
+            )
         return agents[key]
 
     async def text_stream(base_url, n):

@@ -8,7 +8,8 @@ from http_aiohttp_chat import raw
 
 async def text_stream(base_url, n):
     async for event in events(
-        raw(base_url + "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", GEM_BODY), b"\r\n\r\n"
+        raw(base_url + "/v1beta/models/gemini-2.5-flash:streamGenerateContent?alt=sse", GEM_BODY),
+        b"\r\n\r\n",
     ):
         for part in gem(event).candidates[0].content.parts:
             if part.text:

@@ -24,8 +24,15 @@ def markdown() -> str:
         )
         for row in rows
     ]
-    used = [capability for capability in Capability if any(capability in row.capabilities for row in rows)]
-    able = [(f"`{row.provider}`", *("✓" if c in row.capabilities else "–" for c in used)) for row in rows]
+    used = [
+        capability
+        for capability in Capability
+        if any(capability in row.capabilities for row in rows)
+    ]
+    able = [
+        (f"`{row.provider}`", *("✓" if c in row.capabilities else "–" for c in used))
+        for row in rows
+    ]
     calls = [
         (
             f"`{row.provider}`",
@@ -42,7 +49,9 @@ def markdown() -> str:
             "Generated from the providers' records by `make pages`; a test holds it to them, and",
             "the records to recorded traffic. A provider can do what its usual models can, streamed; a single model may not.",
             "",
-            *_table(("provider, aliases", "key", "base URL", "default model", "for embeddings"), where),
+            *_table(
+                ("provider, aliases", "key", "base URL", "default model", "for embeddings"), where
+            ),
             "",
             *_table(("provider", *(capability.replace("_", " ") for capability in used)), able),
             "",

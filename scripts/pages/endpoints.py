@@ -23,10 +23,20 @@ another where the request has that wire's header. [Clients](guides/clients.md) s
 def markdown() -> str:
     """The page."""
     found = places([wires.get(name) for name in wires.names()], HANDLERS)
-    roots = [place for place in found if not any(place.path.startswith(f"/{name}/") for name in wires.names())]
+    roots = [
+        place
+        for place in found
+        if not any(place.path.startswith(f"/{name}/") for name in wires.names())
+    ]
     rows: list[str] = []
     for place in sorted(roots, key=lambda place: place.candidates[0][0].name):
-        also = "; ".join(f"`{wire.name}` with `{route.header}`" for wire, route in place.candidates[1:] if route.header)
+        also = "; ".join(
+            f"`{wire.name}` with `{route.header}`"
+            for wire, route in place.candidates[1:]
+            if route.header
+        )
         first = f"`{place.candidates[0][0].name}`" + (f"; {also}" if also else "")
-        rows.append(f"| `{place.method} {place.path}` | {first} | {PURPOSES[place.candidates[0][1].purpose]} |")
+        rows.append(
+            f"| `{place.method} {place.path}` | {first} | {PURPOSES[place.candidates[0][1].purpose]} |"
+        )
     return _HEAD + "\n".join(rows) + "\n"

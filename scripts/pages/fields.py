@@ -108,12 +108,26 @@ def records() -> str:
 
 def _record(record: type[Any]) -> Iterator[str]:
     name = f"{record.__module__}.{record.__name__}"
-    yield from ("", f"## `{_HANDED_ON.get(record, name)}`", "", inspect.getdoc(record) or "", "", *_table(record))
+    yield from (
+        "",
+        f"## `{_HANDED_ON.get(record, name)}`",
+        "",
+        inspect.getdoc(record) or "",
+        "",
+        *_table(record),
+    )
 
 
 def _quirks(wire: str) -> Iterator[str]:
     record = import_module(f"dragoman.wires.{wire}").Quirks
-    yield from ("", f"### `dragoman.wires.{wire}.Quirks`", "", inspect.getdoc(record) or "", "", *_table(record))
+    yield from (
+        "",
+        f"### `dragoman.wires.{wire}.Quirks`",
+        "",
+        inspect.getdoc(record) or "",
+        "",
+        *_table(record),
+    )
 
 
 def _table(record: type[Any]) -> Iterator[str]:
@@ -137,7 +151,11 @@ def _body(record: type[Any]) -> Sequence[ast.stmt]:
 
 
 def _docstring(line: ast.stmt | None) -> str:
-    if isinstance(line, ast.Expr) and isinstance(line.value, ast.Constant) and isinstance(line.value.value, str):
+    if (
+        isinstance(line, ast.Expr)
+        and isinstance(line.value, ast.Constant)
+        and isinstance(line.value.value, str)
+    ):
         return inspect.cleandoc(line.value.value)
     return ""
 
@@ -152,7 +170,9 @@ def _default(field: msgspec.structs.FieldInfo) -> str | None:
 def _shown(value: Any) -> str:
     """A value as Python has it, but functions and types by their names alone, which are the same in every process."""
     if isinstance(value, Mapping):
-        pairs = [f"{_shown(key)}: {_shown(one)}" for key, one in cast("Mapping[Any, Any]", value).items()]
+        pairs = [
+            f"{_shown(key)}: {_shown(one)}" for key, one in cast("Mapping[Any, Any]", value).items()
+        ]
         return f"{{{', '.join(pairs)}}}"
     shown = str(value.__name__) if callable(value) else repr(value)
     return _FUNCTION.sub(r"\1", _ENUM.sub(r"\1", _CLASS.sub(r"\1", shown)))

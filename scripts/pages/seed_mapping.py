@@ -60,13 +60,22 @@ def _status(state: str) -> Json:
 _RUN = [RunStarted("r", "t")]
 _OPEN: list[Event] = [*_RUN, MessageStarted("m", Role.MODEL)]
 _TEXT: list[Event] = [*_OPEN, PartStarted("m", 0, OpenText()), PartDelta("m", 0, "Hel")]
-_SAID: list[Event] = [*_OPEN, *whole_part("m", 0, TextPart("Hi.")), MessageFinished("m", FinishReason.stop)]
+_SAID: list[Event] = [
+    *_OPEN,
+    *whole_part("m", 0, TextPart("Hi.")),
+    MessageFinished("m", FinishReason.stop),
+]
 _WAITS = (Interrupt("q", "input", message="Which?"),)
 ROWS: tuple[Row, ...] = (
     Row("task (initial)", {"id": "t", **_status("submitted")}, [], _RUN),
     Row("status update: created", _status("created"), [], _RUN),
     Row("status update: working", _status("working"), _RUN, [StepStarted("model call 1")]),
-    Row("message: user, text", _old("user", text="Hi."), _RUN, unfold([Message.user("Hi.").replace(id="u")])),
+    Row(
+        "message: user, text",
+        _old("user", text="Hi."),
+        _RUN,
+        unfold([Message.user("Hi.").replace(id="u")]),
+    ),
     Row(
         "message: agent, text, chunk",
         _old("agent", "TextMessageChunkEvent", text="Hel"),
@@ -85,7 +94,12 @@ ROWS: tuple[Row, ...] = (
         [*_OPEN, PartStarted("m", 0, ToolCallPart("call_1", "f", run_by="client"))],
         [PartDelta("m", 0, '{"a":')],
     ),
-    Row("message: agent, calls, final", _old("agent", data={"tool_calls": [_CALL]}), _OPEN, whole_part("m", 0, _PART)),
+    Row(
+        "message: agent, calls, final",
+        _old("agent", data={"tool_calls": [_CALL]}),
+        _OPEN,
+        whole_part("m", 0, _PART),
+    ),
     Row(
         "message: user, results",
         _old("user", data={"tool_results": [_RESULT]}),
@@ -93,10 +107,18 @@ ROWS: tuple[Row, ...] = (
         unfold([Message.user(ToolResultPart("call_1", "f", "ok")).replace(id="u")]),
     ),
     Row(
-        "status update: input-required", _status("input-required"), _SAID, [RunFinished("r", "pending", pending=_WAITS)]
+        "status update: input-required",
+        _status("input-required"),
+        _SAID,
+        [RunFinished("r", "pending", pending=_WAITS)],
     ),
     Row("status update: completed", _status("completed"), _SAID, [RunFinished("r")]),
-    Row("status update: failed", _status("failed"), _SAID, [RunError(ProviderError("It failed."), "r")]),
+    Row(
+        "status update: failed",
+        _status("failed"),
+        _SAID,
+        [RunError(ProviderError("It failed."), "r")],
+    ),
     Row("status update: canceled", _status("canceled"), _SAID, [RunFinished("r", "cancelled")]),
 )
 """The seed's table."""
@@ -116,11 +138,17 @@ def _then(old: Json) -> tuple[str, str, str, str]:
         kind = a2a.get_agui_event_type_from_task_status_update(old)
         event = a2a.convert_task_status_update_to_agui_event(old, {"id": "t"})
     else:
-        kind, event = a2a.get_agui_event_type_from_a2a_message(old), a2a.convert_a2a_message_to_agui_event(old)
+        kind, event = (
+            a2a.get_agui_event_type_from_a2a_message(old),
+            a2a.convert_a2a_message_to_agui_event(old),
+        )
     message, tools = a2a.convert_agui_event_to_openai_chat(event)
     response: Any = a2a.convert_agui_event_to_responses_api(event)
     said = [*tools, *([message] if message else [])]
-    chat = ", ".join(f"`{each['role']}`" + (" with `tool_calls`" if "tool_calls" in each else "") for each in said)
+    chat = ", ".join(
+        f"`{each['role']}`" + (" with `tool_calls`" if "tool_calls" in each else "")
+        for each in said
+    )
     return kind, event["type"], chat or "–", response["event"]
 
 
@@ -137,7 +165,9 @@ def _a2a(each: Mapping[str, Any]) -> str:
         return f"`task` ({each['task']['status']['state']})"
     if "artifactUpdate" in each:
         update = each["artifactUpdate"]
-        [kind] = [key for key in update["artifact"]["parts"][0] if key in ("text", "data", "raw", "url")]
+        [kind] = [
+            key for key in update["artifact"]["parts"][0] if key in ("text", "data", "raw", "url")
+        ]
         how = "append" if update["append"] else update["artifact"].get("name", "")
         return f"`artifactUpdate` ({how}, `{kind}`{', last' if update['lastChunk'] else ''})"
     return f"`statusUpdate` ({each['statusUpdate']['status']['state']})"
@@ -145,7 +175,9 @@ def _a2a(each: Mapping[str, Any]) -> str:
 
 def _chat(each: Mapping[str, Any]) -> str:
     ended = [
-        f"`finish_reason: {choice['finish_reason']}`" for choice in each.get("choices", []) if choice["finish_reason"]
+        f"`finish_reason: {choice['finish_reason']}`"
+        for choice in each.get("choices", [])
+        if choice["finish_reason"]
     ]
     if "choices" in each:
         return ended[0] if ended else "`usage`"
@@ -164,7 +196,19 @@ def markdown() -> str:
         today = _listed(map(_a2a, _now(wires.get("a2a"), row)))
         agui = _listed(f"`{each['type']}`" for each in _now(wires.get("ag_ui"), row))
         deltas = _listed(map(_chat, _now(wires.get("openai_chat"), row)), "–")
-        responses = _listed((f"`{each['type']}`" for each in _now(wires.get("openai_responses"), row)), "–")
-        cells = (row.name, f"`{kind}`", f"`{type_}`", chat, f"`{response}`", today, agui, deltas, responses)
+        responses = _listed(
+            (f"`{each['type']}`" for each in _now(wires.get("openai_responses"), row)), "–"
+        )
+        cells = (
+            row.name,
+            f"`{kind}`",
+            f"`{type_}`",
+            chat,
+            f"`{response}`",
+            today,
+            agui,
+            deltas,
+            responses,
+        )
         rows.append(f"| {' | '.join(cells)} |")
     return _HEAD + "\n".join(rows) + "\n"

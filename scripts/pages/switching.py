@@ -42,7 +42,12 @@ def _thinking(native: Native = None) -> tuple[Message, ...]:
 
 
 PROBES: Mapping[str, tuple[Message, ...]] = {
-    "text": (Message.system("Be brief."), Message.user("?"), Message.model("So."), Message.user("?")),
+    "text": (
+        Message.system("Be brief."),
+        Message.user("?"),
+        Message.model("So."),
+        Message.user("?"),
+    ),
     "tool calls": (
         Message.user("?"),
         Message.model(ToolCallPart("c1", "look", {"at": 1}), ToolCallPart("c2", "look", {"at": 2})),
@@ -56,7 +61,12 @@ PROBES: Mapping[str, tuple[Message, ...]] = {
         Message.user(ToolResultPart("c1", "look", "a")),
     ),
     "several texts": (Message.user("a", "b"),),
-    "later system messages": (Message.user("?"), Message.model("So."), Message.system("Now."), Message.user("?")),
+    "later system messages": (
+        Message.user("?"),
+        Message.model("So."),
+        Message.system("Now."),
+        Message.user("?"),
+    ),
     "images": (Message.user(DataPart(_PNG, "image/png")),),
     "names of images": (Message.user(DataPart(_PNG, "image/png", "a.png")),),
     "images by URL": (Message.user(LinkPart(_URL, "image/png")),),
@@ -111,9 +121,14 @@ _OWN: Mapping[str, Mapping[str, tuple[Message, ...]]] = {
 def lost(history: Sequence[Message], first: str, then: str) -> list[Loss]:
     """What is lost of a conversation that the provider of one wire answered, sent to the provider of another."""
     origin, target = _origin(first), _origin(then)
-    answered = [message.replace(origin=origin) if message.role == "model" else message for message in history]
+    answered = [
+        message.replace(origin=origin) if message.role == "model" else message
+        for message in history
+    ]
     losses: list[Loss] = []
-    wires.get(then).dump_messages(answered, target=target, quirks=_provider(then).quirks, losses=losses)
+    wires.get(then).dump_messages(
+        answered, target=target, quirks=_provider(then).quirks, losses=losses
+    )
     return losses
 
 
@@ -171,7 +186,10 @@ for each message's own origin: thinking and signatures are written that another 
 def markdown() -> str:
     """`docs/switching.md`."""
     held = {
-        wire: {**{kind: probe for kind, probe in PROBES.items() if not lost(probe, wire, wire)}, **_OWN[wire]}
+        wire: {
+            **{kind: probe for kind, probe in PROBES.items() if not lost(probe, wire, wire)},
+            **_OWN[wire],
+        }
         for wire in NAMES
     }
     return "\n".join(
@@ -194,7 +212,10 @@ def markdown() -> str:
             "",
             _line(("from \\ to", *NAMES)),
             _line(["---"] * (len(NAMES) + 1)),
-            *(_line((f"**{first}**", *(_cell(held[first], first, then) for then in NAMES))) for first in NAMES),
+            *(
+                _line((f"**{first}**", *(_cell(held[first], first, then) for then in NAMES)))
+                for first in NAMES
+            ),
             "",
             "## Why",
             *(line for wire in NAMES for line in _reasons(wire)),
@@ -220,7 +241,9 @@ def _reasons(wire: str) -> Iterator[str]:
 
 
 def _provider(wire: str) -> Provider:
-    return next(each for each in Registry(plug_ins=lambda: ()).providers() if each.name == NAMES[wire])
+    return next(
+        each for each in Registry(plug_ins=lambda: ()).providers() if each.name == NAMES[wire]
+    )
 
 
 def _origin(wire: str) -> Origin:

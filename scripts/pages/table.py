@@ -26,10 +26,14 @@ SAMPLES: Mapping[str, tuple[Message, ...]] = {
     **PROBES,
     "thinking": _thinking(),
     "thinking that Anthropic signed": _thinking({"anthropic": {"signature": "c2ln"}}),
-    "thinking that OpenAI signed": _thinking({"openai_responses": {"id": "rs_1", "encrypted_content": "c2ln"}}),
+    "thinking that OpenAI signed": _thinking(
+        {"openai_responses": {"id": "rs_1", "encrypted_content": "c2ln"}}
+    ),
     "calls that Google signed": (
         _ASK,
-        Message.model(ToolCallPart("c1", "look", {"at": 1}, native={"google": {"thoughtSignature": "c2ln"}})),
+        Message.model(
+            ToolCallPart("c1", "look", {"at": 1}, native={"google": {"thoughtSignature": "c2ln"}})
+        ),
         Message.user(ToolResultPart("c1", "look", "a")),
     ),
     "cut calls": (
@@ -71,13 +75,20 @@ def tried(format_: Format, messages: Sequence[Message]) -> tuple[Tried, list[Mes
     losses: list[Loss] = []
     read = format_.load_messages(format_.dump_messages(messages, losses=losses))
     unsigned = _seals(messages) - _seals(read)
-    why = [loss.why for loss in losses] + (["it has no place for what another provider signed"] if unsigned else [])
+    why = [loss.why for loss in losses] + (
+        ["it has no place for what another provider signed"] if unsigned else []
+    )
     lost = bool(unsigned) or any(not loss.is_minor for loss in losses)
     return Tried(lost, bool(losses) and not lost, tuple(dict.fromkeys(why))), read
 
 
 def _seals(messages: Sequence[Message]) -> set[str]:
-    return {seal for message in messages for piece in message.content for seal in signatures(piece.native).values()}
+    return {
+        seal
+        for message in messages
+        for piece in message.content
+        for seal in signatures(piece.native).values()
+    }
 
 
 @cache

@@ -142,7 +142,9 @@ class Agent(Generic[Deps]):
             models=self._models,
             tools=self.tools,
             system=Message.system(system) if system else None,
-            request=ModelRequest("", (), server_tools, settings, None, True, options, on_loss=on_loss),
+            request=ModelRequest(
+                "", (), server_tools, settings, None, True, options, on_loss=on_loss
+            ),
             hooks=hooks,
             limits=limits or Limits(),
             approval_key=approval_key.encode() if isinstance(approval_key, str) else approval_key,
@@ -196,10 +198,16 @@ class Agent(Generic[Deps]):
     @overload
     def run(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> Run[str]: ...
     @overload
-    def run(self, prompt: Prompt, *, output_type: type[T], **how: Unpack[RunOptions[Deps]]) -> Run[T]: ...
+    def run(
+        self, prompt: Prompt, *, output_type: type[T], **how: Unpack[RunOptions[Deps]]
+    ) -> Run[T]: ...
     @overload
-    def run(self, prompt: Prompt, *, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]) -> Run[T]: ...
-    def run(self, prompt: Prompt, *, output_type: Any = str, **how: Unpack[RunOptions[Deps]]) -> Run[Any]:
+    def run(
+        self, prompt: Prompt, *, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
+    ) -> Run[T]: ...
+    def run(
+        self, prompt: Prompt, *, output_type: Any = str, **how: Unpack[RunOptions[Deps]]
+    ) -> Run[Any]:
         """A run, to be used in `async with`. Nothing happens before it is iterated over or asked for its result.
 
         Raises:
@@ -229,7 +237,9 @@ class Agent(Generic[Deps]):
             HistoryError: a mark in the history cannot be read.
             TypeError: the history holds something else than messages.
         """
-        seal = Seal(self._defaults.approval_key if trusted_history else None, thread_id, resource_id)
+        seal = Seal(
+            self._defaults.approval_key if trusted_history else None, thread_id, resource_id
+        )
         return pending(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> ChatResult[str]:
@@ -246,7 +256,9 @@ class Agent(Generic[Deps]):
     async def send_for(
         self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
     ) -> ChatResult[T]: ...
-    async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]) -> ChatResult[Any]:
+    async def send_for(
+        self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[Any]:
         """Sends a prompt → a value of that type: anything that pydantic can adapt, also `int | str`.
 
         Raises:
@@ -275,7 +287,9 @@ class Agent(Generic[Deps]):
             if run.exception is not None:
                 raise run.exception
 
-    async def send_events(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> AsyncGenerator[Event, None]:
+    async def send_events(
+        self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]
+    ) -> AsyncGenerator[Event, None]:
         """Sends a prompt → the run's events. A failure is told as `RunError` and then raised."""
         refuse_output_type(how)
         async with self.run(prompt, **how) as run:
@@ -299,7 +313,9 @@ class Agent(Generic[Deps]):
         """
         return await self._models.embeddings().embed_query(text, **how)
 
-    async def embed_documents(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
+    async def embed_documents(
+        self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]
+    ) -> BatchEmbeddingsResult:
         """Texts to be found → their vectors, in the same order. See `EmbeddingsModel.embed_documents`.
 
         Raises:

@@ -22,15 +22,27 @@ def expect_callable(name: str, value: object, what: str) -> None:
         raise wrong(name, value, what)
 
 
-def expect_each(name: str, values: Iterable[T], *kinds: type, hint: Callable[[Any], str] = lambda value: "") -> list[T]:  # noqa: ARG005
+def expect_each(
+    name: str,
+    values: Iterable[T],
+    *kinds: type,
+    hint: Callable[[Any], str] = lambda value: "",  # noqa: ARG005
+) -> list[T]:
     """The values as a list. Raises `TypeError` where they are no sequence, or one is not of these types, by its place."""
     given = cast(object, values)
     if type(given) is tuple and not given:  # what is left out, nearly everywhere
         return []
     if isinstance(given, (str, bytes, Mapping)) or not isinstance(given, Iterable):
-        raise wrong(name, cast(object, given), f"a sequence of {' or '.join(map(_called, kinds))}", hint(given))
+        raise wrong(
+            name,
+            cast(object, given),
+            f"a sequence of {' or '.join(map(_called, kinds))}",
+            hint(given),
+        )
     each = list(values)
-    if set(map(type, each)) <= set(kinds):  # as nearly always, and seen at once also of a long conversation
+    if set(map(type, each)) <= set(
+        kinds
+    ):  # as nearly always, and seen at once also of a long conversation
         return each
     for place, value in enumerate(cast("list[object]", each)):
         if not isinstance(value, kinds):

@@ -73,7 +73,9 @@ class Chat(Generic[Deps]):
     @property
     def pending(self) -> tuple[Interrupt, ...]:
         """What the history waits for, without a request. Tools of the client that were given to one send alone are among it, too."""
-        return self.agent.pending(self.history, thread_id=self._given_thread, resource_id=self.resource_id)
+        return self.agent.pending(
+            self.history, thread_id=self._given_thread, resource_id=self.resource_id
+        )
 
     @property
     def display_name(self) -> str:
@@ -112,7 +114,9 @@ class Chat(Generic[Deps]):
     async def send_for(
         self, prompt: Prompt, output_type: TypeForm[T], **how: Unpack[RunOptions[Deps]]
     ) -> ChatResult[T]: ...
-    async def send_for(self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]) -> ChatResult[Any]:
+    async def send_for(
+        self, prompt: Prompt, output_type: Any, **how: Unpack[RunOptions[Deps]]
+    ) -> ChatResult[Any]:
         """`Agent.send_for` with this history."""
         async with self._kept(self._run(prompt, how, output_type)) as run:
             return await run.result()

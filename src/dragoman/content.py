@@ -144,7 +144,9 @@ class ToolResultPart(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool_
         if isinstance(result, (list, tuple)):
             items = cast("Sequence[Any]", result)
             content = _result_content(items, stored=self.is_content)
-            msgspec.structs.force_setattr(self, "result", list(items) if content is None else content)
+            msgspec.structs.force_setattr(
+                self, "result", list(items) if content is None else content
+            )
             msgspec.structs.force_setattr(self, "is_content", content is not None)
         elif self.is_content:
             msgspec.structs.force_setattr(self, "is_content", False)

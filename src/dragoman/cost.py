@@ -70,17 +70,29 @@ _MODALITIES: Mapping[str, str] = {
     "cacheTokensDetails": "cache_{}_read_tokens",
 }
 """Google's lists of tokens by kind → their units."""
-_KINDS: Mapping[str, str] = {"AUDIO": "audio", "IMAGE": "image", "DOCUMENT": "image", "VIDEO": "video"}
+_KINDS: Mapping[str, str] = {
+    "AUDIO": "audio",
+    "IMAGE": "image",
+    "DOCUMENT": "image",
+    "VIDEO": "video",
+}
 """Google's kinds → those of the units; text is the rest."""
 _CONTEXT: Mapping[str, tuple[tuple[str, ...], ...]] = {
-    "service_tier": (("service_tier",), ("usage", "service_tier"), ("usageMetadata", "serviceTier")),
+    "service_tier": (
+        ("service_tier",),
+        ("usage", "service_tier"),
+        ("usageMetadata", "serviceTier"),
+    ),
     "speed": (("usage", "speed"),),
 }
 """What else decides a price → where in a provider's answer it stands."""
 
 
 def call_cost(
-    origin: Origin | None, usage: Usage | None, created_at: datetime | None = None, native: Native = None
+    origin: Origin | None,
+    usage: Usage | None,
+    created_at: datetime | None = None,
+    native: Native = None,
 ) -> Decimal | None:
     """The cost of one call in US dollars; `None`: its tokens or their price are unknown.
 
@@ -96,7 +108,11 @@ def call_cost(
         return _FREE
     if origin is None or usage is None or usage.input_tokens is None or usage.output_tokens is None:
         return None
-    context = {name: text for name, paths in _CONTEXT.items() if isinstance(text := _first(response, paths), str)}
+    context = {
+        name: text
+        for name, paths in _CONTEXT.items()
+        if isinstance(text := _first(response, paths), str)
+    }
     model = origin.served_model or origin.model or ""
     parts = [(model, _units(usage, response)), *_beside(model, response)]
     costs = [_priced(origin, name, units, created_at, context) for name, units in parts]
@@ -119,7 +135,9 @@ def need_prices() -> None:
 def _missing() -> SettingsError:
     from dragoman.install_hint import extra_hint
 
-    return SettingsError(f"what a call of a model cost is told by the package genai-prices: {extra_hint('cost')}")
+    return SettingsError(
+        f"what a call of a model cost is told by the package genai-prices: {extra_hint('cost')}"
+    )
 
 
 def _priced(
@@ -159,7 +177,10 @@ def _is_free(origin: Origin) -> bool:
     """Whether the model ran on this machine: the embedded one, or that of a server here."""
     if origin.provider == "local":
         return True
-    if origin.provider not in _SERVERS or urlsplit(origin.endpoint or "").hostname not in _OWN_HOSTS:
+    if (
+        origin.provider not in _SERVERS
+        or urlsplit(origin.endpoint or "").hostname not in _OWN_HOSTS
+    ):
         return False
     return not (origin.model or "").endswith(_CLOUD)
 
@@ -167,7 +188,9 @@ def _is_free(origin: Origin) -> bool:
 def _reported_cost(response: Mapping[str, Any]) -> Decimal | None:
     """What the provider says that the call cost."""
     usage = _object(response.get("usage"))
-    if usage.get("is_byok") is True:  # OpenRouter with a key of yours: its fee, and what that key pays
+    if (
+        usage.get("is_byok") is True
+    ):  # OpenRouter with a key of yours: its fee, and what that key pays
         paid = _dollars(_at(usage, ("cost_details", "upstream_inference_cost")))
         return None if paid is None else paid + (_dollars(usage.get("cost")) or 0)
     for path in (("usage", "cost"), ("usage", "cost", "total_cost"), ("cost", "usd")):
@@ -182,12 +205,17 @@ def _units(usage: Usage, response: Mapping[str, Any]) -> dict[str, int]:
     counts = {unit: getattr(usage, name) for name, unit in _COUNTS.items()}
     counts |= {unit: _first(response, paths) for unit, paths in _DETAILS.items()}
     counts |= {
-        unit: count for unit, count in _object(_at(response, ("usage", "billed_units"))).items() if unit in counts
+        unit: count
+        for unit, count in _object(_at(response, ("usage", "billed_units"))).items()
+        if unit in counts
     }
     units = {unit: int(count) for unit, count in counts.items() if type(count) in (int, float)}
     for name, unit in _MODALITIES.items():
         for entry in _list(_at(response, ("usageMetadata", name))):
-            kind, count = _KINDS.get(str(_object(entry).get("modality"))), _object(entry).get("tokenCount")
+            kind, count = (
+                _KINDS.get(str(_object(entry).get("modality"))),
+                _object(entry).get("tokenCount"),
+            )
             if kind is not None and type(count) is int:
                 units[unit.format(kind)] = units.get(unit.format(kind), 0) + count
     return units
@@ -199,10 +227,15 @@ def _beside(served: str, response: Mapping[str, Any]) -> list[tuple[str, dict[st
     for step in map(_object, _list(_at(response, ("usage", "iterations")))):
         if step.get("type") in (None, "message"):
             continue
-        fresh, output, read, write = (count if type(count := step.get(name)) is int else 0 for name in _STEP)
+        fresh, output, read, write = (
+            count if type(count := step.get(name)) is int else 0 for name in _STEP
+        )
         model = step.get("model")
         usage = Usage(
-            input_tokens=fresh + read + write, output_tokens=output, cache_read_tokens=read, cache_write_tokens=write
+            input_tokens=fresh + read + write,
+            output_tokens=output,
+            cache_read_tokens=read,
+            cache_write_tokens=write,
         )
         parts.append((model if isinstance(model, str) else served, _units(usage, {"usage": step})))
     return parts
@@ -236,6 +269,11 @@ def _list(value: Any) -> list[Any]:
 
 def _dollars(value: Any) -> Decimal | None:
     """A number as a provider's JSON has it, without what binary fractions add to it."""
-    if isinstance(value, bool) or not isinstance(value, (int, float)) or not isfinite(value) or value < 0:
+    if (
+        isinstance(value, bool)
+        or not isinstance(value, (int, float))
+        or not isfinite(value)
+        or value < 0
+    ):
         return None
     return Decimal(str(value))

@@ -51,7 +51,11 @@ def to_json(error: DragomanError) -> bytes:
         error.request_id,
         error.body,
         None if error.partial is None else msgspec.Raw(error.partial.to_json()),
-        {name: value for name in _Own.__struct_fields__ if (value := getattr(error, name, None)) is not None},
+        {
+            name: value
+            for name in _Own.__struct_fields__
+            if (value := getattr(error, name, None)) is not None
+        },
         None if error.result is None else _dumped(error.result),
     )
     return msgspec.json.encode(stored)
@@ -78,7 +82,9 @@ def from_json(data: bytes | str) -> DragomanError:
             **msgspec.to_builtins(own),
         )
     except (msgspec.MsgspecError, UnicodeError, RecursionError, TypeError) as problem:
-        raise HistoryError(f"not a stored error: {problem}. Write it with error_json.to_json().") from problem
+        raise HistoryError(
+            f"not a stored error: {problem}. Write it with error_json.to_json()."
+        ) from problem
 
 
 def _dumped(result: ChatResult[Any]) -> dict[str, Any]:
@@ -88,7 +94,9 @@ def _dumped(result: ChatResult[Any]) -> dict[str, Any]:
 
 def _loaded(stored: dict[str, Any]) -> ChatResult[Any]:
     messages = tuple(map(_message, stored.get("messages", ())))
-    return msgspec.structs.replace(msgspec.convert({**stored, "messages": ()}, ChatResult[Any]), messages=messages)
+    return msgspec.structs.replace(
+        msgspec.convert({**stored, "messages": ()}, ChatResult[Any]), messages=messages
+    )
 
 
 def _message(stored: Any) -> Message:

@@ -118,7 +118,11 @@ class DragomanError(Exception):
         return f"{self.message} ({where})" if where else self.message
 
     def __reduce__(self) -> tuple[Any, ...]:
-        return _unpickled, (type(self), self.message), self.__dict__  # keyword arguments defeat the usual way
+        return (
+            _unpickled,
+            (type(self), self.message),
+            self.__dict__,
+        )  # keyword arguments defeat the usual way
 
     def at(self, **known: Any) -> Self:
         """Fills in attributes that are not known yet, and returns the error itself."""
@@ -164,7 +168,10 @@ class TypedOutputError(DragomanError):
     def because(cls, problem: str, **what: Any) -> Self:
         """The error for an answer that is wrong so, with what to do about it."""
         advice = "Ask again, ask for a simpler type, or take a more able model; `output` holds the answer's text"
-        return cls(f"the answer is not of the type that was asked for: {problem.rstrip('.')}. {advice}.", **what)
+        return cls(
+            f"the answer is not of the type that was asked for: {problem.rstrip('.')}. {advice}.",
+            **what,
+        )
 
 
 class LimitReachedError(DragomanError):
@@ -301,14 +308,16 @@ def public(error: BaseException) -> DragomanError:
         message, field = _NEUTRAL[kind], None
     else:
         message, field = _SECRET.sub("…", error.message), error.field
-    if not (ours and isinstance(error, _REQUEST)):  # the addresses in a client's own request are its own
+    if not (
+        ours and isinstance(error, _REQUEST)
+    ):  # the addresses in a client's own request are its own
         message = _ADDRESS.sub("…", message)
     known = next(
         each for each in type(error).__mro__ if each.__module__ == __name__
     )  # a subclass may be made in another way
-    shown: DragomanError = known(message if field is None or field in message else f"{field}: {message}").at(
-        field=field
-    )
+    shown: DragomanError = known(
+        message if field is None or field in message else f"{field}: {message}"
+    ).at(field=field)
     if isinstance(shown, RateLimitError | OverloadedError):
         shown.retry_after = getattr(error, "retry_after", None)
     return shown

@@ -306,14 +306,22 @@ def event_from_json(data: bytes | str) -> Event:
     try:
         event = _decode(data)
     except (msgspec.MsgspecError, UnicodeError, RecursionError) as error:
-        raise HistoryError(f"not a stored event: {error}. Write it with event_to_json().") from error
-    return PartDelta(event.message_id, event.index, event.delta) if type(event) is _BytesDelta else event
+        raise HistoryError(
+            f"not a stored event: {error}. Write it with event_to_json()."
+        ) from error
+    return (
+        PartDelta(event.message_id, event.index, event.delta)
+        if type(event) is _BytesDelta
+        else event
+    )
 
 
 def _encoded(value: Any) -> Any:
     if isinstance(value, DragomanError):
         return msgspec.Raw(error_json.to_json(value))
-    raise NotImplementedError(f"a {type(value).__name__} has no JSON form")  # as msgspec asks of its hooks
+    raise NotImplementedError(
+        f"a {type(value).__name__} has no JSON form"
+    )  # as msgspec asks of its hooks
 
 
 def _decoded(kind: type, value: Any) -> Any:
@@ -323,4 +331,6 @@ def _decoded(kind: type, value: Any) -> Any:
 
 
 _encode = msgspec.json.Encoder(enc_hook=_encoded).encode
-_decode: Callable[[bytes | str], Any] = msgspec.json.Decoder(Event | _BytesDelta, dec_hook=_decoded).decode
+_decode: Callable[[bytes | str], Any] = msgspec.json.Decoder(
+    Event | _BytesDelta, dec_hook=_decoded
+).decode

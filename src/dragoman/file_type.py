@@ -22,5 +22,9 @@ def file_type(name: str, data: bytes) -> str:
     if named := mimetypes.guess_type(name)[0]:
         return named
     if data[:4] == b"RIFF":
-        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(data[8:12], "application/octet-stream")
-    return next((mime for magic, mime in _MAGIC if data.startswith(magic)), "application/octet-stream")
+        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(
+            data[8:12], "application/octet-stream"
+        )
+    return next(
+        (mime for magic, mime in _MAGIC if data.startswith(magic)), "application/octet-stream"
+    )

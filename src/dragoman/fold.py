@@ -23,7 +23,16 @@ from dragoman.event import (
     PartFinished,
     PartStarted,
 )
-from dragoman.message import Content, DataPart, Message, Native, Role, TextPart, ThinkingPart, ToolCallPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    Message,
+    Native,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
 
 __all__ = [
     "MessageBuilder",
@@ -58,7 +67,10 @@ class MessageBuilder:
     def add(self, event: Event) -> None:
         """Takes the next event. A delta for a part that is not open is ignored."""
         if isinstance(event, PartDelta):
-            if event.message_id == self._id and (deltas := self._deltas.get(event.index)) is not None:
+            if (
+                event.message_id == self._id
+                and (deltas := self._deltas.get(event.index)) is not None
+            ):
                 if self._unread:
                     self._read()
                 deltas.append(event.delta)
@@ -85,7 +97,9 @@ class MessageBuilder:
     def add_deltas(self, events: Sequence[PartDelta]) -> None:
         """Takes the next events where all are deltas, as `add` takes each, but looks at them only where it must: a part
         that is finished says all that its deltas said."""
-        if len(events) == 1:  # a slow stream is nothing but these: its events would be four times the size of its text
+        if (
+            len(events) == 1
+        ):  # a slow stream is nothing but these: its events would be four times the size of its text
             MessageBuilder.add(self, events[0])
         elif self._unread is None:
             self._unread = [events]
@@ -96,7 +110,10 @@ class MessageBuilder:
         unread, self._unread = self._unread, None
         for events in unread or ():
             for event in events:
-                if event.message_id == self._id and (deltas := self._deltas.get(event.index)) is not None:
+                if (
+                    event.message_id == self._id
+                    and (deltas := self._deltas.get(event.index)) is not None
+                ):
                     deltas.append(event.delta)
 
     def content(self) -> tuple[Content, ...]:
@@ -106,7 +123,9 @@ class MessageBuilder:
         parts = self._parts
         if self._deltas:
             open_parts = self._deltas.items()
-            parts = parts | {index: close_part(parts[index], deltas, cut=True) for index, deltas in open_parts}
+            parts = parts | {
+                index: close_part(parts[index], deltas, cut=True) for index, deltas in open_parts
+            }
         return tuple([part for _, part in sorted(parts.items()) if part is not None])
 
     def message(self) -> Message:
@@ -129,8 +148,13 @@ class MessageBuilder:
     def cut(self) -> list[PartFinished]:
         """Closes the parts that are still open, as cut → the events that say so."""
         self._read()
-        closed = [(index, close_part(self._parts[index], deltas, cut=True)) for index, deltas in self._deltas.items()]
-        events = [PartFinished(self._id or "", index, part) for index, part in closed if part is not None]
+        closed = [
+            (index, close_part(self._parts[index], deltas, cut=True))
+            for index, deltas in self._deltas.items()
+        ]
+        events = [
+            PartFinished(self._id or "", index, part) for index, part in closed if part is not None
+        ]
         for event in events:
             self.add(event)
         return events
@@ -154,7 +178,10 @@ def fold(events: Iterable[Event], run_id: str | None = None) -> list[Message]:
             builder = latest[event.message_id] = MessageBuilder(event)
             if event.candidate == 0:
                 builders[builder] = None
-        elif isinstance(event, MessageDropped) and (builder := latest.pop(event.message_id, None)) is not None:
+        elif (
+            isinstance(event, MessageDropped)
+            and (builder := latest.pop(event.message_id, None)) is not None
+        ):
             builders.pop(builder, None)
     return [builder.message() for builder in builders]
 
@@ -293,11 +320,20 @@ def _text(deltas: Sequence[str | bytes]) -> str:
     try:
         return "".join(cast("Sequence[str]", deltas))
     except TypeError:  # there are bytes among them
-        return "".join([delta if isinstance(delta, str) else delta.decode(errors="replace") for delta in deltas])
+        return "".join(
+            [
+                delta if isinstance(delta, str) else delta.decode(errors="replace")
+                for delta in deltas
+            ]
+        )
 
 
 def _join(deltas: Sequence[str | bytes]) -> str | bytes:
-    return _text(deltas) if all(isinstance(delta, str) for delta in deltas) else b"".join(map(_bytes, deltas))
+    return (
+        _text(deltas)
+        if all(isinstance(delta, str) for delta in deltas)
+        else b"".join(map(_bytes, deltas))
+    )
 
 
 _BASE64 = re.compile("[^=]+=*")
@@ -321,5 +357,9 @@ def _merged(one: Native, two: Native) -> Native:
     merged = dict(one)
     for wire, fields in two.items():
         mine = merged.get(wire)
-        merged[wire] = {**mine, **fields} if isinstance(mine, Mapping) and isinstance(fields, Mapping) else fields
+        merged[wire] = (
+            {**mine, **fields}
+            if isinstance(mine, Mapping) and isinstance(fields, Mapping)
+            else fields
+        )
     return merged

@@ -18,7 +18,9 @@ T = TypeVar("T")
 
 _LOG = logger("text")
 _encode = msgspec.json.Encoder().encode
-_ESCAPE = re.compile(rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)")
+_ESCAPE = re.compile(
+    rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)"
+)
 """An escape in JSON: a pair of surrogates, half of one, or any other."""
 _HALF = re.compile(rb"\\u[dD][89a-fA-F][0-9a-fA-F]{2}")
 
@@ -56,7 +58,10 @@ def replace_escaped_halves(data: bytes) -> bytes:
 
 
 def _warn(where: str) -> None:
-    _LOG.warning("a text in %s holds half a character (an emoji that was cut): it is replaced by U+FFFD", where)
+    _LOG.warning(
+        "a text in %s holds half a character (an emoji that was cut): it is replaced by U+FFFD",
+        where,
+    )
 
 
 def _is_json(value: object) -> bool:

@@ -114,7 +114,12 @@ class ModelEnd(msgspec.Struct, frozen=True, eq=False):
     def message(self) -> Message | None:
         """What the model said, without a piece in whose middle it was cut; put together each time that it is asked for. `None`: nothing
         came."""
-        events = [event for read in self.reads for event in read if not isinstance(event, (PartStarted, PartDelta))]
+        events = [
+            event
+            for read in self.reads
+            for event in read
+            if not isinstance(event, (PartStarted, PartDelta))
+        ]
         return next(iter(fold(events)), None)
 
     @property
@@ -217,7 +222,9 @@ class Hooks(msgspec.Struct, frozen=True, kw_only=True, eq=False):
             expect_callable(name, getattr(self, name), "a function")
 
 
-HookName = Literal["run_start", "run_end", "model_start", "model_end", "tool_start", "tool_end", "retry", "loss"]
+HookName = Literal[
+    "run_start", "run_end", "model_start", "model_end", "tool_start", "tool_end", "retry", "loss"
+]
 """Name of one of the functions of `Hooks`."""
 
 _LOG = logger("hooks")

@@ -38,7 +38,11 @@ class InnerRuns:
 
     def _begins(self, event: RunStarted) -> bool:
         parent = event.parent_run_id
-        if self._run_id is not None and parent is not None and (parent == self._run_id or parent in self._runs):
+        if (
+            self._run_id is not None
+            and parent is not None
+            and (parent == self._run_id or parent in self._runs)
+        ):
             self._runs.add(event.run_id)
             return True
         self._ends()
@@ -57,7 +61,9 @@ class InnerRuns:
 def without_inner_runs(events: Iterable[Event]) -> list[Event]:
     """The events of the run whose stream it is. Without a run that has a parent they are left as they are."""
     events = list(events)
-    if not [event for event in events if type(event) is RunStarted and event.parent_run_id is not None]:
+    if not [
+        event for event in events if type(event) is RunStarted and event.parent_run_id is not None
+    ]:
         return events
     inner = InnerRuns()
     return [event for event in events if not inner.has(event)]

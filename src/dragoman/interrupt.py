@@ -61,7 +61,9 @@ class Interrupt(msgspec.Struct, frozen=True, omit_defaults=True):
         asked = (
             []
             if call is None
-            else [f"{call.name}({', '.join(f'{key}={value!r:.40}' for key, value in call.arguments.items())})"]
+            else [
+                f"{call.name}({', '.join(f'{key}={value!r:.40}' for key, value in call.arguments.items())})"
+            ]
         )
         more = [
             f"{name}={value!r:.60}"

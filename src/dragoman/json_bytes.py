@@ -54,7 +54,11 @@ def bound(data: bytes | str, most: int = MOST_DEPTH) -> None:
     Raises:
         ValueError: it does.
     """
-    brackets = data.count("[") + data.count("{") if isinstance(data, str) else data.count(b"[") + data.count(b"{")
+    brackets = (
+        data.count("[") + data.count("{")
+        if isinstance(data, str)
+        else data.count(b"[") + data.count(b"{")
+    )
     if brackets <= most:
         return
     text = data.encode(errors="replace") if isinstance(data, str) else data

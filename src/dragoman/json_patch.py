@@ -17,7 +17,15 @@ from typing import Any, cast
 
 from dragoman.json_bytes import MOST_DEPTH, bound_value
 
-__all__ = ["MOST_COPIED", "MOST_WEIGHT", "PatchError", "PatchTooLargeError", "PatchedValue", "copy_value", "weigh"]
+__all__ = [
+    "MOST_COPIED",
+    "MOST_WEIGHT",
+    "PatchError",
+    "PatchTooLargeError",
+    "PatchedValue",
+    "copy_value",
+    "weigh",
+]
 
 MOST_WEIGHT = 16 * 2**20
 """Weight of a state, about its bytes as JSON."""
@@ -148,7 +156,9 @@ class PatchedValue:
         old = members.pop(key)
         undos.append(lambda: _restore_member(members, key, old, order))
 
-    def _set_member(self, members: dict[str, Any], key: str, value: Any, undos: list[_Undo]) -> None:
+    def _set_member(
+        self, members: dict[str, Any], key: str, value: Any, undos: list[_Undo]
+    ) -> None:
         old = members.get(key, _MISSING)
         members[key] = value
         undos.append(lambda: members.pop(key) if old is _MISSING else members.__setitem__(key, old))
@@ -220,7 +230,9 @@ def _weigh_moved(value: Any, path: list[str]) -> int:
     """
     weight = weigh(value, MOST_COPIED)
     if weight > MOST_COPIED:
-        raise PatchTooLargeError(f"copy and move take {MOST_COPIED:,} bytes at most; send the value with add")
+        raise PatchTooLargeError(
+            f"copy and move take {MOST_COPIED:,} bytes at most; send the value with add"
+        )
     _check_depth(value, path)
     return weight
 
@@ -241,7 +253,9 @@ def _read_pointer(operation: Mapping[str, Any], field: str) -> list[str]:
 
 
 def _read_index(step: str, length: int, path: list[str]) -> int:
-    is_number = step.isascii() and step.isdigit() and len(step) < 10 and (step == "0" or step[0] != "0")
+    is_number = (
+        step.isascii() and step.isdigit() and len(step) < 10 and (step == "0" or step[0] != "0")
+    )
     if not is_number or int(step) >= length:
         raise PatchError(f"there is no item {step!r:.50} in the list at {_shown(path)}")
     return int(step)
@@ -265,7 +279,9 @@ def _is_equal(one: Any, other: Any) -> bool:
         return one is other
     if isinstance(one, dict) and isinstance(other, dict):
         first, second = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
-        return first.keys() == second.keys() and all(_is_equal(first[name], second[name]) for name in first)
+        return first.keys() == second.keys() and all(
+            _is_equal(first[name], second[name]) for name in first
+        )
     if isinstance(one, (list, tuple)) and isinstance(other, (list, tuple)):
         items, others = cast("list[Any]", one), cast("list[Any]", other)
         return len(items) == len(others) and all(map(_is_equal, items, others))

@@ -6,7 +6,16 @@ from collections.abc import Iterable, Mapping
 
 __all__ = ["unknown_arguments"]
 
-_IN_SETTINGS = ("temperature", "max_tokens", "top_p", "top_k", "seed", "stop", "tool_choice", "reasoning_effort")
+_IN_SETTINGS = (
+    "temperature",
+    "max_tokens",
+    "top_p",
+    "top_k",
+    "seed",
+    "stop",
+    "tool_choice",
+    "reasoning_effort",
+)
 _HERE: Mapping[str, str] = {
     "instructions": "system= of the Agent",
     "system_prompt": "system= of the Agent",
@@ -52,10 +61,14 @@ def unknown_arguments(call: str, names: Iterable[str], known: Iterable[str]) -> 
     known = list(known)
     names = sorted(names)
     meant = {
-        name: _HERE.get(name) or next((f"{near}=" for near in get_close_matches(name, known, 1)), "") for name in names
+        name: _HERE.get(name)
+        or next((f"{near}=" for near in get_close_matches(name, known, 1)), "")
+        for name in names
     }
     hints = [
-        f"{name}= is {here} here" if name in _HERE else f"did you mean {here}" for name, here in meant.items() if here
+        f"{name}= is {here} here" if name in _HERE else f"did you mean {here}"
+        for name, here in meant.items()
+        if here
     ]
     takes = f"it takes {', '.join(known)}"
     return TypeError(f"{call} takes no argument {', '.join(names)}; {'; '.join([*hints, takes])}")

@@ -38,7 +38,9 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
                 continue
             kinds = (int, float) if name == "seconds" else int
             if value is not None and (isinstance(value, bool) or not isinstance(value, kinds)):
-                raise SettingsError(f"Limits({name}=…) must be a number or None, not {value!r:.100}")
+                raise SettingsError(
+                    f"Limits({name}=…) must be a number or None, not {value!r:.100}"
+                )
         if self.cost is not None:
             msgspec.structs.force_setattr(self, "cost", _dollars(self.cost))
             need_prices()
@@ -59,7 +61,9 @@ class Spent(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
     """Since the run began."""
 
 
-def reached(limits: Limits, spent: Spent, *, model_calls: int = 0, tool_calls: int = 0) -> str | None:
+def reached(
+    limits: Limits, spent: Spent, *, model_calls: int = 0, tool_calls: int = 0
+) -> str | None:
     """Says which limit leaves no room for so many more calls, as a sentence for the user; `None`: there is room.
 
     Counts may be used up to their bound; tokens, dollars and seconds, which nobody knows beforehand, end the run at theirs.
@@ -92,4 +96,6 @@ def _dollars(value: object) -> Decimal:
             amount = Decimal("NaN")
         if amount.is_finite() and amount >= 0:
             return amount
-    raise SettingsError(f"Limits(cost=…) must be an amount of US dollars or None, not {value!r:.100}")
+    raise SettingsError(
+        f"Limits(cost=…) must be an amount of US dollars or None, not {value!r:.100}"
+    )

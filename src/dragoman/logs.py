@@ -28,7 +28,9 @@ LEVELS: Mapping[str, int] = MappingProxyType(
 """Names of levels, those of the seeds among them."""
 
 _ROOT = logging.getLogger("dragoman")
-_ROOT.addHandler(logging.NullHandler())  # else WARNING and above would reach standard error by themselves
+_ROOT.addHandler(
+    logging.NullHandler()
+)  # else WARNING and above would reach standard error by themselves
 
 
 def logger(name: str) -> logging.Logger:
@@ -42,7 +44,9 @@ class LoggingOptions(logging.Handler):
     `only` is a part of the logger's name; empty takes all.
     """
 
-    def __init__(self, level: str = "INFO", only: str = "", write: Callable[[str], object] = print) -> None:
+    def __init__(
+        self, level: str = "INFO", only: str = "", write: Callable[[str], object] = print
+    ) -> None:
         super().__init__(LEVELS.get(level.upper(), logging.INFO))
         self.only = only
         self.write = write

@@ -111,7 +111,12 @@ class Usage(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
         def plus(a: int | None, b: int | None) -> int | None:
             return b if a is None else a if b is None else a + b
 
-        return Usage(**{name: plus(getattr(self, name), getattr(other, name)) for name in self.__struct_fields__})
+        return Usage(
+            **{
+                name: plus(getattr(self, name), getattr(other, name))
+                for name in self.__struct_fields__
+            }
+        )
 
 
 class Origin(msgspec.Struct, frozen=True, omit_defaults=True):
@@ -208,17 +213,24 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
     @property
     def thinking(self) -> str | None:
         """All thinking, joined; `None` when there is none to read."""
-        return "".join([piece.text for piece in self.content if isinstance(piece, ThinkingPart)]) or None
+        return (
+            "".join([piece.text for piece in self.content if isinstance(piece, ThinkingPart)])
+            or None
+        )
 
     @property
     def tool_calls(self) -> tuple[ToolCallPart, ...]:
         """The calls that somebody must answer, cut and invalid ones included."""
-        return tuple([p for p in self.content if isinstance(p, ToolCallPart) and p.run_by != "provider"])
+        return tuple(
+            [p for p in self.content if isinstance(p, ToolCallPart) and p.run_by != "provider"]
+        )
 
     @property
     def tool_results(self) -> tuple[ToolResultPart, ...]:
         """The results of calls that the agent or its client ran."""
-        return tuple([p for p in self.content if isinstance(p, ToolResultPart) and p.run_by != "provider"])
+        return tuple(
+            [p for p in self.content if isinstance(p, ToolResultPart) and p.run_by != "provider"]
+        )
 
     @property
     def own_metadata(self) -> dict[str, Any]:
@@ -252,13 +264,17 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
             HistoryError: not a message, or of a version that this release does not read.
         """
         try:
-            json_bytes.bound(data, 2 * json_bytes.MOST_DEPTH)  # what it holds may nest as deep as any JSON, within it
+            json_bytes.bound(
+                data, 2 * json_bytes.MOST_DEPTH
+            )  # what it holds may nest as deep as any JSON, within it
             try:
                 return msgspec.json.decode(data, type=cls)
             except msgspec.ValidationError:
                 return msgspec.convert(newest(msgspec.json.decode(data), KINDS), cls)
         except (TypeError, ValueError) as error:
-            raise HistoryError(f"not a stored message: {error}. Write it with Message.to_json().") from error
+            raise HistoryError(
+                f"not a stored message: {error}. Write it with Message.to_json()."
+            ) from error
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
@@ -274,4 +290,6 @@ def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
 
 
 def _as_stored(piece: Content) -> Any:
-    return (unknown(piece.kind, piece.native, KINDS) if isinstance(piece, ProviderPart) else None) or piece
+    return (
+        unknown(piece.kind, piece.native, KINDS) if isinstance(piece, ProviderPart) else None
+    ) or piece

@@ -84,7 +84,9 @@ class Portal:
         with self._lock:
             if self._loop is None:
                 loop = asyncio.new_event_loop()
-                thread = threading.Thread(target=_run, args=(loop,), name="dragoman-portal", daemon=True)
+                thread = threading.Thread(
+                    target=_run, args=(loop,), name="dragoman-portal", daemon=True
+                )
                 thread.start()
                 self._loop, self._finalizer = loop, finalize(self, _end, loop, thread)
             return self._loop
@@ -110,7 +112,9 @@ class _HasPortal(Protocol):
 S = TypeVar("S", bound=_HasPortal)
 
 
-def synchronous(method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]]) -> Callable[Concatenate[S, P], T]:
+def synchronous(
+    method: Callable[Concatenate[S, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[S, P], T]:
     """A coroutine method → its synchronous twin. A subclass that overrides the method changes both."""
 
     def twin(self: S, *args: P.args, **kwargs: P.kwargs) -> T:
@@ -133,11 +137,15 @@ def synchronous_stream(
 def _named_after(method: Callable[..., Any], twin: F) -> F:
     update_wrapper(twin, method)
     twin.__name__, twin.__qualname__ = f"{method.__name__}_sync", f"{method.__qualname__}_sync"
-    twin.__doc__ = f"`{method.__name__}` from any thread, also inside a running event loop (which it blocks)."
+    twin.__doc__ = (
+        f"`{method.__name__}` from any thread, also inside a running event loop (which it blocks)."
+    )
     return twin
 
 
-_waiting: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar("_waiting", default=frozenset())
+_waiting: ContextVar[frozenset[asyncio.AbstractEventLoop]] = ContextVar(
+    "_waiting", default=frozenset()
+)
 """The loops that stand still until the work at hand is done."""
 _PORTALS: WeakSet[Portal] = WeakSet()
 _INHERITED: list[Any] = []

@@ -108,14 +108,18 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     says whether no run did so before. An answer counts once then, else at least once. Needs a `thread_id`; or a `run_id`, where the function knows the conversation by itself."""
 
 
-def tools_of(given: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]]) -> tuple[Tool | Toolset, ...]:
+def tools_of(
+    given: Iterable[Tool | ToolSpec | Toolset | Callable[..., Any]],
+) -> tuple[Tool | Toolset, ...]:
     """The tools of one run. A `ToolSpec` is a tool of the client's.
 
     Raises:
         TypeError: something is no tool, no set, no spec and no function.
     """
     tools: list[Tool | Toolset] = []
-    for place, one in enumerate(expect_sequence("tools", given, "functions, Tools, Toolsets and ToolSpecs")):
+    for place, one in enumerate(
+        expect_sequence("tools", given, "functions, Tools, Toolsets and ToolSpecs")
+    ):
         if isinstance(one, ToolSpec):
             tools.append(Tool(one.name, one.description, None, one.input_schema, native=one.native))
         elif isinstance(one, Toolset) or is_tool(one):
@@ -192,7 +196,9 @@ def check_agent(given: Mapping[str, Any]) -> None:
         if (value := given.get(name)) is not None:
             expect(name, value, *kinds)
     for name, (method, what) in _OBJECTS.items():
-        if (value := given[name]) is not None and (isinstance(value, type) or not hasattr(value, method)):
+        if (value := given[name]) is not None and (
+            isinstance(value, type) or not hasattr(value, method)
+        ):
             raise wrong(name, value, what)
     for place, one in enumerate(given["tools"]):
         if not isinstance(one, Tool | Toolset):
@@ -208,7 +214,9 @@ def check_agent(given: Mapping[str, Any]) -> None:
         expect_callable(name, given[name], "a function or a class")
     if not hasattr(given["orchestrator"], "process_iteration"):
         expect_callable(
-            "orchestrator", given["orchestrator"], "an orchestrator, or a function or a class that makes one"
+            "orchestrator",
+            given["orchestrator"],
+            "an orchestrator, or a function or a class that makes one",
         )
     if not isinstance(given["api_key"], str):
         expect_callable("api_key", given["api_key"], "a text, or a function that gives one")
@@ -243,8 +251,20 @@ _AGENT_KINDS: dict[str, tuple[type, ...]] = {
     "approval_key": (str, bytes),
     "memory": (Memory,),
 }
-_REQUEST_FIELDS = ("thread_id", "run_id", "resource_id", "tools", "context", "state", "resume", "metadata")
-_OBJECTS = {"transport": ("send", "a transport"), "executor": ("execute_batch", "an executor, such as ToolExecutor()")}
+_REQUEST_FIELDS = (
+    "thread_id",
+    "run_id",
+    "resource_id",
+    "tools",
+    "context",
+    "state",
+    "resume",
+    "metadata",
+)
+_OBJECTS = {
+    "transport": ("send", "a transport"),
+    "executor": ("execute_batch", "an executor, such as ToolExecutor()"),
+}
 _CONTENT = get_args(Content)
 
 
@@ -263,7 +283,9 @@ def opening(
         message = _message(prompt, how.get("attachments", ()))
         new = [] if message is None else [message]
     new = [replace_halves(message, "the prompt") for message in new]
-    return [one.replace(id=one.id or new_id(), created_at=one.created_at or clock()) for one in new], how
+    return [
+        one.replace(id=one.id or new_id(), created_at=one.created_at or clock()) for one in new
+    ], how
 
 
 def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message], RunOptions]:
@@ -274,11 +296,15 @@ def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message]
         )
     messages = expect_each("messages", request.messages, Message, hint=_hint)
     new = since_model(messages)
-    fields: dict[str, Any] = {name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) is not None}
+    fields: dict[str, Any] = {
+        name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) is not None
+    }
     if (settings := how.get("settings") or request.settings) is not None:
         fields["settings"] = settings.over(request.settings)
     options = {**(request.options or {}), **(how.get("options") or {})}
-    return messages[new:], cast("RunOptions", {**fields, **how, "options": options, "history": messages[:new]})
+    return messages[new:], cast(
+        "RunOptions", {**fields, **how, "options": options, "history": messages[:new]}
+    )
 
 
 def beginning(
@@ -318,12 +344,26 @@ def beginning(
     if tools is not None and (resume or made_up):
         known = tool_map(tools)
         waiting = waiting_calls(messages, known, seal, has_toolsets=has_toolsets)
-        trusted = [how.get("trusted_history", True) or _is_stored(one, messages, stored) for one in waiting]
+        trusted = [
+            how.get("trusted_history", True) or _is_stored(one, messages, stored) for one in waiting
+        ]
         if not all(trusted):
             others = waiting_calls(messages, known, Seal(), has_toolsets=has_toolsets)
-            waiting = [one if is_own else other for one, other, is_own in zip(waiting, others, trusted, strict=True)]
+            waiting = [
+                one if is_own else other
+                for one, other, is_own in zip(waiting, others, trusted, strict=True)
+            ]
         forged = [one.call for one, is_own in zip(waiting, trusted, strict=True) if not is_own]
-        decided = decisions(resume, waiting, messages, known, seal, clock(), has_toolsets=has_toolsets, forged=forged)
+        decided = decisions(
+            resume,
+            waiting,
+            messages,
+            known,
+            seal,
+            clock(),
+            has_toolsets=has_toolsets,
+            forged=forged,
+        )
         _check_trust(decided, how, seal, forged)
         answered = [one.waiting.call for one in decided]
         left = tuple([one for one in waiting if one.call not in answered])
@@ -350,7 +390,9 @@ def beginning(
     return Beginning(messages, tuple(own), losses)
 
 
-def pending(history: History, *, tools: Iterable[Tool | Toolset], seal: Seal) -> tuple[Interrupt, ...]:
+def pending(
+    history: History, *, tools: Iterable[Tool | Toolset], seal: Seal
+) -> tuple[Interrupt, ...]:
     """What a conversation waits for; nothing, once somebody has said something."""
     messages = expect_each("history", history, Message, hint=_hint)
     if speaks(messages):
@@ -369,11 +411,17 @@ def _is_stored(waiting: Waiting, messages: Sequence[Message], stored: Sequence[M
     """Whether a call, and all that is noted of it, comes from a memory."""
     ids = {message.id for message in stored}
     behind = messages[waiting.call.position :]
-    noted = [message for message in behind if any(isinstance(piece, MarkPart) for piece in message.content)]
+    noted = [
+        message
+        for message in behind
+        if any(isinstance(piece, MarkPart) for piece in message.content)
+    ]
     return all(message.id in ids for message in (behind[0], *noted))
 
 
-def _check_trust(decided: Sequence[Decision], how: RunOptions, seal: Seal, forged: Sequence[OpenCall]) -> None:
+def _check_trust(
+    decided: Sequence[Decision], how: RunOptions, seal: Seal, forged: Sequence[OpenCall]
+) -> None:
     """Raises where a call is to be run and that cannot be justified, or not be noted. `forged`: calls that may be made up."""
     run = [one for one in decided if one.result is None]
     if not run:
@@ -384,7 +432,9 @@ def _check_trust(decided: Sequence[Decision], how: RunOptions, seal: Seal, forge
             "give the agent an approval_key, or take the history from a store of your own"
         )
     if how.get("claim") is not None and not (how.get("thread_id") or how.get("run_id")):
-        raise InvalidRequestError("an answer is noted under its conversation: a send with claim= needs a thread_id=")
+        raise InvalidRequestError(
+            "an answer is noted under its conversation: a send with claim= needs a thread_id="
+        )
 
 
 def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
@@ -392,7 +442,9 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
     attachments = expect_each("attachments", attachments, *_CONTENT, hint=_hint)
     if prompt is None:
         if attachments:
-            raise InvalidRequestError("attachments need a prompt: put them into a message of the history instead")
+            raise InvalidRequestError(
+                "attachments need a prompt: put them into a message of the history instead"
+            )
         return None
     if isinstance(prompt, Message):
         message = prompt.replace(content=(*prompt.content, *attachments)) if attachments else prompt
@@ -410,7 +462,11 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
 
 def with_system(messages: list[Message], *, system: Message | None) -> list[Message]:
     """The messages, and the system message before them, if they do not begin so already."""
-    if messages and system is not None and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text):
+    if (
+        messages
+        and system is not None
+        and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text)
+    ):
         return [system, *messages]
     return messages
 
@@ -420,7 +476,9 @@ def _hint(value: object) -> str:
     if isinstance(value, Message):
         return "a conversation goes into history=, its last message is the prompt"
     if isinstance(value, Mapping):
-        return "messages of other formats are read by a wire: dragoman.wires.get(NAME).load_messages"
+        return (
+            "messages of other formats are read by a wire: dragoman.wires.get(NAME).load_messages"
+        )
     if isinstance(value, (str, Path)):
         return "a file is attached with DataPart.from_file(path), a text stands in the prompt"
     return ""

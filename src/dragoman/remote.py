@@ -54,7 +54,9 @@ def remote_agent(
         )
     agent = Agent(string, api_key=api_key, headers=headers, transport=transport)
     name = name or _name(place, host)
-    description = description or f"Has the agent {name} at {host} do something, and gives its answer."
+    description = (
+        description or f"Has the agent {name} at {host} do something, and gives its answer."
+    )
     return agent.as_tool(name, description, **options)
 
 
@@ -68,5 +70,9 @@ def _host(url: str) -> str | None:
 
 def _name(url: str, host: str) -> str:
     """The last part of the path that names something, else the host."""
-    parts = [part for part in urlsplit(url).path.split("/") if part and part not in _PLACES and "." not in part]
+    parts = [
+        part
+        for part in urlsplit(url).path.split("/")
+        if part and part not in _PLACES and "." not in part
+    ]
     return name_for_models(parts[-1] if parts else host)

@@ -93,7 +93,9 @@ def missing(messages: Sequence[Message]) -> tuple[list[ToolResultPart], list[Los
     and leaves what was sent as it was.
     """
     calls = open_calls(messages)
-    return [stand_in(each.call) for each in calls], [_never_came(each.position, each.place) for each in calls]
+    return [stand_in(each.call) for each in calls], [
+        _never_came(each.position, each.place) for each in calls
+    ]
 
 
 def open_calls(messages: Sequence[Message]) -> list[OpenCall]:
@@ -153,7 +155,11 @@ def _is_paired(messages: Iterable[Message]) -> bool:
             for piece, call_id in zip(content, expected, strict=False):
                 if not isinstance(piece, ToolResultPart) or piece.id != call_id:
                     return False
-                if not piece.name or piece.run_by == "provider" or (piece.native and OURS in piece.native):
+                if (
+                    not piece.name
+                    or piece.run_by == "provider"
+                    or (piece.native and OURS in piece.native)
+                ):
                     return False
             content, expected = content[answered:], []
         for piece in content:
@@ -232,9 +238,13 @@ class _Kept(NamedTuple):
         return message, Source(self.position, tuple([stood for _, stood in self.pieces]))
 
 
-def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[tuple[Message, Source]]:
+def _mended(
+    round_: Sequence[tuple[int, Message]], losses: list[Loss]
+) -> list[tuple[Message, Source]]:
     """One round, or what stands before the first."""
-    model = next((n for n, (_, message) in enumerate(round_) if message.role is not Role.MODEL), len(round_))
+    model = next(
+        (n for n, (_, message) in enumerate(round_) if message.role is not Role.MODEL), len(round_)
+    )
     calls = [(n, place, call) for n in range(model) for place, call in _calls(round_[n][1])]
     waiting: dict[str, deque[int]] = {}
     for number, (_, _, call) in enumerate(calls):
@@ -249,13 +259,19 @@ def _mended(round_: Sequence[tuple[int, Message]], losses: list[Loss]) -> list[t
         for place, piece in enumerate(message.content):
             if not isinstance(piece, ToolResultPart) or piece.run_by == "provider":
                 content.append((piece, (position, place)))
-            elif (number := _turn(piece, waiting.get(piece.id, _NONE), same.get(piece.id, ()))) is not None:
+            elif (
+                number := _turn(piece, waiting.get(piece.id, _NONE), same.get(piece.id, ()))
+            ) is not None:
                 call = calls[number][2]
                 answers[number] = _placed(piece, call), (position, place)
                 if carrier is None and message.role is Role.USER:
                     carrier = len(kept)
             else:
-                why = "its call is already answered" if piece.id in waiting else "no call of its round has its id"
+                why = (
+                    "its call is already answered"
+                    if piece.id in waiting
+                    else "no call of its round has its id"
+                )
                 losses.append(Loss(position, place, Lost.tool_result, why))
         if content or not message.content or carrier == len(kept):
             kept.append(_Kept(message, position, tuple(content)))

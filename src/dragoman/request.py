@@ -109,8 +109,12 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
                 msgspec.structs.force_setattr(self, name, value)
             if (isinstance(value, bool) and bool not in kinds) or not isinstance(value, kinds):
                 raise SettingsError(f"Settings({name}=…) must be {expected}, not {value!r:.100}")
-        if self.stop is not None and not all(isinstance(text, str) for text in cast("tuple[object, ...]", self.stop)):
-            raise SettingsError(f"Settings(stop=…) must be a tuple of texts, not {self.stop!r:.100}")
+        if self.stop is not None and not all(
+            isinstance(text, str) for text in cast("tuple[object, ...]", self.stop)
+        ):
+            raise SettingsError(
+                f"Settings(stop=…) must be a tuple of texts, not {self.stop!r:.100}"
+            )
         if isinstance(self.reasoning, str) and self.reasoning not in get_args(Effort):
             raise SettingsError(
                 f"Settings(reasoning=…) must be one of {', '.join(get_args(Effort))}, or a number of tokens, not {self.reasoning!r}"
@@ -120,7 +124,11 @@ class Settings(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """These settings, and `other`'s where these say nothing."""
         if other is None or other == _NOTHING:
             return self
-        mine = {name: value for name in self.__struct_fields__ if (value := getattr(self, name)) is not None}
+        mine = {
+            name: value
+            for name in self.__struct_fields__
+            if (value := getattr(self, name)) is not None
+        }
         return msgspec.structs.replace(other, **mine)
 
 
@@ -174,7 +182,11 @@ class ModelRequest(msgspec.Struct, frozen=True, omit_defaults=True):
 
     def replace(self, **changes: Any) -> ModelRequest:
         """A copy with some fields changed."""
-        if self.verbatim is not None and "verbatim" not in changes and not changes.keys() <= _AROUND:
+        if (
+            self.verbatim is not None
+            and "verbatim" not in changes
+            and not changes.keys() <= _AROUND
+        ):
             changes["verbatim"] = None
         return msgspec.structs.replace(self, **changes)
 
@@ -233,7 +245,9 @@ class HttpRequest(msgspec.Struct, frozen=True):
     def __repr__(self) -> str:
         scheme, separator, rest = self.path.partition("?")[0].rpartition("://")
         place, slash, path = rest.partition("/")  # user, headers, query and body may hold keys
-        return f"HttpRequest({self.method} {scheme}{separator}{place.rpartition('@')[2]}{slash}{path})"
+        return (
+            f"HttpRequest({self.method} {scheme}{separator}{place.rpartition('@')[2]}{slash}{path})"
+        )
 
 
 class Download(msgspec.Struct, frozen=True):

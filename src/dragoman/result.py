@@ -62,7 +62,11 @@ class ModelCall(msgspec.Struct, frozen=True, omit_defaults=True):
         Raises:
             SettingsError: the extra `cost` is not installed.
         """
-        return Decimal(0) if self.cached else call_cost(self.origin, self.usage, self.created_at, self.native)
+        return (
+            Decimal(0)
+            if self.cached
+            else call_cost(self.origin, self.usage, self.created_at, self.native)
+        )
 
 
 def spent(calls: Iterable[ModelCall]) -> Usage | None:
@@ -125,7 +129,10 @@ class ChatResult(msgspec.Struct, Generic[T], frozen=True, omit_defaults=True):
     def __str__(self) -> str:
         """A line for people; `repr` has every field."""
         said = str(self.output)
-        fields = [repr(said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"), str(self.finish_reason)]
+        fields = [
+            repr(said if len(said) <= _SHOWN else f"{said[:_SHOWN]}…"),
+            str(self.finish_reason),
+        ]
         if self.usage is not None and self.usage.total_tokens is not None:
             fields.append(f"{self.usage.total_tokens} tokens")
         fields += [f"{len(self.messages)} messages"] if self.messages else []

@@ -17,7 +17,8 @@ _PIECES = re.compile(
     re.IGNORECASE,
 )
 _AGAIN = re.compile(
-    r"(?:again|retry|wait)(?: it)?(?: in| after| for)?(?: about)? ((?:[\d.]++\s*+[a-z]++\s*+)++)", re.IGNORECASE
+    r"(?:again|retry|wait)(?: it)?(?: in| after| for)?(?: about)? ((?:[\d.]++\s*+[a-z]++\s*+)++)",
+    re.IGNORECASE,
 )
 _RESET = re.compile(r"ratelimit-?(.*?)-?reset-?(.*)")
 _READ = 100  # characters of a header's name or value; a longer one is nothing of the kind
@@ -55,7 +56,9 @@ def limit_reset(headers: Mapping[str, str]) -> float | None:
             continue
         left = headers.get(name.replace("reset", "remaining"))
         alone = left is None and not any(found.groups())
-        if (alone or (left is not None and _number(left) == 0)) and (wait := _until(value, headers)) is not None:
+        if (alone or (left is not None and _number(left) == 0)) and (
+            wait := _until(value, headers)
+        ) is not None:
             waits.append(wait)
     return max(waits, default=None)
 

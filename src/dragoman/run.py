@@ -79,7 +79,14 @@ class Run(Generic[T]):
         self._conversation = conversation
         self._known = known if begin is not None else None
         self._convert = convert
-        self._work = Loop(model, orchestrator, state, opening=tuple(opening), begin=begin, output_schema=output_schema)
+        self._work = Loop(
+            model,
+            orchestrator,
+            state,
+            opening=tuple(opening),
+            begin=begin,
+            output_schema=output_schema,
+        )
         self._transcript = self._work.transcript
         self._watch(active(hooks))
         state.account.reached = self._reached
@@ -116,7 +123,11 @@ class Run(Generic[T]):
         if self._conversation is not None:
             with anyio.CancelScope(shield=True):
                 await self._conversation.keep(self._transcript.messages)
-        return [*events, RunFinished(self.id, "cancelled", self._transcript.usage)] if self._work.has_begun else []
+        return (
+            [*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
+            if self._work.has_begun
+            else []
+        )
 
     @property
     def loaded(self) -> tuple[Message, ...] | None:
@@ -176,7 +187,9 @@ class Run(Generic[T]):
         if self._transcript.finish_reason is FinishReason.cancelled or self._transcript.pending:
             return cast(ChatResult[T], text)
         try:
-            return cast(ChatResult[T], msgspec.structs.replace(text, output=self._convert(text.output)))
+            return cast(
+                ChatResult[T], msgspec.structs.replace(text, output=self._convert(text.output))
+            )
         except DragomanError as error:
             error.result = text
             raise
@@ -227,15 +240,21 @@ class Run(Generic[T]):
                 self._waiting = None
             yield step if self._conversation is None else await self._kept(step, self._conversation)
 
-    async def _kept(self, step: StreamingIterationResult, conversation: Conversation) -> StreamingIterationResult:
+    async def _kept(
+        self, step: StreamingIterationResult, conversation: Conversation
+    ) -> StreamingIterationResult:
         """A step whose messages are kept, before anybody sees it. Where they cannot be, the run fails."""
         try:
             await conversation.keep(self._transcript.messages)
         except Exception as error:  # noqa: BLE001 - whatever a store raises
             self._conversation = None
             await self._steps.aclose()
-            failed = self._failed(error if isinstance(error, DragomanError) else foreign(error), error)
-            before = [event for event in step.events if not isinstance(event, RunFinished | RunError)]
+            failed = self._failed(
+                error if isinstance(error, DragomanError) else foreign(error), error
+            )
+            before = [
+                event for event in step.events if not isinstance(event, RunFinished | RunError)
+            ]
             return msgspec.structs.replace(step, events=[*before, *failed.events])
         return step
 
@@ -304,7 +323,9 @@ class Run(Generic[T]):
             self._waiting.cancel()
 
     def _expire(self) -> None:
-        self._stop = self._stop or reached(Limits(seconds=self._limits.seconds), Spent(seconds=math.inf))
+        self._stop = self._stop or reached(
+            Limits(seconds=self._limits.seconds), Spent(seconds=math.inf)
+        )
         self._interrupt()
 
     def _stopped(self, why: str) -> StreamingIterationResult:
@@ -314,7 +335,9 @@ class Run(Generic[T]):
         self._end()
         events = self._left(FinishReason.cancelled)
         self._transcript.finish_reason = FinishReason.cancelled
-        return StreamingIterationResult(events=[*events, RunFinished(self.id, "cancelled", self._transcript.usage)])
+        return StreamingIterationResult(
+            events=[*events, RunFinished(self.id, "cancelled", self._transcript.usage)]
+        )
 
     def _failed(
         self, error: DragomanError, raised: Exception, reason: FinishReason = FinishReason.error
@@ -323,13 +346,20 @@ class Run(Generic[T]):
         events = self._left(reason)
         error.result = self.so_far()
         self.error, self.exception = error, raised
-        _LOG.warning("run %s failed: %s", self.id, str(error))  # a record that is kept must not keep the run
+        _LOG.warning(
+            "run %s failed: %s", self.id, str(error)
+        )  # a record that is kept must not keep the run
         return StreamingIterationResult(events=[*events, RunError(error, self.id)])
 
     def _left(self, reason: FinishReason) -> list[Event]:
         """The events that end what is still open."""
         events = self._transcript.cut(reason)
-        return [*events, *self._transcript.shown.dropped(), *self._state.outbox.close(), *self._work.left()]
+        return [
+            *events,
+            *self._transcript.shown.dropped(),
+            *self._state.outbox.close(),
+            *self._work.left(),
+        ]
 
     def _end(self) -> None:
         self._ended = True

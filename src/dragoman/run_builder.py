@@ -127,12 +127,16 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
     async def known() -> Sequence[Message]:
         """The conversation that it begins with, as far as it is known before the tools of sets are."""
         history = (
-            how.get("history", ()) if conversation is None else await conversation.load(how.get("history", ()), new)
+            how.get("history", ())
+            if conversation is None
+            else await conversation.load(how.get("history", ()), new)
         )
         return with_system([*history, *new], system=agent.system)
 
     async def begin_later() -> tuple[Message, ...]:
-        history = None if conversation is None else await conversation.load(how.get("history", ()), new)
+        history = (
+            None if conversation is None else await conversation.load(how.get("history", ()), new)
+        )
         return state.begin(begin(state.tool_map.values(), history))
 
     reads = conversation is not None and conversation.reads
@@ -163,7 +167,9 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
     )
 
 
-def _made(orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator) -> StreamingOrchestrator:
+def _made(
+    orchestrator: Callable[[], StreamingOrchestrator] | StreamingOrchestrator,
+) -> StreamingOrchestrator:
     """An orchestrator as it is given, or made by the class or function that is given."""
     if not isinstance(orchestrator, type) and hasattr(orchestrator, "process_iteration"):
         return cast("StreamingOrchestrator", orchestrator)
@@ -177,4 +183,6 @@ def _check_tool_choice(agent: RunDefaults, how: RunOptions) -> None:
         return
     own, sets = split_tools((*agent.tools, *tools_of(how.get("tools", ()))))
     if sets is None:
-        check_tool_choice(settings.tool_choice, [*own, *[tool.name for tool in agent.request.tools]])
+        check_tool_choice(
+            settings.tool_choice, [*own, *[tool.name for tool in agent.request.tools]]
+        )

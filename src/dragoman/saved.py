@@ -19,7 +19,9 @@ def dump_messages(messages: Iterable[Message]) -> bytes:
     Raises:
         HistoryError: one holds what JSON cannot; the error says which.
     """
-    return b"[" + b",".join([_dumped(place, message) for place, message in enumerate(messages)]) + b"]"
+    return (
+        b"[" + b",".join([_dumped(place, message) for place, message in enumerate(messages)]) + b"]"
+    )
 
 
 def load_messages(data: bytes | str) -> list[Message]:
@@ -32,7 +34,9 @@ def load_messages(data: bytes | str) -> list[Message]:
         json_bytes.bound(data, 1 + 2 * json_bytes.MOST_DEPTH)
         stored = msgspec.json.decode(data, type=list[msgspec.Raw])
     except ValueError as error:
-        raise HistoryError(f"not a saved history: {error}. Write it with dump_messages().") from error
+        raise HistoryError(
+            f"not a saved history: {error}. Write it with dump_messages()."
+        ) from error
     return [_loaded(place, bytes(message)) for place, message in enumerate(stored)]
 
 

@@ -21,7 +21,9 @@ _NOTED_BY = {"openai_responses": (*_NOTED, "item", "digest")}
 """Names that were reserved for notes in version 1, by wire."""
 
 
-def unknown(kind: str, native: Mapping[str, Any] | None, kinds: Collection[str]) -> dict[str, Any] | None:
+def unknown(
+    kind: str, native: Mapping[str, Any] | None, kinds: Collection[str]
+) -> dict[str, Any] | None:
     """What a provider part stands for where that is a piece of a kind that is none of `kinds`: the piece as it was stored."""
     held: Any = native[_UNKNOWN] if native is not None and set(native) == {_UNKNOWN} else None
     piece = cast("dict[str, Any]", held) if isinstance(held, dict) else {}
@@ -66,7 +68,11 @@ def _split(native: Mapping[str, Any]) -> dict[str, Any]:
         reserved = _NOTED_BY.get(wire, _NOTED)
         fields = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
         notes = {name: value for name, value in fields.items() if name in reserved}
-        left = {name: value for name, value in fields.items() if name not in reserved} if notes else cast("Any", own)
+        left = (
+            {name: value for name, value in fields.items() if name not in reserved}
+            if notes
+            else cast("Any", own)
+        )
         if left or not notes:
             split[wire] = left
         if notes:

@@ -20,7 +20,9 @@ BEFORE = ag_ui.dump_messages(REQUEST.messages)
 def streams(version: str, **envelope: Any) -> Mapping[str, list[dict[str, Any]]]:
     declared = version if version == "1.0" else ""
     return {
-        name: objects(made(), thread_id="t", run_id="r", request=REQUEST, version=declared, **envelope)
+        name: objects(
+            made(), thread_id="t", run_id="r", request=REQUEST, version=declared, **envelope
+        )
         for name, made in SCENARIOS.items()
     }
 
@@ -30,7 +32,10 @@ def streams(version: str, **envelope: Any) -> Mapping[str, list[dict[str, Any]]]
 def test_every_way_in_which_a_run_goes_is_accepted(version: str, extras: bool) -> None:
     made = streams(version, extras=extras)
     verdicts = applied([(each, BEFORE) for each in made.values()], version)
-    failing = {"an error in the middle": "too much", "cut": "the run was cut before its end. Ask again."}
+    failing = {
+        "an error in the middle": "too much",
+        "cut": "the run was cut before its end. Ask again.",
+    }
     if version != "1.0":
         failing["cancelled"] = "The run was cancelled."
     for name, verdict in zip(made, verdicts, strict=True):
@@ -40,7 +45,10 @@ def test_every_way_in_which_a_run_goes_is_accepted(version: str, extras: bool) -
 
 
 def test_the_client_knows_a_stream_that_is_not_allowed() -> None:
-    bad = [{"type": "RUN_STARTED", "threadId": "t", "runId": "r"}, {"type": "TEXT_MESSAGE_END", "messageId": "m"}]
+    bad = [
+        {"type": "RUN_STARTED", "threadId": "t", "runId": "r"},
+        {"type": "TEXT_MESSAGE_END", "messageId": "m"},
+    ]
     for version in VERSIONS:
         (verdict,) = applied([(bad, [])], version)
         assert "TEXT_MESSAGE_END" in verdict["error"]
@@ -61,10 +69,19 @@ def test_what_is_taken_back_is_gone() -> None:
 
 def test_what_waits_is_known_to_the_client() -> None:
     made = streams("1.0")
-    approval, question = applied([(made["an approval"], BEFORE), (made["a question and a sign-in"], BEFORE)])
+    approval, question = applied(
+        [(made["an approval"], BEFORE), (made["a question and a sign-in"], BEFORE)]
+    )
     (interrupt,) = approval["pending"]
-    assert (interrupt["reason"], interrupt["toolCallId"], interrupt["message"]) == ("tool_call", "c1", "May I?")
-    assert [each["reason"] for each in question["pending"]] == ["input_required", "a2a:auth_required"]
+    assert (interrupt["reason"], interrupt["toolCallId"], interrupt["message"]) == (
+        "tool_call",
+        "c1",
+        "May I?",
+    )
+    assert [each["reason"] for each in question["pending"]] == [
+        "input_required",
+        "a2a:auth_required",
+    ]
 
 
 def test_state_is_what_the_run_made_of_it() -> None:
@@ -81,13 +98,19 @@ def test_a_client_that_sends_back_what_it_was_told_sends_what_was_said() -> None
         read = [each for each in ag_ui.load_messages(verdict["messages"]) if each.id != "u"]
         wanted = [each for each in fold(events()) if each.id != "u"]
         if name in ("runs one after the other", "an error in the middle", "cut"):
-            assert "".join(each.text for each in read) == "".join(each.text for each in wanted), name
+            assert "".join(each.text for each in read) == "".join(each.text for each in wanted), (
+                name
+            )
             continue
         assert {each.id for each in read} == {each.id for each in wanted}, name
         for message in wanted:
             (back,) = [each for each in read if each.id == message.id]
             assert list(back.content) == [each for each in message.content if type(each).__name__ != "ProviderPart"], name  # fmt: skip
-            assert (back.origin, back.created_at, back.turn) == (message.origin, message.created_at, message.turn), name
+            assert (back.origin, back.created_at, back.turn) == (
+                message.origin,
+                message.created_at,
+                message.turn,
+            ), name
 
 
 def test_compacting_is_what_the_client_does_and_changes_nothing() -> None:
@@ -96,8 +119,13 @@ def test_compacting_is_what_the_client_does_and_changes_nothing() -> None:
     whole = applied([(each, BEFORE) for each in made.values()])
     short = applied([(each, BEFORE) for each in shorter.values()])
     for name, one, other in zip(made, whole, short, strict=True):
-        assert (one["messages"], one["state"], one["error"]) == (other["messages"], other["state"], other["error"]), (
-            name
-        )
-        if name not in ("taken back while another is open", "steps and state"):  # there it moves what is side by side
+        assert (one["messages"], one["state"], one["error"]) == (
+            other["messages"],
+            other["state"],
+            other["error"],
+        ), name
+        if name not in (
+            "taken back while another is open",
+            "steps and state",
+        ):  # there it moves what is side by side
             assert one["compacted"] == shorter[name], name

@@ -19,7 +19,9 @@ from support.traffic import FOLDER, WIRES, decode, exchanges
 
 pytestmark = [
     pytest.mark.slow,
-    pytest.mark.skipif(not FOLDER.is_dir(), reason="the recorded traffic is not beside the repository"),
+    pytest.mark.skipif(
+        not FOLDER.is_dir(), reason="the recorded traffic is not beside the repository"
+    ),
 ]
 _ALONE = ("openai_embeddings", "google_interactions", "cohere_v1")
 
@@ -37,7 +39,10 @@ def streams() -> dict[str, list[Event]]:
 
 
 def as_values(events: list[Event]) -> list[object]:
-    return [(type(each.error), each.error.message) if isinstance(each, RunError) else each for each in events]
+    return [
+        (type(each.error), each.error.message) if isinstance(each, RunError) else each
+        for each in events
+    ]
 
 
 def test_every_stream_comes_back_and_its_conversation_too() -> None:
@@ -55,10 +60,17 @@ def test_every_stream_comes_back_and_its_conversation_too() -> None:
 @pytest.mark.service
 @pytest.mark.parametrize("version", ["1.0", "0.0.59"])
 def test_every_stream_is_accepted(version: str) -> None:
-    made = {name: objects(events, run_id="r", version=version) for name, events in streams().items()}
-    for name, verdict in zip(made, applied([(each, []) for each in made.values()], version), strict=True):
+    made = {
+        name: objects(events, run_id="r", version=version) for name, events in streams().items()
+    }
+    for name, verdict in zip(
+        made, applied([(each, []) for each in made.values()], version), strict=True
+    ):
         failed = made[name][-1]["type"] == "RUN_ERROR"
-        assert bool(verdict["error"]) == failed or verdict["error"] is None, (name, verdict["error"])
+        assert bool(verdict["error"]) == failed or verdict["error"] is None, (
+            name,
+            verdict["error"],
+        )
         assert not verdict["warnings"], name
 
 
@@ -66,7 +78,10 @@ def test_every_stream_is_accepted(version: str) -> None:
 def test_every_stream_is_compacted_as_the_client_does_it() -> None:
     made = {name: objects(events, run_id="r") for name, events in streams().items()}
     shorter = [compact(each) for each in made.values()]
-    whole, short = applied([(each, []) for each in made.values()]), applied([(each, []) for each in shorter])
+    whole, short = (
+        applied([(each, []) for each in made.values()]),
+        applied([(each, []) for each in shorter]),
+    )
     for name, mine, one, other in zip(made, shorter, whole, short, strict=True):
         assert json.loads(json.dumps(mine)) == one["compacted"], name
         assert (one["messages"], one["state"]) == (other["messages"], other["state"]), name

@@ -28,10 +28,14 @@ class Written(NamedTuple):
 
 def written(library: AiSdk, version: int, seeds: int = 0) -> Iterator[Written]:
     """What the library of a version makes of the named scripts and of some made by chance."""
-    for name, script in [*NAMED.items(), *((f"seed {seed}", any_script(seed)) for seed in range(seeds))]:
+    for name, script in [
+        *NAMED.items(),
+        *((f"seed {seed}", any_script(seed)) for seed in range(seeds)),
+    ]:
         made = library("generate", version=version, tools=TOOLS, **script)
         states = {
-            json.dumps(state): state for state in [*made["states"], made["ui"], *filter(None, [made.get("appended")])]
+            json.dumps(state): state
+            for state in [*made["states"], made["ui"], *filter(None, [made.get("appended")])]
         }
         model = [each for each in [made["model"], *made["responses"]] if isinstance(each, list)]
         yield Written(name, made["ui"], list(states.values()), model)

@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.message import DataPart, FilePart, LinkPart, Message, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 __all__ = ["of_messages", "of_prompt"]
 

@@ -25,12 +25,22 @@ def ui(id_: str, role: str, *parts: dict[str, Any], **more: Any) -> dict[str, An
 def tool(id_: str, state: str = "output-available", **more: Any) -> dict[str, Any]:
     """A call in a UI message of ai 5."""
     output = {"output": {"celsius": 21}} if state == "output-available" else {}
-    return {"type": "tool-weather", "toolCallId": id_, "state": state, "input": {"city": "Rome"}, **output, **more}
+    return {
+        "type": "tool-weather",
+        "toolCallId": id_,
+        "state": state,
+        "input": {"city": "Rome"},
+        **output,
+        **more,
+    }
 
 
 def core_call(*ids: str, words: str = "") -> dict[str, Any]:
     """A model message of ai 5 with calls."""
-    calls = [{"type": "tool-call", "toolCallId": id_, "toolName": "weather", "input": {"city": "Rome"}} for id_ in ids]
+    calls = [
+        {"type": "tool-call", "toolCallId": id_, "toolName": "weather", "input": {"city": "Rome"}}
+        for id_ in ids
+    ]
     return {"role": "assistant", "content": [*([text(words)] if words else []), *calls]}
 
 
@@ -39,7 +49,10 @@ def core_result(*ids: str) -> dict[str, Any]:
     output = {"type": "json", "value": {"celsius": 21}}
     return {
         "role": "tool",
-        "content": [{"type": "tool-result", "toolCallId": id_, "toolName": "weather", "output": output} for id_ in ids],
+        "content": [
+            {"type": "tool-result", "toolCallId": id_, "toolName": "weather", "output": output}
+            for id_ in ids
+        ],
     }
 
 

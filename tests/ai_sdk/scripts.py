@@ -34,7 +34,12 @@ def thinks(words: str, **metadata: Any) -> dict[str, Any]:
     """Thinking of the model, signed where `metadata` says by whom."""
     signature = metadata.get("anthropic", {}).get("signature")
     about = {"signature": signature} if signature else {}
-    return {"kind": "reasoning", "text": words, **about, **({"providerMetadata": metadata} if metadata else {})}
+    return {
+        "kind": "reasoning",
+        "text": words,
+        **about,
+        **({"providerMetadata": metadata} if metadata else {}),
+    }
 
 
 def call(id_: str, name: str, /, **arguments: Any) -> dict[str, Any]:
@@ -56,7 +61,12 @@ FILES = {
     "role": "user",
     "parts": [
         {"type": "text", "text": "What is that?"},
-        {"type": "file", "mediaType": "image/png", "filename": "a.png", "url": f"data:image/png;base64,{PNG}"},
+        {
+            "type": "file",
+            "mediaType": "image/png",
+            "filename": "a.png",
+            "url": f"data:image/png;base64,{PNG}",
+        },
         {"type": "file", "mediaType": "application/pdf", "url": "https://example.com/a.pdf"},
     ],
 }

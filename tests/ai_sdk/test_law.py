@@ -16,7 +16,10 @@ pytestmark = pytest.mark.service
 def test_what_the_library_wrote_survives(library: AiSdk, version: int) -> None:
     count = 0
     for each in written(library, version, seeds=3):
-        for first, payload in [("ai_sdk_ui", each.ui), *(("ai_sdk_model", model) for model in each.model)]:
+        for first, payload in [
+            ("ai_sdk_ui", each.ui),
+            *(("ai_sdk_model", model) for model in each.model),
+        ]:
             messages = formats.get(first).load_messages(payload)
             for then in formats.names():
                 count += 1

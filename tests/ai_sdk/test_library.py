@@ -32,7 +32,11 @@ def _kind(part: dict[str, Any]) -> str:
 def test_the_corpus_has_every_kind_of_part(library: AiSdk, version: int) -> None:
     conversations = list(written(library, version))
     found = {
-        _kind(part) for each in conversations for state in each.states for message in state for part in message["parts"]
+        _kind(part)
+        for each in conversations
+        for state in each.states
+        for message in state
+        for part in message["parts"]
     }
     assert found >= EXPECTED[version]
     assert sum(len(each.states) for each in conversations) > 90

@@ -59,7 +59,12 @@ def _part(part: dict[str, Any]) -> Any:
     match part["type"]:
         case "tool-invocation":
             call = part["toolInvocation"]
-            return call["state"], call["toolCallId"], call["args"], call.get("result", call.get("errorText"))
+            return (
+                call["state"],
+                call["toolCallId"],
+                call["args"],
+                call.get("result", call.get("errorText")),
+            )
         case "text":
             return "text", part["text"]
         case "reasoning":
@@ -73,11 +78,22 @@ def _part(part: dict[str, Any]) -> Any:
 
 
 def _shown(messages: list[Any]) -> list[Any]:
-    return [(message["role"], [_shown_part(part) for part in message["parts"]]) for message in messages]
+    return [
+        (message["role"], [_shown_part(part) for part in message["parts"]]) for message in messages
+    ]
 
 
 def _shown_part(part: dict[str, Any]) -> dict[str, Any]:
-    carriage = ("providerMetadata", "callProviderMetadata", "createdAt", "state", "sourceId", "title")
+    carriage = (
+        "providerMetadata",
+        "callProviderMetadata",
+        "createdAt",
+        "state",
+        "sourceId",
+        "title",
+    )
     return {
-        key: value for key, value in part.items() if key not in carriage or (key == "state" and "toolCallId" in part)
+        key: value
+        for key, value in part.items()
+        if key not in carriage or (key == "state" and "toolCallId" in part)
     }

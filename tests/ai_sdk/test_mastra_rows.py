@@ -28,7 +28,9 @@ def test_what_mastra_stores_comes_back_equal(library: AiSdk, version: int) -> No
         for given_messages in [each.ui, each.states[len(each.states) // 2], *each.model[-1:]]:
             for source in ("memory", "response"):
                 steps = [{"do": "add", "messages": given_messages, "source": source}]
-                outputs = library("mastra", steps=steps, options=IN_THREAD, outputs=["db", "v1"])["outputs"]
+                outputs = library("mastra", steps=steps, options=IN_THREAD, outputs=["db", "v1"])[
+                    "outputs"
+                ]
                 stored = outputs["db"]
                 if isinstance(outputs["v1"], list):  # it refuses some files
                     assert V1.dump_messages(V1.load_messages(outputs["v1"])) == outputs["v1"]
@@ -48,12 +50,20 @@ def test_what_was_read_from_a_row_mastra_takes_as_it_is(library: AiSdk) -> None:
 
 def test_what_others_wrote_mastra_takes_and_shows_alike(library: AiSdk) -> None:
     @given(conversations())
-    @settings(max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(
+        max_examples=60, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    )
     def check(messages: list[Message]) -> None:
         rows = json.loads(json.dumps(V2.dump_messages(messages)))
-        rows = [{"createdAt": "2026-01-01T00:00:00.000Z", **row} for row in rows if row["role"] != "system"]
+        rows = [
+            {"createdAt": "2026-01-01T00:00:00.000Z", **row}
+            for row in rows
+            if row["role"] != "system"
+        ]
         found = library(
-            "mastra", steps=[{"do": "add", "messages": rows, "source": "memory"}], outputs=["db", "aiV5.ui"]
+            "mastra",
+            steps=[{"do": "add", "messages": rows, "source": "memory"}],
+            outputs=["db", "aiV5.ui"],
         )
         assert found["returned"] == []
         if not _repeats_ids(rows):  # Mastra fills in the arguments of such calls from each other
@@ -69,13 +79,19 @@ def test_what_others_wrote_mastra_takes_and_shows_alike(library: AiSdk) -> None:
 
 def test_first_rows_that_others_wrote_mastra_takes(library: AiSdk) -> None:
     @given(conversations())
-    @settings(max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True)
+    @settings(
+        max_examples=40, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True
+    )
     def check(messages: list[Message]) -> None:
         rows = json.loads(json.dumps(V1.dump_messages(messages)))
         rows = [
-            {"createdAt": "2026-01-01T00:00:00.000Z", **row, **IN_THREAD} for row in rows if row["role"] != "system"
+            {"createdAt": "2026-01-01T00:00:00.000Z", **row, **IN_THREAD}
+            for row in rows
+            if row["role"] != "system"
         ]
-        found = library("mastra", steps=[{"do": "add", "messages": rows, "source": "memory"}], outputs=["db"])
+        found = library(
+            "mastra", steps=[{"do": "add", "messages": rows, "source": "memory"}], outputs=["db"]
+        )
         assert found["returned"] == []
         taken = V2.load_messages(found["outputs"]["db"])
         assert "".join(message.text for message in taken) == "".join(
@@ -96,4 +112,6 @@ def _repeats_ids(rows: list[Any]) -> bool:
 
 
 def _texts(message: dict[str, Any]) -> Any:
-    return message["role"], [part["text"] for part in message["parts"] if part["type"] in ("text", "reasoning")]
+    return message["role"], [
+        part["text"] for part in message["parts"] if part["type"] in ("text", "reasoning")
+    ]

@@ -15,7 +15,15 @@ from dragoman import wires
 from dragoman.event import Custom, Event, MessageDropped, RunFinished, RunStarted, StateSnapshot
 from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
-from dragoman.message import FinishReason, Message, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, Usage
+from dragoman.message import (
+    FinishReason,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
 from dragoman.run_request import RunRequest
 from support.ai_sdk import AiSdk
 
@@ -47,16 +55,24 @@ def turns(draw: st.DrawFn) -> list[Message]:
         for _ in range(draw(st.integers(1, 3)) if number < rounds else 0):
             count += 1
             call = ToolCallPart(
-                f"c{count}", draw(st.sampled_from(["add", "find_it"])), draw(st.dictionaries(texts, values, max_size=2))
+                f"c{count}",
+                draw(st.sampled_from(["add", "find_it"])),
+                draw(st.dictionaries(texts, values, max_size=2)),
             )
             content.append(call)
             error = draw(st.booleans())
             result = {"error": draw(texts)} if error else draw(values)
             results.append(ToolResultPart(call.id, call.name, result, is_error=error))
         last = number == rounds
-        usage = Usage(input_tokens=1, output_tokens=2, total_tokens=3) if draw(st.booleans()) else None
+        usage = (
+            Usage(input_tokens=1, output_tokens=2, total_tokens=3) if draw(st.booleans()) else None
+        )
         reason = FinishReason.stop if last else FinishReason.tool_calls
-        made.append(Message.model(*content).replace(id=f"m{number}", turn="m0", finish_reason=reason, usage=usage))
+        made.append(
+            Message.model(*content).replace(
+                id=f"m{number}", turn="m0", finish_reason=reason, usage=usage
+            )
+        )
         if results:
             made.append(Message.user(*results).replace(id=f"r{number}", turn="m0"))
     return made
@@ -88,7 +104,13 @@ def test_a_step_that_is_taken_back_is_gone(library: AiSdk) -> None:
     again = Message.model("Half an answ").replace(id="m2", turn="m1")
     whole = Message.model("An answer.").replace(id="m3", turn="m1", finish_reason=FinishReason.stop)
     retracted = [*unfold([again])[:-1], MessageDropped("m2", "once more")]
-    events = [RunStarted("r"), *unfold([first, result]), *retracted, *unfold([whole]), RunFinished("r")]
+    events = [
+        RunStarted("r"),
+        *unfold([first, result]),
+        *retracted,
+        *unfold([whole]),
+        RunFinished("r"),
+    ]
     shown = library("show_stream", version=7, chunks=chunks_of(events))
     assert WIRE.load_messages([shown["message"]]) == [first, result, whole]
     alone = [RunStarted("r"), *retracted, *unfold([whole]), RunFinished("r")]
@@ -98,7 +120,9 @@ def test_a_step_that_is_taken_back_is_gone(library: AiSdk) -> None:
 
 def test_an_approval_is_asked_and_its_call_goes_on_in_the_same_message(library: AiSdk) -> None:
     call = ToolCallPart("c1", "pay", {"sum": 3})
-    asks = Message.model("Shall I?", call).replace(id="m1", turn="m1", finish_reason=FinishReason.tool_calls)
+    asks = Message.model("Shall I?", call).replace(
+        id="m1", turn="m1", finish_reason=FinishReason.tool_calls
+    )
     interrupt = Interrupt("c1", "approval", call=call, message="3 for tea", signature="sealed")
     waits = run_of([asks], outcome="pending", pending=(interrupt,))
     shown = library("show_stream", version=7, chunks=chunks_of(waits))
@@ -108,9 +132,15 @@ def test_an_approval_is_asked_and_its_call_goes_on_in_the_same_message(library: 
     assert shown["invalid"] == []
     # the client answers
     part |= {"state": "approval-responded", "approval": {**part["approval"], "approved": True}}
-    request = WIRE.load_run({"id": "chat", "messages": [shown["message"]], "trigger": "submit-message"})
+    request = WIRE.load_run(
+        {"id": "chat", "messages": [shown["message"]], "trigger": "submit-message"}
+    )
     [resume] = request.resume
-    assert (resume.interrupt_id, resume.payload, resume.signature) == ("c1", {"approved": True}, "sealed")
+    assert (resume.interrupt_id, resume.payload, resume.signature) == (
+        "c1",
+        {"approved": True},
+        "sealed",
+    )
     result = Message.user(ToolResultPart("c1", "pay", "paid")).replace(id="r1", turn="m1")
     done = Message.model("Done.").replace(id="m2", turn="m1", finish_reason=FinishReason.stop)
     chunks = chunks_of(run_of([result, done]), request=request)
@@ -125,7 +155,11 @@ def test_an_approval_is_asked_and_its_call_goes_on_in_the_same_message(library: 
 
 def test_what_is_no_part_of_a_message_is_not_kept_in_it(library: AiSdk) -> None:
     message = Message.model("Yes.").replace(id="m1", turn="m1", finish_reason=FinishReason.stop)
-    beside = [StateSnapshot({"a": 1}), Custom("tool_progress", {"done": 1}), Custom("data-chart", {"x": [1]})]
+    beside = [
+        StateSnapshot({"a": 1}),
+        Custom("tool_progress", {"done": 1}),
+        Custom("data-chart", {"x": [1]}),
+    ]
     chunks = chunks_of([RunStarted("r"), *beside, *unfold([message]), RunFinished("r")])
     shown = library("show_stream", version=7, chunks=chunks)
     assert shown["invalid"] == []
@@ -148,22 +182,31 @@ def test_older_clients_read_it_too(library: AiSdk, version: int) -> None:
 def test_a_message_that_is_read_again_is_what_it_was(library: AiSdk, version: int) -> None:
     """A run that goes on with a message: to a client that has none of it, in each version that has these streams."""
     call = ToolCallPart("c1", "pay", {"sum": 3})
-    asks = Message.model("Shall I?", call).replace(id="m1", turn="m1", finish_reason=FinishReason.tool_calls)
+    asks = Message.model("Shall I?", call).replace(
+        id="m1", turn="m1", finish_reason=FinishReason.tool_calls
+    )
     result = Message.user(ToolResultPart("c1", "pay", "paid")).replace(id="r1", turn="m1")
     done = Message.model("Done.").replace(id="m2", turn="m1", finish_reason=FinishReason.stop)
     question = Message.user("Pay.").replace(id="u1")
     request = RunRequest((question, asks), thread_id="t")
     envelope = WIRE.envelope_again(request, id="r", now=datetime.now(UTC))
-    again = library("show_stream", version=version, chunks=chunks_of(run_of([result, done]), **envelope))
+    again = library(
+        "show_stream", version=version, chunks=chunks_of(run_of([result, done]), **envelope)
+    )
     whole = library("show_stream", version=version, chunks=chunks_of(run_of([asks, result, done])))
     assert again["message"]["parts"] == whole["message"]["parts"]
     assert (again["message"]["id"], again["invalid"]) == ("m1", [])
 
 
 @pytest.mark.parametrize(("version", "status"), [(5, "error"), (6, "error"), (7, "ready")])
-def test_what_a_step_taken_back_is_to_each_version(library: AiSdk, version: int, status: str) -> None:
+def test_what_a_step_taken_back_is_to_each_version(
+    library: AiSdk, version: int, status: str
+) -> None:
     """Nothing of a request says which version asks, so that all are sent the same."""
-    half, whole = (Message.model(text).replace(id=id_, turn="m1") for text, id_ in (("Par", "m1"), ("Paris.", "m2")))
+    half, whole = (
+        Message.model(text).replace(id=id_, turn="m1")
+        for text, id_ in (("Par", "m1"), ("Paris.", "m2"))
+    )
     events = [
         RunStarted("r"),
         *unfold([half])[:-1],
@@ -174,7 +217,10 @@ def test_what_a_step_taken_back_is_to_each_version(library: AiSdk, version: int,
     encoder = WIRE.encoder()
     data = b"".join([*[encoder.feed(event) for event in events], encoder.close()])
     found = library("chat", version=version, data=data.decode())
-    assert found["asked"] == {"headers": {"content-type": "application/json"}, "fields": ["id", "messages", "trigger"]}
+    assert found["asked"] == {
+        "headers": {"content-type": "application/json"},
+        "fields": ["id", "messages", "trigger"],
+    }
     assert found["status"] == status
     texts = [part["text"] for part in found["message"]["parts"] if part["type"] == "text"]
     assert texts == (["Paris."] if status == "ready" else ["Par"])

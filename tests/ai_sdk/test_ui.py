@@ -18,7 +18,15 @@ from support.ai_sdk import VERSIONS, AiSdk
 
 pytestmark = pytest.mark.service
 UI = formats.get("ai_sdk_ui")
-MODEL_FOLDERS = ("anthropic", "openai_chat", "openai_responses", "google", "mistral", "cohere", "ollama")
+MODEL_FOLDERS = (
+    "anthropic",
+    "openai_chat",
+    "openai_responses",
+    "google",
+    "mistral",
+    "cohere",
+    "ollama",
+)
 
 
 @pytest.mark.parametrize("version", VERSIONS)
@@ -59,7 +67,9 @@ def _recorded() -> list[list[Message]]:
             if number % 5:
                 continue
             try:
-                messages = wires.get(traffic.WIRES[folder]).load_request(exchange.request or {}).messages
+                messages = (
+                    wires.get(traffic.WIRES[folder]).load_request(exchange.request or {}).messages
+                )
             except HistoryError:
                 continue
             found.append(list(messages))
@@ -75,7 +85,9 @@ def test_recorded_conversations_are_taken_and_tell_the_model_the_same(library: A
         mended = repair(messages)
         for version in (5, 7):
             losses: list[Any] = []
-            made = json.loads(json.dumps(UI.dump_messages(mended, version=f"v{version}", losses=losses)))
+            made = json.loads(
+                json.dumps(UI.dump_messages(mended, version=f"v{version}", losses=losses))
+            )
             if not made:
                 continue
             assert library("check_ui", version=version, messages=made) is None
@@ -90,24 +102,38 @@ def test_recorded_conversations_are_taken_and_tell_the_model_the_same(library: A
 def _is_plain(message: Message) -> bool:
     """Whether a prompt of the library's says all of it in its own words."""
     results = [piece for piece in message.content if hasattr(piece, "is_error")]
-    return not any(result.is_error or result.denied or result.is_content for result in results) and all(
-        getattr(piece, "run_by", "agent") == "agent" and getattr(piece, "state", "complete") == "complete"
+    return not any(
+        result.is_error or result.denied or result.is_content for result in results
+    ) and all(
+        getattr(piece, "run_by", "agent") == "agent"
+        and getattr(piece, "state", "complete") == "complete"
         for piece in message.content
     )
 
 
 def test_what_was_said_within_a_turn_tells_the_model_the_same(library: AiSdk) -> None:
     asked = {"id": "u", "role": "user", "parts": [{"type": "text", "text": "How warm?"}]}
-    call = {"type": "tool-f", "toolCallId": "c", "state": "output-available", "input": {}, "output": 1}
+    call = {
+        "type": "tool-f",
+        "toolCallId": "c",
+        "state": "output-available",
+        "input": {},
+        "output": 1,
+    }
     said = {"type": "steering-message", "id": "s", "parts": [{"type": "text", "text": "In Rome."}]}
     end = {"type": "text", "text": "21.", "state": "done"}
-    made = [asked, {"id": "a", "role": "assistant", "parts": [call, said, {"type": "step-start"}, end]}]
+    made = [
+        asked,
+        {"id": "a", "role": "assistant", "parts": [call, said, {"type": "step-start"}, end]},
+    ]
     assert library("check_ui", version=7, messages=made) is None
     loaded = UI.load_messages(made)
     assert of_prompt(library("prompt", version=7, messages=made, ui=True)) == of_messages(loaded)
     for version in (5, 6):
         shown = UI.dump_messages(loaded, version=f"v{version}")
-        assert of_prompt(library("prompt", version=version, messages=shown, ui=True)) == of_messages(loaded)
+        assert of_prompt(
+            library("prompt", version=version, messages=shown, ui=True)
+        ) == of_messages(loaded)
 
 
 @pytest.mark.parametrize("version", VERSIONS)

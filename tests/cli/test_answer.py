@@ -37,12 +37,18 @@ async def nobody(_pending: Sequence[Interrupt], _check: Callable[[Resume], objec
 async def sent(a: Any, history: list[Message], asks: Any) -> list[str]:
     """What the runs of a prompt gave."""
     with Interrupts() as interrupts:
-        results = await answer(a, [TextPart("Delete x and y.")], lambda _: None, interrupts, history, asks)
+        results = await answer(
+            a, [TextPart("Delete x and y.")], lambda _: None, interrupts, history, asks
+        )
     return [result.output for result in results]
 
 
 async def test_it_goes_on_with_answers_until_nothing_waits() -> None:
-    answers = [says("One.", call("delete", path="x")), says("Two.", call("delete", id="c2", path="y")), says("Done.")]
+    answers = [
+        says("One.", call("delete", path="x")),
+        says("Two.", call("delete", id="c2", path="y")),
+        says("Done."),
+    ]
     a, script = agent(*answers, tools=[delete])
     history: list[Message] = []
     assert await sent(a, history, approve) == ["One.", "Two.", "Done."]

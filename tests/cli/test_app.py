@@ -47,7 +47,9 @@ def test_SC_053_an_unknown_provider_is_an_error_of_settings(cli) -> None:
         ("llama", "ollama"),
     ],
 )
-def test_a_model_without_its_provider_is_shown_how_it_is_written(cli, model: str, meant: str) -> None:
+def test_a_model_without_its_provider_is_shown_how_it_is_written(
+    cli, model: str, meant: str
+) -> None:
     code, _, err = cli("chat", "x", "-m", model)
     assert code == 3
     assert one_line(err, f'no provider is named "{model}"; did you mean "{meant}"? There are ')
@@ -68,7 +70,9 @@ def test_no_connection_is_an_error_of_the_network(cli, monkeypatch: pytest.Monke
     async def at_once(*_: object) -> None: ...
 
     monkeypatch.setattr(
-        retry.Retry.__init__, "__kwdefaults__", {**retry.Retry.__init__.__kwdefaults__, "sleep": at_once}
+        retry.Retry.__init__,
+        "__kwdefaults__",
+        {**retry.Retry.__init__.__kwdefaults__, "sleep": at_once},
     )
     code, _, err = cli("chat", "x", "--base-url", "http://127.0.0.1:9/v1")
     assert code == 5
@@ -123,10 +127,14 @@ def test_a_terminal_without_a_sign_for_it_ends_no_answer(llm: Llm) -> None:
 
 def test_every_error_has_its_exit_code() -> None:
     """api.md: 1 failure, 3 settings, 4 the provider refused, 5 network."""
-    classes = {name: kind for name in errors.__all__ if isinstance(kind := getattr(errors, name), type)}
+    classes = {
+        name: kind for name in errors.__all__ if isinstance(kind := getattr(errors, name), type)
+    }
     codes = {name: exit_code(kind.__new__(kind)) for name, kind in classes.items()}
     network = {"ProviderTimeoutError", "ProviderConnectionError", "StreamCutError"}
-    refused = {name for name in codes if issubclass(getattr(errors, name), errors.ProviderError)} - network
+    refused = {
+        name for name in codes if issubclass(getattr(errors, name), errors.ProviderError)
+    } - network
     assert {name for name, code in codes.items() if code == 5} == network
     assert {name for name, code in codes.items() if code == 4} == refused
     assert {name for name, code in codes.items() if code == 3} == {"SettingsError"}
@@ -137,7 +145,9 @@ def test_every_error_has_its_exit_code() -> None:
 def test_a_reader_that_goes_away_is_no_error_to_speak_of(llm: Llm) -> None:
     llm.reply = lambda _: says("word " * 20000)
     command = f"{sys.executable} -m dragoman chat x | head -c 10"
-    done = subprocess.run(command, shell=True, capture_output=True, env={**os.environ, "PYTHONPATH": SRC})
+    done = subprocess.run(
+        command, shell=True, capture_output=True, env={**os.environ, "PYTHONPATH": SRC}
+    )
     assert done.stdout == b"word word "
     assert done.stderr == b""
 
@@ -154,10 +164,27 @@ def test_help_teaches_and_loads_little() -> None:
     assert b"OPENAI_API_KEY" in done.stdout
     loaded = {line.rpartition("|")[2].strip() for line in done.stderr.decode().splitlines()}
     assert "typer" in loaded
-    assert not loaded & {"rich", "aiohttp", "prompt_toolkit", "pydantic", "dragoman.agent", "asyncio", "xllamacpp"}
+    assert not loaded & {
+        "rich",
+        "aiohttp",
+        "prompt_toolkit",
+        "pydantic",
+        "dragoman.agent",
+        "asyncio",
+        "xllamacpp",
+    }
 
 
-COMMANDS = ("chat", "providers", "models", "decode", "embed create", "embed search", "embed text", "local pull")
+COMMANDS = (
+    "chat",
+    "providers",
+    "models",
+    "decode",
+    "embed create",
+    "embed search",
+    "embed text",
+    "local pull",
+)
 
 
 @pytest.mark.parametrize("command", [tuple(command.split()) for command in COMMANDS])
@@ -168,7 +195,9 @@ def test_every_command_shows_examples(cli, command: tuple[str, ...]) -> None:
 
 
 @pytest.mark.parametrize("command", [(), ("local",), ("embed",)])
-def test_a_command_that_is_given_nothing_shows_its_help_as_it_is(cli, command: tuple[str, ...]) -> None:
+def test_a_command_that_is_given_nothing_shows_its_help_as_it_is(
+    cli, command: tuple[str, ...]
+) -> None:
     code, out, err = cli(*command)
     assert (code, out) == (2, "")
     assert err == cli(*command, "--help")[1]
@@ -180,7 +209,9 @@ def test_version(cli) -> None:
     assert out.startswith("dragoman ")
 
 
-@pytest.mark.parametrize("arguments", [("nonsense",), ("chat", "a", "b"), ("decode",), ("models", "-x")])
+@pytest.mark.parametrize(
+    "arguments", [("nonsense",), ("chat", "a", "b"), ("decode",), ("models", "-x")]
+)
 def test_a_wrong_command_line_is_told_in_one_line(cli, arguments: tuple[str, ...]) -> None:
     code, out, err = cli(*arguments)
     assert (code, out) == (2, "")
@@ -190,7 +221,10 @@ def test_a_wrong_command_line_is_told_in_one_line(cli, arguments: tuple[str, ...
 def test_providers_lists_all_with_what_they_can_do(cli) -> None:
     code, out, _ = cli("providers")
     assert code == 0
-    assert all(word in out for word in ("openai", "ANTHROPIC_API_KEY", "claude", "[OLLAMA_API_KEY]", "typed output"))
+    assert all(
+        word in out
+        for word in ("openai", "ANTHROPIC_API_KEY", "claude", "[OLLAMA_API_KEY]", "typed output")
+    )
     rows = {row["provider"]: row for row in decoded(cli("providers", "--json")[1])}
     assert rows["anthropic"]["aliases"] == ["claude"]
     assert "tools" in rows["openai"]["capabilities"]
@@ -202,7 +236,11 @@ def test_SC_048_SC_051_models_are_listed_by_kind(cli) -> None:
         "Media:\n  openai-compatible:dall-e-3\nOther:\n  openai-compatible:text-moderation-1\n"
     )
     first = decoded(cli("models", "openai-compatible", "--json")[1])[0]
-    assert (first["model"], first["name"], first["kinds"]) == ("openai-compatible:tiny", "tiny", ["chat"])
+    assert (first["model"], first["name"], first["kinds"]) == (
+        "openai-compatible:tiny",
+        "tiny",
+        ["chat"],
+    )
 
 
 def test_models_without_a_key_names_the_variable(cli) -> None:
@@ -211,7 +249,9 @@ def test_models_without_a_key_names_the_variable(cli) -> None:
     assert one_line(err, "OPENAI_API_KEY")
 
 
-def test_local_pull_tells_its_progress_and_where_the_model_is(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_pull_tells_its_progress_and_where_the_model_is(
+    cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     def fetched(progress: Callable[[str], None], model: str) -> Path:
         progress(f"fetching {model}")
         return Path("/models/small.gguf")
@@ -221,32 +261,50 @@ def test_local_pull_tells_its_progress_and_where_the_model_is(cli, monkeypatch: 
 
     monkeypatch.setattr("dragoman.providers.local_pull.pull", fetched)
     assert cli("local", "pull") == (0, "/models/small.gguf\n", "fetching SmolLM2-135M-Instruct\n")
-    assert cli("local", "pull", "all-MiniLM-L6-v2") == (0, "/models/small.gguf\n", "fetching all-MiniLM-L6-v2\n")
+    assert cli("local", "pull", "all-MiniLM-L6-v2") == (
+        0,
+        "/models/small.gguf\n",
+        "fetching all-MiniLM-L6-v2\n",
+    )
     monkeypatch.setattr("dragoman.providers.local_pull.pull", failing)
     assert cli("local", "pull") == (3, "", "error: the model could not be fetched\n")
 
 
-def test_local_pull_says_when_there_is_nothing_that_runs_the_model(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_pull_says_when_there_is_nothing_that_runs_the_model(
+    cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("dragoman.providers.local_pull.pull", lambda *_: Path("/models/small.gguf"))
-    monkeypatch.setattr("importlib.util.find_spec", lambda name, *_: None if name == "xllamacpp" else find_spec(name))
+    monkeypatch.setattr(
+        "importlib.util.find_spec",
+        lambda name, *_: None if name == "xllamacpp" else find_spec(name),
+    )
     code, out, err = cli("local", "pull")
     assert (code, out) == (0, "/models/small.gguf\n")
-    assert re.fullmatch(r"note: what runs it is not installed: `.* install .*'xllamacpp.*'`\n", err), err
+    assert re.fullmatch(
+        r"note: what runs it is not installed: `.* install .*'xllamacpp.*'`\n", err
+    ), err
 
 
-@pytest.mark.parametrize("command", ["-m dragoman --help", "-m dragoman providers", "-m dragoman.testing --list"])
+@pytest.mark.parametrize(
+    "command", ["-m dragoman --help", "-m dragoman providers", "-m dragoman.testing --list"]
+)
 @pytest.mark.slow
 def test_a_reader_that_is_gone_already_is_no_error_to_speak_of(command: str) -> None:
     read, write = os.pipe()
     os.close(read)
     done = subprocess.run(
-        [sys.executable, *command.split()], stdout=write, stderr=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SRC}
+        [sys.executable, *command.split()],
+        stdout=write,
+        stderr=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": SRC},
     )
     os.close(write)
     assert (done.returncode != 0, done.stderr) == (True, b"")
 
 
-def test_what_is_loaded_first_is_said_on_a_terminal(cli, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_loaded_first_is_said_on_a_terminal(
+    cli, llm: Llm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     async def base_url(_: str) -> str:
         return llm.url
 
@@ -254,7 +312,10 @@ def test_what_is_loaded_first_is_said_on_a_terminal(cli, llm: Llm, monkeypatch: 
     monkeypatch.setattr(providers.REGISTRY, "_own", {"openai-compatible": lambda: record})
     monkeypatch.delenv("OPENAI_COMPATIBLE_BASE_URL")
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
-    assert cli("chat", "x")[1:] == ("You said: x\n", "\x1b[2mloading openai-compatible:tiny …\x1b[0m\r\x1b[2K")
+    assert cli("chat", "x")[1:] == (
+        "You said: x\n",
+        "\x1b[2mloading openai-compatible:tiny …\x1b[0m\r\x1b[2K",
+    )
 
 
 @pytest.fixture(params=["openai_chat", "anthropic"])
@@ -262,7 +323,9 @@ def recorded(request: pytest.FixtureRequest) -> tuple[str, bytes]:
     """A wire, and a streamed response of it."""
     encoder = wires.get(request.param).encoder(id="a", model="m")
     message = says("Let me see.", call("look", city="Oslo")).replace(id="a", usage=USAGE)
-    return request.param, b"".join([*map(encoder.feed, pieces(unfold([message]), 4)), encoder.close()])
+    return request.param, b"".join(
+        [*map(encoder.feed, pieces(unfold([message]), 4)), encoder.close()]
+    )
 
 
 def test_decode_reads_a_recorded_stream(cli, recorded: tuple[str, bytes], tmp_path: Path) -> None:
@@ -278,14 +341,21 @@ def test_decode_reads_a_recorded_stream(cli, recorded: tuple[str, bytes], tmp_pa
     assert "error" not in told
 
 
-def test_decode_reads_a_whole_response_from_standard_input(cli, monkeypatch: pytest.MonkeyPatch) -> None:
-    body = {"id": "a", "choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}]}
+def test_decode_reads_a_whole_response_from_standard_input(
+    cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    body = {
+        "id": "a",
+        "choices": [{"message": {"role": "assistant", "content": "Hi"}, "finish_reason": "stop"}],
+    }
     monkeypatch.setattr(sys, "stdin", Stdin(json.dumps(body).encode()))
     code, out, _ = cli("decode", "--wire", "openai_chat")
     assert (code, decoded(out)["messages"][0]["content"][0]["text"]) == (0, "Hi")
 
 
-def test_decode_of_a_cut_stream_prints_what_could_be_read(cli, recorded: tuple[str, bytes], tmp_path: Path) -> None:
+def test_decode_of_a_cut_stream_prints_what_could_be_read(
+    cli, recorded: tuple[str, bytes], tmp_path: Path
+) -> None:
     wire, data = recorded
     (tmp_path / "answer").write_bytes(data[: len(data) // 2])
     code, out, err = cli("decode", "--wire", wire, str(tmp_path / "answer"))
@@ -296,10 +366,18 @@ def test_decode_of_a_cut_stream_prints_what_could_be_read(cli, recorded: tuple[s
     assert told["error"]["type"] == "StreamCutError"
 
 
-def test_decode_of_something_else_is_a_clear_error(cli, recorded: tuple[str, bytes], tmp_path: Path) -> None:
+def test_decode_of_something_else_is_a_clear_error(
+    cli, recorded: tuple[str, bytes], tmp_path: Path
+) -> None:
     wire, data = recorded
     other = "anthropic" if wire == "openai_chat" else "openai_chat"
-    strange = [bytes(range(128, 256)), b"", b"{}", b'data: {"type": "\xff"}\n\n', b"data: " + b"[" * 99999 + b"\n\n"]
+    strange = [
+        bytes(range(128, 256)),
+        b"",
+        b"{}",
+        b'data: {"type": "\xff"}\n\n',
+        b"data: " + b"[" * 99999 + b"\n\n",
+    ]
     for content, reader in ((data, other), *[(content, wire) for content in strange]):
         (tmp_path / "answer").write_bytes(content)
         code, out, err = cli("decode", "--wire", reader, str(tmp_path / "answer"))
@@ -323,13 +401,18 @@ def test_decode_names_wires_and_files_that_are_not_there(cli) -> None:
 
 
 @pytest.mark.parametrize(
-    "command", [("chat", "-m", "openai", "Hi"), ("models", "openai"), ("chat", "-m", "vertex", "Hi")]
+    "command",
+    [("chat", "-m", "openai", "Hi"), ("models", "openai"), ("chat", "-m", "vertex", "Hi")],
 )
-def test_what_the_library_calls_arguments_has_its_own_words_here(cli, monkeypatch: pytest.MonkeyPatch, command) -> None:
+def test_what_the_library_calls_arguments_has_its_own_words_here(
+    cli, monkeypatch: pytest.MonkeyPatch, command
+) -> None:
     monkeypatch.setenv("HOME", "/nowhere")
     code, _, err = cli(*command)
     assert code == 4
-    assert re.search(r"_API_KEY is required for .* provider: set this environment variable( or [A-Z_]+)? \(", err), err
+    assert re.search(
+        r"_API_KEY is required for .* provider: set this environment variable( or [A-Z_]+)? \(", err
+    ), err
     assert "api_key" not in err
 
 
@@ -337,4 +420,7 @@ def test_a_missing_base_url_names_the_option(cli, monkeypatch: pytest.MonkeyPatc
     monkeypatch.delenv("OPENAI_COMPATIBLE_BASE_URL")
     code, _, err = cli("chat", "-m", "openai-compatible:m", "Hi")
     assert code == 3
-    assert "give --base-url, such as http://localhost:8000/v1, or set OPENAI_COMPATIBLE_BASE_URL" in err
+    assert (
+        "give --base-url, such as http://localhost:8000/v1, or set OPENAI_COMPATIBLE_BASE_URL"
+        in err
+    )

@@ -28,7 +28,9 @@ class Person:
         self.shown: list[str] = []
         self.wrong = wrong
 
-    async def ask(self, *pending: Interrupt, check: Callable[[Resume], object] | None = None) -> list[Resume]:
+    async def ask(
+        self, *pending: Interrupt, check: Callable[[Resume], object] | None = None
+    ) -> list[Resume]:
         answers = await ask(pending, Terminal(self._read, self.shown.append, check or self._check))
         assert not self.lines
         return answers
@@ -71,9 +73,18 @@ async def test_what_is_no_verdict_is_asked_again_and_never_taken_for_one() -> No
 
 async def test_edited_arguments_are_asked_for_until_they_fit() -> None:
     """What was typed stands in the line again."""
-    typed = ['{"account": ', "[1]", '{"account": "Bob", "cents": "all"}', '{"account": "Bob", "cents": 5}']
+    typed = [
+        '{"account": ',
+        "[1]",
+        '{"account": "Bob", "cents": "all"}',
+        '{"account": "Bob", "cents": 5}',
+    ]
     person = Person(
-        "edit", *typed, wrong=lambda payload: "cents: no number" if payload["arguments"]["cents"] == "all" else None
+        "edit",
+        *typed,
+        wrong=lambda payload: (
+            "cents: no number" if payload["arguments"]["cents"] == "all" else None
+        ),
     )
     (resume,) = await person.ask(APPROVAL)
     assert resume.payload == {"approved": True, "arguments": {"account": "Bob", "cents": 5}}
@@ -90,10 +101,14 @@ async def test_an_edit_is_held_against_the_tool_by_the_run_itself() -> None:
         """Transfers money."""
         return f"{cents} went to {account}"
 
-    a, script = agent(says(call("transfer", account="Ada", cents=100)), says("Done."), tools=[transfer])
+    a, script = agent(
+        says(call("transfer", account="Ada", cents=100)), says("Done."), tools=[transfer]
+    )
     first = await a.send("Pay.")
     person = Person("edit", '{"account": "Ada"}', '{"account": "Ada", "cents": 1}')
-    answers = await person.ask(*first.pending, check=lambda one: a.run(None, history=first.messages, resume=[one]))
+    answers = await person.ask(
+        *first.pending, check=lambda one: a.run(None, history=first.messages, resume=[one])
+    )
     assert "do not fit: invalid arguments: " in person.shown[1]
     assert len(script.requests) == 1
     result = await a.send(None, history=first.messages, resume=answers)
@@ -113,7 +128,9 @@ async def test_an_edit_is_held_against_the_tool_by_the_run_itself() -> None:
         ({"type": "boolean"}, "true", True),
     ],
 )
-async def test_an_answer_is_json_or_text_as_the_schema_has_it(schema: Any, line: str, value: Any) -> None:
+async def test_an_answer_is_json_or_text_as_the_schema_has_it(
+    schema: Any, line: str, value: Any
+) -> None:
     answers = await _asked(schema, Person(line))
     assert answers == [{"value": value}]
 
@@ -121,9 +138,15 @@ async def test_an_answer_is_json_or_text_as_the_schema_has_it(schema: Any, line:
 async def test_an_answer_that_does_not_fit_is_asked_for_again() -> None:
     person = Person("many", "2.5", "3")
     assert await _asked({"type": "integer"}, person) == [{"value": 3}]
-    assert person.shown[0] == '[asks you]\nbook {}\nHow many?\nJSON Schema of the answer: {"type": "integer"}'
+    assert (
+        person.shown[0]
+        == '[asks you]\nbook {}\nHow many?\nJSON Schema of the answer: {"type": "integer"}'
+    )
     assert len(person.shown) == 3
-    assert all(error.startswith("error: the answer to 'c1' is not what was asked for") for error in person.shown[1:])
+    assert all(
+        error.startswith("error: the answer to 'c1' is not what was asked for")
+        for error in person.shown[1:]
+    )
 
 
 async def _asked(schema: Any, person: Person) -> list[Any]:
@@ -138,7 +161,9 @@ async def _asked(schema: Any, person: Person) -> list[Any]:
     a: Agent[Any]
     a, _ = agent(says(call("book")), tools=[book])
     first = await a.send("Book.")
-    answers = await person.ask(*first.pending, check=lambda one: a.run(None, history=first.messages, resume=[one]))
+    answers = await person.ask(
+        *first.pending, check=lambda one: a.run(None, history=first.messages, resume=[one])
+    )
     return [resume.payload for resume in answers]
 
 
@@ -146,10 +171,16 @@ async def _asked(schema: Any, person: Person) -> list[Any]:
 async def test_a_sign_in_shows_its_address(line: str, value: Any) -> None:
     person = Person(line)
     interrupt = Interrupt(
-        "c1", "auth", call("log_in"), "Please sign in.", metadata={"url": "https://idp.example/\x1b[31m"}
+        "c1",
+        "auth",
+        call("log_in"),
+        "Please sign in.",
+        metadata={"url": "https://idp.example/\x1b[31m"},
     )
     assert [resume.payload for resume in await person.ask(interrupt)] == [{"value": value}]
-    assert person.shown == ["[waits for a sign-in]\nlog_in {}\nPlease sign in.\nhttps://idp.example/\\u001b[31m"]
+    assert person.shown == [
+        "[waits for a sign-in]\nlog_in {}\nPlease sign in.\nhttps://idp.example/\\u001b[31m"
+    ]
 
 
 async def test_a_clients_tool_takes_its_result_as_json() -> None:
@@ -174,8 +205,15 @@ async def test_what_is_approved_is_what_is_read() -> None:
         '[waits for approval]\ndelete\\u001b[A {"path": "a\\u001b[2K\\u202e\\u009b\\udb40\\udc41ö\\n"}'
     ]
     long = {"text": "word " * 30, "to": "Ada"}
-    await (person := Person("n")).ask(Interrupt("c1", "approval", ToolCallPart("c1", "write", long)))
-    assert person.shown[0].split("\n")[1:] == ["write {", f'  "text": "{"word " * 30}",', '  "to": "Ada"', "}"]
+    await (person := Person("n")).ask(
+        Interrupt("c1", "approval", ToolCallPart("c1", "write", long))
+    )
+    assert person.shown[0].split("\n")[1:] == [
+        "write {",
+        f'  "text": "{"word " * 30}",',
+        '  "to": "Ada"',
+        "}",
+    ]
 
 
 def test_a_summary_is_one_line() -> None:

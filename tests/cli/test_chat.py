@@ -40,7 +40,9 @@ def test_a_piped_text_follows_the_prompt(cli, llm: Llm, monkeypatch: pytest.Monk
     assert llm.requests[0].messages[-1].content == (TextPart("Translate:\n\neins\nzwölf"),)
 
 
-def test_what_is_piped_in_attaches_no_file(cli, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_is_piped_in_attaches_no_file(
+    cli, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     (tmp_path / "secret").write_text("s3cret")
     monkeypatch.setattr(sys, "stdin", Stdin(f"@{tmp_path}/secret @nobody".encode()))
     assert cli("chat")[0] == 0
@@ -59,7 +61,9 @@ def test_bytes_that_are_no_text_are_replaced(llm: Llm) -> None:
     assert "a�b\n\ncaf� au lait" in llm.requests[0].messages[-1].text
 
 
-@pytest.mark.parametrize("data", [PNG, bytes(range(128, 256)) * 9, b"\x1f\x8b\x08" + b"\xf1\xe2" * 50])
+@pytest.mark.parametrize(
+    "data", [PNG, bytes(range(128, 256)) * 9, b"\x1f\x8b\x08" + b"\xf1\xe2" * 50]
+)
 def test_what_is_piped_in_and_is_no_text_is_refused(
     cli, llm: Llm, monkeypatch: pytest.MonkeyPatch, data: bytes
 ) -> None:
@@ -92,7 +96,9 @@ def test_settings_and_the_system_prompt_are_sent(cli, llm: Llm) -> None:
     assert request.settings.reasoning == "low"
 
 
-def test_SC_020_a_reasoning_budget_is_a_number_of_tokens(cli, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_SC_020_a_reasoning_budget_is_a_number_of_tokens(
+    cli, llm: Llm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     assert cli("chat", "x", "-m", "claude", "--reasoning", "2048")[0] == 0
     assert llm.requests[0].settings.reasoning == 2048
@@ -113,14 +119,20 @@ def test_SC_020_a_reasoning_budget_is_a_number_of_tokens(cli, llm: Llm, monkeypa
         ("-m",),
     ],
 )
-def test_SC_056_a_bad_option_is_a_usage_error_in_one_line(cli, llm: Llm, arguments: tuple[str, ...]) -> None:
+def test_SC_056_a_bad_option_is_a_usage_error_in_one_line(
+    cli, llm: Llm, arguments: tuple[str, ...]
+) -> None:
     code, out, err = cli("chat", "x", *arguments)
     assert (code, out) == (2, "")
-    assert one_line(err, "dragoman chat --help" if arguments[0] in ("-t", "--nonsense") else arguments[0])
+    assert one_line(
+        err, "dragoman chat --help" if arguments[0] in ("-t", "--nonsense") else arguments[0]
+    )
     assert not llm.requests
 
 
-def test_the_embedded_model_is_loaded_while_the_rest_is_imported(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_embedded_model_is_loaded_while_the_rest_is_imported(
+    cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     begun: list[tuple[str | None, bool]] = []
 
     def load_early(model: str | None) -> None:
@@ -134,7 +146,9 @@ def test_the_embedded_model_is_loaded_while_the_rest_is_imported(cli, monkeypatc
     assert begun == [("/nowhere.gguf", False)]
 
 
-def test_SC_059_the_option_goes_before_the_variable(cli, llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_SC_059_the_option_goes_before_the_variable(
+    cli, llm: Llm, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("ANTHROPIC_API_KEY", "secret")
     cli("chat", "x", "-m", "anthropic:other")
     cli("chat", "x")
@@ -160,7 +174,9 @@ def test_SC_006_a_text_file_is_attached_as_text(cli, llm: Llm, tmp_path: Path) -
     assert "notes.txt" in file.text
 
 
-def test_a_tilde_is_the_home_folder(cli, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_tilde_is_the_home_folder(
+    cli, llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("HOME", str(tmp_path))
     (tmp_path / "notes").write_text("milk")
     (tmp_path / "wow!").write_text("cheese")
@@ -170,7 +186,9 @@ def test_a_tilde_is_the_home_folder(cli, llm: Llm, tmp_path: Path, monkeypatch: 
 
 
 @pytest.mark.parametrize("form", ['What is @"{}"?', 'What is "@{}" ?'])
-def test_SC_008_SC_010_a_picture_with_spaces_in_its_name(cli, llm: Llm, tmp_path: Path, form: str) -> None:
+def test_SC_008_SC_010_a_picture_with_spaces_in_its_name(
+    cli, llm: Llm, tmp_path: Path, form: str
+) -> None:
     path = tmp_path / "a b.png"
     path.write_bytes(PNG)
     assert cli("chat", form.format(path))[0] == 0
@@ -195,13 +213,18 @@ def test_an_at_sign_inside_a_word_or_doubled_attaches_nothing(cli, llm: Llm) -> 
 
 
 def test_SC_021_verbose_tells_the_usage_on_standard_error(cli) -> None:
-    assert cli("chat", "x", "-v")[2] == "Usage: Input: 3 tokens, Output: 4 tokens, Total: 7 tokens\n"
+    assert (
+        cli("chat", "x", "-v")[2] == "Usage: Input: 3 tokens, Output: 4 tokens, Total: 7 tokens\n"
+    )
 
 
 def test_usage_that_is_not_known_is_left_out() -> None:
     assert usage_line(Usage(output_tokens=2)) == "Usage: Output: 2 tokens"
     assert usage_line(None) == "Usage: the provider did not tell"
-    assert usage_line(Usage(output_tokens=2), Decimal("0.00020")) == "Usage: Output: 2 tokens; cost: $0.00020"
+    assert (
+        usage_line(Usage(output_tokens=2), Decimal("0.00020"))
+        == "Usage: Output: 2 tokens; cost: $0.00020"
+    )
 
 
 def test_what_is_known_of_costs_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -262,7 +285,9 @@ def test_SC_034_thinking_is_dimmed_where_there_is_colour(
     screen.show(ChatResult("Yes"))
     screen.finish()
     dimmed = colour and not no_color
-    assert out.getvalue() == ("\x1b[2mHm\x1b[0m\n\nYes\n" if dimmed else "[Thinking]\nHm\n[/Thinking]\n\nYes\n")
+    assert out.getvalue() == (
+        "\x1b[2mHm\x1b[0m\n\nYes\n" if dimmed else "[Thinking]\nHm\n[/Thinking]\n\nYes\n"
+    )
 
 
 def test_a_model_cannot_steer_the_terminal_but_a_pipe_gets_its_text_whole() -> None:
@@ -292,10 +317,15 @@ def test_json_holds_output_usage_finish_reason_and_messages(cli) -> None:
     assert told["finish_reason"] == "stop"
     assert told["usage"]["total_tokens"] == 7
     stored = [Message.from_json(json.dumps(message)) for message in told["messages"]]
-    assert [(message.role, message.text) for message in stored] == [("user", "x"), ("model", "You said: x")]
+    assert [(message.role, message.text) for message in stored] == [
+        ("user", "x"),
+        ("model", "You said: x"),
+    ]
 
 
-def test_SC_017_SC_018_an_output_schema_is_sent_and_its_answer_shown(cli, llm: Llm, tmp_path: Path) -> None:
+def test_SC_017_SC_018_an_output_schema_is_sent_and_its_answer_shown(
+    cli, llm: Llm, tmp_path: Path
+) -> None:
     llm.reply = obliging
     schema = {"type": "object", "properties": {"city": {"type": "string"}}}
     (tmp_path / "s.json").write_text(json.dumps(schema))
@@ -311,7 +341,9 @@ def test_with_a_schema_nothing_but_the_json_is_shown(cli, llm: Llm) -> None:
     assert "[Thinking]" in cli("chat", "x", "--thinking")[2]
 
 
-def test_an_answer_that_does_not_fit_its_schema_is_not_shown_before_the_one_that_does(cli, llm: Llm) -> None:
+def test_an_answer_that_does_not_fit_its_schema_is_not_shown_before_the_one_that_does(
+    cli, llm: Llm
+) -> None:
     answers = iter([says("Well,"), says('{"n": 1}')])
     llm.reply = lambda _: next(answers)
     assert cli("chat", "x", "--output-schema", '{"type": "object"}')[:2] == (0, '{"n": 1}\n')
@@ -335,13 +367,20 @@ def test_an_answer_that_is_not_whole_says_so(cli, llm: Llm) -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "again"), [((), ""), (("Let me see.\n",), "Let me see.\n")], ids=["all of it", "the end of it"]
+    ("before", "again"),
+    [((), ""), (("Let me see.\n",), "Let me see.\n")],
+    ids=["all of it", "the end of it"],
 )
 def test_a_terminal_shows_that_what_was_shown_is_void(before: tuple[str, ...], again: str) -> None:
     """Decision 24."""
     out, err = Terminal(), Terminal()
     screen = Screen(out=out, err=err)
-    for chunk in [*map(ChatResult, before), ChatResult("Sure"), ChatResult("", retracted="Sure"), ChatResult("{}")]:
+    for chunk in [
+        *map(ChatResult, before),
+        ChatResult("Sure"),
+        ChatResult("", retracted="Sure"),
+        ChatResult("{}"),
+    ]:
         screen.show(chunk)
     screen.finish()
     first = "".join(before) + "Sure"

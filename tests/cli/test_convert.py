@@ -18,7 +18,10 @@ from support.cli import Stdin, one_line
 Cli = Callable[..., tuple[int, str, str]]
 HI = [{"role": "user", "content": "Hi."}, {"role": "assistant", "content": "Ho."}]
 PICTURE = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
-GOOGLE = [{"role": "user", "parts": [{"text": "Hi."}]}, {"role": "model", "parts": [{"text": "Ho."}]}]
+GOOGLE = [
+    {"role": "user", "parts": [{"text": "Hi."}]},
+    {"role": "model", "parts": [{"text": "Ho."}]},
+]
 UNREAD = [{"role": "user", "content": "Hi."}, {"role": "robot", "content": "Beep."}]
 
 
@@ -49,7 +52,9 @@ def test_lines_of_any_format_become_lines_of_one(cli: Cli, file: Any) -> None:
     assert err == "3 of 3 conversations written\n"
 
 
-def test_it_reads_what_is_piped_in_and_is_quiet_on_demand(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_it_reads_what_is_piped_in_and_is_quiet_on_demand(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(sys, "stdin", Stdin(lines({"messages": HI}).encode()))
     assert cli("convert", "-t", "sharegpt", "-q") == (
         0,
@@ -67,7 +72,9 @@ def test_it_reads_what_is_piped_in_and_is_quiet_on_demand(cli: Cli, monkeypatch:
         ("body", HI, {"messages": HI}),
     ],
 )
-def test_a_list_stays_a_list_and_a_body_a_body(cli: Cli, file: Any, shape: str, source: Any, out: Any) -> None:
+def test_a_list_stays_a_list_and_a_body_a_body(
+    cli: Cli, file: Any, shape: str, source: Any, out: Any
+) -> None:
     code, found, _ = cli("convert", file(lines(source)), "-t", "openai_chat", "--shape", shape)
     assert (code, values(found)) == (0, [out])
 
@@ -78,9 +85,17 @@ def test_a_list_stays_a_list_and_a_body_a_body(cli: Cli, file: Any, shape: str, 
         ("one.json", json.dumps(HI), 1),
         ("one.json", json.dumps(HI, indent=2), 1),
         ("any", json.dumps({"messages": HI}, indent=1), 1),
-        ("set.json", json.dumps([{"id": 1, "messages": HI}, {"id": 2, "messages": HI}], indent=1), 2),
+        (
+            "set.json",
+            json.dumps([{"id": 1, "messages": HI}, {"id": 2, "messages": HI}], indent=1),
+            2,
+        ),
         ("set", json.dumps([HI, HI, HI]), 3),
-        ("odd.json", json.dumps(HI, indent=1).replace("[\n", '[{"role": "user", "content": "Hi."},\n', 1), 1),
+        (
+            "odd.json",
+            json.dumps(HI, indent=1).replace("[\n", '[{"role": "user", "content": "Hi."},\n', 1),
+            1,
+        ),
         ("lines.json", lines(HI, HI), 2),
         ("bom.jsonl", "\ufeff" + lines(HI, HI), 2),
         ("blank.jsonl", "\n\n" + lines(HI) + "\n" + lines(HI), 2),
@@ -89,7 +104,9 @@ def test_a_list_stays_a_list_and_a_body_a_body(cli: Cli, file: Any, shape: str, 
         ("unended.jsonl", lines(HI) + json.dumps(HI), 2),
     ],
 )
-def test_lines_documents_and_sets_are_told_apart(cli: Cli, file: Any, name: str, text: str, conversations: int) -> None:
+def test_lines_documents_and_sets_are_told_apart(
+    cli: Cli, file: Any, name: str, text: str, conversations: int
+) -> None:
     code, out, err = cli("convert", file(text, name), "--to", "google")
     assert (code, len(values(out))) == (0, conversations)
     assert err.startswith(f"{conversations} of {conversations} ")
@@ -97,7 +114,10 @@ def test_lines_documents_and_sets_are_told_apart(cli: Cli, file: Any, name: str,
 
 @pytest.mark.slow
 def test_several_files_are_one_output_in_order(cli: Cli, file: Any, tmp_path: Path) -> None:
-    first, second = file(lines(HI), "a.jsonl"), file(gzip.compress(lines(GOOGLE).encode()), "b.jsonl.gz")
+    first, second = (
+        file(lines(HI), "a.jsonl"),
+        file(gzip.compress(lines(GOOGLE).encode()), "b.jsonl.gz"),
+    )
     out = tmp_path / "out.jsonl.gz"
     assert cli("convert", first, second, "-t", "openai_chat", "-o", str(out))[0] == 0
     assert values(gzip.decompress(out.read_bytes()).decode()) == [HI, HI]
@@ -121,21 +141,32 @@ def test_fields_beside_a_conversation_are_lost_or_kept(cli: Cli, file: Any, tmp_
         "conversation": 1,
         "format": "openai_chat",
         "written": True,
-        "losses": [{"message": None, "part": None, "what": "option", "which": "tools", "minor": False}],
+        "losses": [
+            {"message": None, "part": None, "what": "option", "which": "tools", "minor": False}
+        ],
         "problems": [],
     }
 
 
 def test_a_request_stays_one_between_wires(cli: Cli, file: Any) -> None:
     tool = {"name": "look", "parameters": {"type": "object"}}
-    body = {"model": "gpt-5", "messages": HI, "tools": [{"type": "function", "function": tool}], "id": 7}
+    body = {
+        "model": "gpt-5",
+        "messages": HI,
+        "tools": [{"type": "function", "function": tool}],
+        "id": 7,
+    }
     command = ("convert", file(lines(body)), "-q", "-t", "google")
     google = {
         "contents": GOOGLE,
-        "tools": [{"functionDeclarations": [{"name": "look", "parametersJsonSchema": tool["parameters"]}]}],
+        "tools": [
+            {"functionDeclarations": [{"name": "look", "parametersJsonSchema": tool["parameters"]}]}
+        ],
     }
     assert values(cli(*command)[1]) == [google]
-    assert values(cli(*command, "--keep", "id", "--keep", "model")[1]) == [{"id": 7, "model": "gpt-5", **google}]
+    assert values(cli(*command, "--keep", "id", "--keep", "model")[1]) == [
+        {"id": 7, "model": "gpt-5", **google}
+    ]
     assert values(cli(*command, "--shape", "list")[1]) == [{"contents": GOOGLE}]
     (claude,) = values(cli("convert", file(lines(body)), "-q", "-m", "anthropic:claude-x")[1])
     assert (claude["model"], claude["tools"][0]["name"]) == ("claude-x", "look")
@@ -153,19 +184,41 @@ def test_what_cannot_be_read_is_left_out_and_reported(
     cli: Cli, file: Any, tmp_path: Path, errors: str, written: list[int]
 ) -> None:
     source, report = file(lines(HI, UNREAD) + "{oops\n" + lines(HI)), tmp_path / "report.jsonl"
-    command = ("convert", source, "-t", "google", "-f", "openai_chat", "--errors", errors, "--report", str(report))
+    command = (
+        "convert",
+        source,
+        "-t",
+        "google",
+        "-f",
+        "openai_chat",
+        "--errors",
+        errors,
+        "--report",
+        str(report),
+    )
     code, out, err = cli(*command)
-    assert (code, [len(each["contents"]) if isinstance(each, dict) else 0 for each in values(out)]) == (1, written)
+    assert (
+        code,
+        [len(each["contents"]) if isinstance(each, dict) else 0 for each in values(out)],
+    ) == (1, written)
     assert err == f"{len(written)} of 4 conversations written; 2 could not be read whole\n"
     found = values(report.read_text())
-    assert [(each["conversation"], each["written"]) for each in found] == [(2, errors == "collect"), (3, False)]
+    assert [(each["conversation"], each["written"]) for each in found] == [
+        (2, errors == "collect"),
+        (3, False),
+    ]
     index = 1 if errors == "collect" else -1
     assert [each["problems"][0]["index"] for each in found] == [index, -1]
 
 
 def test_who_reads_it_gets_what_he_may(cli: Cli, file: Any) -> None:
     thinking = {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
-    said = {"messages": [HI[0], {"role": "assistant", "content": [thinking, {"type": "text", "text": "Ho."}]}]}
+    said = {
+        "messages": [
+            HI[0],
+            {"role": "assistant", "content": [thinking, {"type": "text", "text": "Ho."}]},
+        ]
+    }
     source = file(lines(said))
     command = ("convert", source, "-q", "-m", "anthropic:claude-sonnet-4-5")
     assert values(cli(*command, "--by", "anthropic:claude-sonnet-4-5")[1]) == [said]
@@ -173,7 +226,9 @@ def test_who_reads_it_gets_what_he_may(cli: Cli, file: Any) -> None:
 
 
 def test_versions_are_named(cli: Cli, file: Any) -> None:
-    code, out, _ = cli("convert", file(lines(HI)), "-t", "langchain", "--version", "constructor", "-q")
+    code, out, _ = cli(
+        "convert", file(lines(HI)), "-t", "langchain", "--version", "constructor", "-q"
+    )
     assert (code, values(out)[0][0]["lc"]) == (0, 1)
 
 
@@ -199,7 +254,9 @@ def test_a_wrong_command_line_says_what_is_wrong(
     cli: Cli, file: Any, options: tuple[str, ...], code: int, words: tuple[str, ...]
 ) -> None:
     source = file(lines(HI))
-    found, out, err = cli("convert", source, *(source if each == "IN" else each for each in options))
+    found, out, err = cli(
+        "convert", source, *(source if each == "IN" else each for each in options)
+    )
     assert (found, out) == (code, "")
     assert one_line(err, *words)
 

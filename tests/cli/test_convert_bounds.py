@@ -26,9 +26,15 @@ CHAT = [{"role": "user", "content": 'Hi, "you" \\ [there], {and} ünd\n'}]
 pytestmark = pytest.mark.mend("1.9")
 
 
-def conversations(tmp_path: Path, data: bytes, name: str = "x.json", most: int = 10_000) -> list[Any]:
+def conversations(
+    tmp_path: Path, data: bytes, name: str = "x.json", most: int = 10_000
+) -> list[Any]:
     (tmp_path / name).write_bytes(data)
-    return [json.loads(line) for chunk in chunks([str(tmp_path / name)], most=most) for _, line in chunk.lines]
+    return [
+        json.loads(line)
+        for chunk in chunks([str(tmp_path / name)], most=most)
+        for _, line in chunk.lines
+    ]
 
 
 texts = st.text(max_size=8) | st.sampled_from(['"', "\\", '\\"', "[", "]}", ",", "\u2028"])
@@ -38,7 +44,11 @@ values = st.recursive(
 )
 
 
-@given(st.lists(st.lists(values, max_size=3), min_size=1, max_size=5), st.sampled_from([None, 1, 2]), st.integers(1, 9))
+@given(
+    st.lists(st.lists(values, max_size=3), min_size=1, max_size=5),
+    st.sampled_from([None, 1, 2]),
+    st.integers(1, 9),
+)
 def test_a_list_of_conversations_is_read_element_by_element(
     tmp_path_factory: pytest.TempPathFactory, document: list[Any], indent: int | None, block: int
 ) -> None:
@@ -50,7 +60,9 @@ def test_a_list_of_conversations_is_read_element_by_element(
 
 def test_a_conversation_stays_one(tmp_path: Path) -> None:
     assert conversations(tmp_path, json.dumps(CHAT, indent=1).encode()) == [CHAT]
-    assert conversations(tmp_path, json.dumps({"messages": CHAT}, indent=1).encode()) == [{"messages": CHAT}]
+    assert conversations(tmp_path, json.dumps({"messages": CHAT}, indent=1).encode()) == [
+        {"messages": CHAT}
+    ]
     assert conversations(tmp_path, b"") == []
     assert conversations(tmp_path, b"[]") == [[]]
     lines = b"\n\n".join([json.dumps(CHAT).encode()] * 3)
@@ -81,7 +93,9 @@ def test_a_conversation_that_is_too_large_is_named(
     tmp_path: Path, data: bytes, name: str, place: str, packed: bool
 ) -> None:
     name, data = (f"{name}.gz", gzip.compress(data)) if packed else (name, data)
-    with pytest.raises(HistoryError, match=rf"{name}, {place}: it has more than 10,000 bytes.*--max-line"):
+    with pytest.raises(
+        HistoryError, match=rf"{name}, {place}: it has more than 10,000 bytes.*--max-line"
+    ):
         conversations(tmp_path, data, name)
 
 
@@ -103,7 +117,10 @@ def test_the_bound_is_an_option(cli: Cli, tmp_path: Path) -> None:
 def test_a_small_packed_file_takes_little_memory(tmp_path: Path, kind: str) -> None:
     """Less than a megabyte took 4 to 7 GB."""
     path = tmp_path / ("bomb.json.gz" if kind == "list" else "bomb.jsonl.gz")
-    piece = {"line": b"x" * 2**20, "list": json.dumps([{"role": "user", "content": "x" * 2**20}]).encode() + b","}
+    piece = {
+        "line": b"x" * 2**20,
+        "list": json.dumps([{"role": "user", "content": "x" * 2**20}]).encode() + b",",
+    }
     with gzip.open(path, "wb", 9) as file:
         file.write({"line": b'"', "list": b"[", "spaces": b""}[kind])
         for _ in range(300):
@@ -118,7 +135,13 @@ def test_a_small_packed_file_takes_little_memory(tmp_path: Path, kind: str) -> N
     )
     source = str(Path(__file__).parents[2] / "src")
     command = [sys.executable, "-c", program, str(path), str(tmp_path / "out.jsonl")]
-    run = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, "PYTHONPATH": source})
+    run = subprocess.run(
+        command,
+        capture_output=True,
+        text=True,
+        check=False,
+        env={**os.environ, "PYTHONPATH": source},
+    )
     assert ("--max-line" in run.stderr) == (kind != "list"), run.stderr
     assert int(run.stdout) < 500_000, run.stdout
 

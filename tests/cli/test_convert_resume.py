@@ -36,7 +36,10 @@ def rows(count: int, words: int = 3) -> Iterator[str]:
         ]
         if place % 7 == 3:
             messages.append({"role": "robot"})
-        yield json.dumps({"messages": messages, **({"user": str(place)} if place % 5 == 2 else {})}) + "\n"
+        yield (
+            json.dumps({"messages": messages, **({"user": str(place)} if place % 5 == 2 else {})})
+            + "\n"
+        )
 
 
 @pytest.fixture
@@ -78,7 +81,10 @@ def test_processes_side_by_side_write_what_one_writes(cli: Cli, tmp_path: Path) 
     code, _, err = cli(*command(str(source), tmp_path, "-j", "3"))
     assert (code, written(tmp_path)) == (1, alone)
     assert set(alone) == {"out.jsonl", "report.jsonl"}  # no note is left
-    assert err.splitlines()[0] == "171 of 200 conversations written; 29 could not be read whole; 34 lost something"
+    assert (
+        err.splitlines()[0]
+        == "171 of 200 conversations written; 29 could not be read whole; 34 lost something"
+    )
 
 
 @pytest.mark.usefixtures("small")
@@ -127,14 +133,21 @@ def test_a_run_that_an_error_ended_goes_on_once_it_is_mended(cli: Cli, tmp_path:
     assert len(Path(out).read_text().splitlines()) == 20
     source.write_text("".join(["\n" * 20, *fine[20:]]))  # what is done is not looked at again
     assert cli("convert", str(source), "-t", "google", "-j", "1", "-o", out, "--resume")[0] == 0
-    assert [json.loads(line)["contents"][0]["parts"][0]["text"] for line in Path(out).read_text().splitlines()] == [
-        json.loads(row)["messages"][0]["content"] for row in fine
-    ]
+    assert [
+        json.loads(line)["contents"][0]["parts"][0]["text"]
+        for line in Path(out).read_text().splitlines()
+    ] == [json.loads(row)["messages"][0]["content"] for row in fine]
 
 
 @pytest.mark.usefixtures("small")
-def test_a_packed_output_goes_on_too(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    source, whole, cut = tmp_path / "in.jsonl", str(tmp_path / "a.jsonl.gz"), str(tmp_path / "b.jsonl.gz")
+def test_a_packed_output_goes_on_too(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    source, whole, cut = (
+        tmp_path / "in.jsonl",
+        str(tmp_path / "a.jsonl.gz"),
+        str(tmp_path / "b.jsonl.gz"),
+    )
     source.write_text("".join(row for row in rows(60) if "robot" not in row))
     assert cli("convert", str(source), "-t", "google", "-j", "1", "-o", whole)[0] == 0
     add, count = Output.add, iter(range(100))
@@ -162,7 +175,9 @@ def test_it_goes_on_after_a_loss_of_power(
 
     def synced(number: int) -> None:
         there = os.fstat(number).st_ino
-        disk.update((there, path.read_bytes()) for path in cut.iterdir() if path.stat().st_ino == there)
+        disk.update(
+            (there, path.read_bytes()) for path in cut.iterdir() if path.stat().st_ino == there
+        )
 
     def ending(self: Output, *arguments: Any) -> None:
         if next(count) == 8:
@@ -192,7 +207,10 @@ def test_a_reader_that_has_enough_ends_it_quietly(tmp_path: Path) -> None:
     source = tmp_path / "in.jsonl"
     source.write_text("".join(row for row in rows(500, 2000) if "robot" not in row))
     with subprocess.Popen(
-        [*RUN, str(source), "-t", "google", "-j", "2"], stdout=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT
+        [*RUN, str(source), "-t", "google", "-j", "2"],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
     ) as process:
         assert process.stdout is not None
         assert process.stderr is not None
@@ -252,16 +270,24 @@ def waited(condition: Callable[[], bool]) -> bool:
     return any(condition() or time.sleep(0.02) for _ in range(3000))
 
 
-@pytest.mark.parametrize("end", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)])
+@pytest.mark.parametrize(
+    "end", [signal.SIGKILL, pytest.param(signal.SIGINT, marks=pytest.mark.slow)]
+)
 @pytest.mark.slow
-def test_killed_at_any_moment_it_goes_on_to_the_same_output(tmp_path: Path, end: signal.Signals) -> None:
+def test_killed_at_any_moment_it_goes_on_to_the_same_output(
+    tmp_path: Path, end: signal.Signals
+) -> None:
     """The input is a pipe, so that the run cannot be done before it is killed; what is sent is more than it reads ahead."""
     data = "".join(row for row in rows(500, 2000) if "robot" not in row).encode()
     whole, cut = tmp_path / "whole.jsonl", tmp_path / "cut.jsonl"
     ask = [*RUN, "-t", "google", "-j", "2", "-q", "-o"]
     subprocess.run([*ask, str(whole)], input=data, env=ENVIRONMENT, check=True, timeout=60)
     with subprocess.Popen(
-        [*ask, str(cut)], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT, start_new_session=True
+        [*ask, str(cut)],
+        stdin=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        env=ENVIRONMENT,
+        start_new_session=True,
     ) as process:
         assert process.stdin is not None
         process.stdin.write(data[: len(data) * 3 // 4])
@@ -278,7 +304,9 @@ def test_killed_at_any_moment_it_goes_on_to_the_same_output(tmp_path: Path, end:
         assert process.stderr.read() == b""
     assert note_of(str(cut)).exists()
     assert 0 < cut.stat().st_size < whole.stat().st_size
-    subprocess.run([*ask, str(cut), "--resume"], input=data, env=ENVIRONMENT, check=True, timeout=60)
+    subprocess.run(
+        [*ask, str(cut), "--resume"], input=data, env=ENVIRONMENT, check=True, timeout=60
+    )
     assert cut.read_bytes() == whole.read_bytes()
     assert not note_of(str(cut)).exists()
 
@@ -335,7 +363,9 @@ sys.exit(code)
 
 
 @pytest.mark.slow
-@pytest.mark.skipif(not Path("/proc/self/status").exists(), reason="what a process needed is read from /proc")
+@pytest.mark.skipif(
+    not Path("/proc/self/status").exists(), reason="what a process needed is read from /proc"
+)
 def test_memory_is_that_of_a_few_chunks(tmp_path: Path) -> None:
     """100,000 conversations need no more than 20,000, neither in the command nor in its workers."""
     peaks: list[list[int]] = []
@@ -353,7 +383,9 @@ def test_memory_is_that_of_a_few_chunks(tmp_path: Path) -> None:
         peaks.append([int(each) for each in done.stderr.split()])
         with out.open() as file:
             assert sum(1 for _ in file) == count - (count + 3) // 7
-    assert all(large < small + 12_000 for small, large in zip(*peaks, strict=True)), peaks  # of some 40 MB of input
+    assert all(large < small + 12_000 for small, large in zip(*peaks, strict=True)), (
+        peaks
+    )  # of some 40 MB of input
 
 
 def test_a_worker_whose_command_ends_in_the_middle_of_a_chunk_ends_quietly() -> None:

@@ -20,7 +20,9 @@ MODEL = "openai-compatible?embeddings=e"
 
 @pytest.fixture(autouse=True)
 def _model(llm: Llm, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setenv("DRAGOMAN_MODEL", f"openai-compatible?chat=tiny&embeddings={MODEL.rpartition('=')[2]}")
+    monkeypatch.setenv(
+        "DRAGOMAN_MODEL", f"openai-compatible?chat=tiny&embeddings={MODEL.rpartition('=')[2]}"
+    )
 
 
 @pytest.fixture
@@ -68,7 +70,9 @@ def test_sc044_the_size_of_chunks_can_be_chosen(cli, notes: Path) -> None:
     assert texts == ["Bread is made of", "e of flour, wate", "water and salt."]
     assert (told["chunk_size"], told["chunk_overlap"]) == (16, 4)
     assert created(cli, str(notes / "b.txt"), "--chunk-size", "20")["chunk_overlap"] == 4
-    code, _, err = cli("embed", "create", str(notes / "b.txt"), "--chunk-size", "16", "--chunk-overlap", "16")
+    code, _, err = cli(
+        "embed", "create", str(notes / "b.txt"), "--chunk-size", "16", "--chunk-overlap", "16"
+    )
     assert code == 2
     assert one_line(err, "--chunk-overlap", "16")
 
@@ -82,9 +86,12 @@ def test_sc043_the_model_is_the_options(cli, llm: Llm, notes: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "names", [(), ("missing.txt",), ("empty.txt",), ("a.md", "missing.txt"), ("picture.png",), (".",)]
+    "names",
+    [(), ("missing.txt",), ("empty.txt",), ("a.md", "missing.txt"), ("picture.png",), (".",)],
 )
-def test_no_file_or_nothing_in_it_is_exit_code_2(cli, llm: Llm, notes: Path, names: tuple[str, ...]) -> None:
+def test_no_file_or_nothing_in_it_is_exit_code_2(
+    cli, llm: Llm, notes: Path, names: tuple[str, ...]
+) -> None:
     (notes / "empty.txt").write_text(" \n\n")
     (notes / "picture.png").write_bytes(b"\x89PNG\xff")
     code, out, err = cli("embed", "create", *[str(notes / name) for name in names])
@@ -129,7 +136,9 @@ def made(cli, notes: Path) -> Path:
     return notes
 
 
-def test_sc045_search_finds_the_nearest_with_the_files_own_model(cli, llm: Llm, made: Path, monkeypatch) -> None:
+def test_sc045_search_finds_the_nearest_with_the_files_own_model(
+    cli, llm: Llm, made: Path, monkeypatch
+) -> None:
     monkeypatch.setenv("DRAGOMAN_MODEL", "anthropic")
     code, out, err = cli("embed", "search", "-q", "where do cats sleep", str(made / "a.md.json"))
     assert (code, err) == (0, "")
@@ -137,7 +146,11 @@ def test_sc045_search_finds_the_nearest_with_the_files_own_model(cli, llm: Llm, 
     assert told["query"] == "where do cats sleep"
     first, second = told["results"]
     assert first.keys() == {"file", "text", "offset", "similarity"}
-    assert (first["file"], first["text"], first["offset"]) == (str(made / "a.md"), "Cats sleep a lot.", 27)
+    assert (first["file"], first["text"], first["offset"]) == (
+        str(made / "a.md"),
+        "Cats sleep a lot.",
+        27,
+    )
     assert first["similarity"] > second["similarity"]
     assert (llm.embedded[-1].model, llm.embedded[-1].dimensions) == ("e", 64)
 
@@ -178,13 +191,17 @@ def test_sc047_the_usage_is_told_on_standard_error(cli, made: Path) -> None:
         (("-q", "x", "a.md.json", "-m", "openai-compatible:e"), ("--model",)),
     ],
 )
-def test_sc058_what_cannot_be_searched_is_exit_code_2(cli, made: Path, monkeypatch, arguments, words) -> None:
+def test_sc058_what_cannot_be_searched_is_exit_code_2(
+    cli, made: Path, monkeypatch, arguments, words
+) -> None:
     monkeypatch.chdir(made)
     (made / "none").mkdir()
     other = (made / "b.txt.json").read_text().replace("embeddings=e", "embeddings=e2")
     (made / "b.txt.json").write_text(other)
     if "--model" in words:
-        (made / "a.md.json").write_text((made / "a.md.json").read_text().replace(',"dimensions":64', ""))
+        (made / "a.md.json").write_text(
+            (made / "a.md.json").read_text().replace(',"dimensions":64', "")
+        )
     code, out, err = cli("embed", "search", *arguments)
     assert (code, out) == (2, "")
     assert one_line(err, *words)
@@ -196,7 +213,9 @@ def test_embed_wants_a_command(cli) -> None:
     assert all(f"\n  {command} " in err for command in ("create", "search", "text"))
 
 
-def test_text_prints_the_vector_of_an_argument_or_of_what_is_piped_in(cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_text_prints_the_vector_of_an_argument_or_of_what_is_piped_in(
+    cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     code, out, _ = cli("embed", "text", "a river")
     assert (code, decoded(out)["model"], len(decoded(out)["vector"])) == (0, MODEL, SIZE)
     monkeypatch.setattr("sys.stdin", Stdin(b"a river\n"))
@@ -213,7 +232,9 @@ def test_a_provider_without_embeddings_is_exit_code_3(cli) -> None:
     assert one_line(err, "makes no embeddings", "openai")
 
 
-def test_progress_is_shown_on_a_terminal_only(cli, notes: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_progress_is_shown_on_a_terminal_only(
+    cli, notes: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     code, _, err = cli("embed", "create", str(notes / "a.md"))
     assert code == 0
@@ -225,7 +246,10 @@ def test_offsets_count_the_files_own_line_ends(cli, notes: Path) -> None:
     file = notes / "windows.txt"
     file.write_bytes(b"\xef\xbb\xbfOne.\r\n\r\nTwo.\r\n")
     (document,) = created(cli, str(file))["documents"]
-    assert [(chunk["text"], chunk["offset"]) for chunk in document["chunks"]] == [("One.", 0), ("Two.", 8)]
+    assert [(chunk["text"], chunk["offset"]) for chunk in document["chunks"]] == [
+        ("One.", 0),
+        ("Two.", 8),
+    ]
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="no device that is always full")

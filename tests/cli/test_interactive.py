@@ -84,7 +84,9 @@ def _own_terminal() -> None:
 
 
 @pytest.fixture
-def opened(llm: Llm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[Callable[..., Terminal]]:
+def opened(
+    llm: Llm, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> Iterator[Callable[..., Terminal]]:
     """Opens terminals in which the program has come to its prompt."""
     monkeypatch.setenv("ANTHROPIC_API_KEY", "k")
     terminals: list[Terminal] = []
@@ -108,7 +110,9 @@ def terminal(opened: Callable[..., Terminal]) -> Terminal:
 
 
 @pytest.mark.slow
-def test_a_conversation_is_remembered_and_goes_on_with_another_model(terminal: Terminal, llm: Llm) -> None:
+def test_a_conversation_is_remembered_and_goes_on_with_another_model(
+    terminal: Terminal, llm: Llm
+) -> None:
     terminal.type("Hello")
     terminal.until("You said: Hello")
     terminal.until("Usage: Input: 3 tokens")
@@ -120,7 +124,11 @@ def test_a_conversation_is_remembered_and_goes_on_with_another_model(terminal: T
     terminal.until("You said: Again")
     terminal.prompt()
     assert [request.model for request in llm.requests] == ["tiny", "other"]
-    assert [message.text for message in llm.requests[1].messages] == ["Hello", "You said: Hello", "Again"]
+    assert [message.text for message in llm.requests[1].messages] == [
+        "Hello",
+        "You said: Hello",
+        "Again",
+    ]
     terminal.type("/clear")
     terminal.prompt()
     terminal.type("Anew")
@@ -156,7 +164,9 @@ def test_ctrl_c_stops_the_answer_and_not_the_program(terminal: Terminal, llm: Ll
 
 
 @pytest.mark.slow
-def test_a_turn_that_was_stopped_before_the_model_spoke_is_forgotten(terminal: Terminal, llm: Llm) -> None:
+def test_a_turn_that_was_stopped_before_the_model_spoke_is_forgotten(
+    terminal: Terminal, llm: Llm
+) -> None:
     asked, free = Flag(), Flag()
 
     def slow(_: object) -> Message:
@@ -177,7 +187,9 @@ def test_a_turn_that_was_stopped_before_the_model_spoke_is_forgotten(terminal: T
 
 
 @pytest.mark.slow
-def test_errors_and_unknown_commands_are_told_and_the_conversation_goes_on(terminal: Terminal) -> None:
+def test_errors_and_unknown_commands_are_told_and_the_conversation_goes_on(
+    terminal: Terminal,
+) -> None:
     for line, answer in [
         ("/nonsense", "error: Invalid value for command: there is no /nonsense"),
         ("/model openai", "error: OPENAI_API_KEY is required"),
@@ -198,7 +210,9 @@ PASTE, PASTED, ALT_ENTER = b"\x1b[200~", b"\x1b[201~", b"\x1b\r"
 
 
 @pytest.mark.slow
-def test_what_is_pasted_is_one_prompt_however_many_lines_it_has(terminal: Terminal, llm: Llm) -> None:
+def test_what_is_pasted_is_one_prompt_however_many_lines_it_has(
+    terminal: Terminal, llm: Llm
+) -> None:
     terminal.type(PASTE + b"/help\r\ntwo\nthree" + PASTED)
     terminal.type("")
     terminal.until("You said: ")
@@ -224,7 +238,11 @@ def test_a_conversation_that_is_kept_goes_on_in_another_process(
         second.type("Again")
         second.until("You said: Again")
         second.prompt()
-        assert [message.text for message in llm.requests[1].messages] == ["Hello", "You said: Hello", "Again"]
+        assert [message.text for message in llm.requests[1].messages] == [
+            "Hello",
+            "You said: Hello",
+            "Again",
+        ]
         second.type("/clear")
         second.until("the conversation begins anew, and is kept as ")
         second.prompt()
@@ -242,7 +260,9 @@ def test_what_a_kept_conversation_waits_for_is_answered_with_its_thread(
     (tmp_path / "mytools.py").write_text(TOOLS)
     monkeypatch.chdir(tmp_path)
     llm.reply = calling
-    kept = opened("--tools", "mytools", "--thread", "t", "--store", f"sqlite:///{tmp_path}/threads.db")
+    kept = opened(
+        "--tools", "mytools", "--thread", "t", "--store", f"sqlite:///{tmp_path}/threads.db"
+    )
     kept.type("Delete.")
     kept.until("[waits for approval]")
     kept.prompt()
@@ -253,7 +273,9 @@ def test_what_a_kept_conversation_waits_for_is_answered_with_its_thread(
 
 
 @pytest.mark.slow
-def test_several_lines_are_typed_with_alt_enter_or_a_backslash(terminal: Terminal, llm: Llm) -> None:
+def test_several_lines_are_typed_with_alt_enter_or_a_backslash(
+    terminal: Terminal, llm: Llm
+) -> None:
     terminal.type(b"one" + ALT_ENTER + b"two\\\rthree\\n\r")
     terminal.until("You said: ")
     terminal.prompt()
@@ -266,7 +288,11 @@ def test_a_prompt_may_begin_with_a_slash(terminal: Terminal, llm: Llm) -> None:
         terminal.type(line)
         terminal.until("You said: ")
         terminal.prompt()
-    assert [request.messages[-1].text for request in llm.requests] == ["/etc/hosts is what?", "/ is what?", "/help me"]
+    assert [request.messages[-1].text for request in llm.requests] == [
+        "/etc/hosts is what?",
+        "/ is what?",
+        "/help me",
+    ]
 
 
 @pytest.mark.slow
@@ -288,7 +314,9 @@ def test_model_takes_a_name_of_the_same_provider(terminal: Terminal, llm: Llm) -
 
 
 @pytest.mark.slow
-def test_prompts_are_there_again_in_the_next_conversation(opened: Callable[..., Terminal], llm: Llm) -> None:
+def test_prompts_are_there_again_in_the_next_conversation(
+    opened: Callable[..., Terminal], llm: Llm
+) -> None:
     first = opened()
     first.type(PASTE + b"one\ntwo" + PASTED + b"\r")
     first.until("You said: ")
@@ -306,13 +334,17 @@ def test_prompts_are_there_again_in_the_next_conversation(opened: Callable[..., 
 
 
 @pytest.mark.slow
-def test_the_banner_names_the_model_that_answers_and_no_other(opened: Callable[..., Terminal]) -> None:
+def test_the_banner_names_the_model_that_answers_and_no_other(
+    opened: Callable[..., Terminal],
+) -> None:
     terminal = opened("-m", "openai-compatible?chat=tiny&embeddings=vectors")
     assert "vectors" not in terminal.shown
 
 
 @pytest.mark.slow
-def test_what_was_shown_of_an_answer_that_failed_is_remembered(terminal: Terminal, llm: Llm) -> None:
+def test_what_was_shown_of_an_answer_that_failed_is_remembered(
+    terminal: Terminal, llm: Llm
+) -> None:
     """Decision 25/rule 7: the error of a run holds what there was."""
     llm.reply = lambda _: says("word " * 100)
     llm.cut = True
@@ -386,7 +418,9 @@ def calling(request: ModelRequest) -> Message:
 
 
 @pytest.fixture
-def working(opened: Callable[..., Terminal], llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Terminal:
+def working(
+    opened: Callable[..., Terminal], llm: Llm, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> Terminal:
     """A terminal whose model has tools."""
     (tmp_path / "mytools.py").write_text(TOOLS)
     monkeypatch.chdir(tmp_path)
@@ -493,5 +527,7 @@ def test_a_conversation_is_one_thread_until_it_begins_anew(working: Terminal, ll
         working.type(line)
         working.until("anew" if line == "/clear" else "It says: ")
         working.prompt()
-    first, second, third = [str(request.messages[-1].tool_results[0].result) for request in llm.requests[1::2]]
+    first, second, third = [
+        str(request.messages[-1].tool_results[0].result) for request in llm.requests[1::2]
+    ]
     assert first == second != third

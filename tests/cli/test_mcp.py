@@ -61,7 +61,9 @@ def test_where_others_could_reach_it_a_token_is_needed(cli: Cli, module: str) ->
     assert "token" in err
 
 
-def test_a_terminal_is_shown_what_a_client_needs(cli: Cli, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_terminal_is_shown_what_a_client_needs(
+    cli: Cli, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     served: list[str] = []
 
     async def serve(server: Any) -> None:
@@ -74,7 +76,14 @@ def test_a_terminal_is_shown_what_a_client_needs(cli: Cli, module: str, monkeypa
     assert (code, out, served) == (0, "", ["Me"])
     shown = json.loads(err[err.index("{") :])["mcpServers"]["Me"]
     assert shown["command"] == sys.executable
-    assert shown["args"] == ["-m", "dragoman", "mcp", f"{module}:agent", "--directory", str(Path.cwd())]
+    assert shown["args"] == [
+        "-m",
+        "dragoman",
+        "mcp",
+        f"{module}:agent",
+        "--directory",
+        str(Path.cwd()),
+    ]
 
 
 def test_in_a_pipe_nothing_is_shown(cli: Cli, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -91,7 +100,9 @@ def test_the_help_shows_how(cli: Cli) -> None:
     assert "dragoman mcp myagent:agent --http" in out
 
 
-def test_without_the_library_the_extra_is_named(cli: Cli, module: str, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_extra_is_named(
+    cli: Cli, module: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     for name in [name for name in sys.modules if name.startswith("dragoman.mcp.server")]:
         monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)

@@ -26,7 +26,9 @@ def test_a_file(cli: Cli, tmp_path: Path) -> None:
     assert (code, json.loads(out)["ok"], json.loads(out)["losses"]) == (0, True, [])
 
 
-def test_lines_on_standard_input_in_several_formats(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_lines_on_standard_input_in_several_formats(
+    cli: Cli, monkeypatch: pytest.MonkeyPatch
+) -> None:
     ours = dump_messages([Message.user(DataPart(b"ftyp", "video/mp4"))])
     lines = b"\n".join([json.dumps({"messages": CHAT}).encode(), b"", ours, b'"Hello"'])
     monkeypatch.setattr("sys.stdin", Stdin(lines))
@@ -63,7 +65,12 @@ def test_the_format_may_be_named(cli: Cli, monkeypatch: pytest.MonkeyPatch) -> N
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
-    cli: Cli, monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...], data: bytes, code: int, word: str
+    cli: Cli,
+    monkeypatch: pytest.MonkeyPatch,
+    arguments: tuple[str, ...],
+    data: bytes,
+    code: int,
+    word: str,
 ) -> None:
     monkeypatch.setattr("sys.stdin", Stdin(data))
     found, out, err = cli(*arguments)

@@ -16,7 +16,12 @@ class Terminal(io.StringIO):
 
 
 def progress(done: float, total: float | None, message: str | None) -> ChatResult[str]:
-    return ChatResult("", custom={"tool_progress": {"call_id": "c", "done": done, "total": total, "message": message}})
+    return ChatResult(
+        "",
+        custom={
+            "tool_progress": {"call_id": "c", "done": done, "total": total, "message": message}
+        },
+    )
 
 
 @pytest.mark.parametrize(

@@ -48,10 +48,14 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.fixture
-def run(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., tuple[Any, Mapping[str, Any]]]:
+def run(
+    cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Callable[..., tuple[Any, Mapping[str, Any]]]:
     """Runs a command line that serves → the application, and how it is served."""
     seen: list[tuple[Any, dict[str, Any]]] = []
-    monkeypatch.setattr("dragoman.serve.server.run_server", lambda app, **how: seen.append((app, how)))
+    monkeypatch.setattr(
+        "dragoman.serve.server.run_server", lambda app, **how: seen.append((app, how))
+    )
 
     def serving(*arguments: str) -> tuple[Any, Mapping[str, Any]]:
         code, out, err = cli("serve", *arguments)
@@ -82,13 +86,19 @@ def run(cli: Cli, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[...
         (("--key", "the same key", "--key", "the same key"), 3, ("the same",)),
         (("--key-file", "gateway.toml"), 3, ("gateway.toml, line 2", "guessed")),
         (("--key-file", "empty"), 3, ("has no key",)),
-        (("--host", "0.0.0.0", "--port", "0"), 3, ("0.0.0.0 can be reached from other machines", "--key")),
+        (
+            ("--host", "0.0.0.0", "--port", "0"),
+            3,
+            ("0.0.0.0 can be reached from other machines", "--key"),
+        ),
         (("--store", "redis://x"), 3, ("redis",)),
         (("--drain", "-1"), 2, ("--drain",)),
         (("--on-disconnect", "stay"), 2, ("'stay'", "--on-disconnect")),
     ],
 )
-def test_a_wrong_command_line_is_one_line(cli: Cli, folder: Path, arguments: Any, code: int, words: Any) -> None:
+def test_a_wrong_command_line_is_one_line(
+    cli: Cli, folder: Path, arguments: Any, code: int, words: Any
+) -> None:
     (folder / "empty").write_text("# none\n")
     for name in ("empty", "gateway.toml"):
         (folder / name).chmod(0o600)
@@ -131,7 +141,9 @@ def test_what_is_served(run: Any, arguments: Any, listed: Any, anything: bool) -
 @pytest.mark.parametrize("agents", [False, True])
 def test_agent_protocols_are_named_where_agents_are(agents: bool) -> None:
     printed = greeting(["one"], "http://127.0.0.1:1", None, agents=agents)
-    assert [path in printed for path in ("/ag-ui", "/ai-sdk", "/a2a", "agent-card.json")] == [agents] * 4
+    assert [path in printed for path in ("/ag-ui", "/ai-sdk", "/a2a", "agent-card.json")] == [
+        agents
+    ] * 4
 
 
 def test_where_and_how_long(run: Any) -> None:
@@ -147,10 +159,16 @@ def test_where_and_how_long(run: Any) -> None:
         (["--key", "key-of-the-line"], "key-of-the-variable", ["line"]),
         ([], "key-of-the-variable\nkey-of-the-second-line ada", ["variable", "second-line"]),
         (["--key-file", "keys"], "", ["first", "second", "third"]),
-        (["--key-file", "keys", "--key", "key-of-the-line"], "", ["line", "first", "second", "third"]),
+        (
+            ["--key-file", "keys", "--key", "key-of-the-line"],
+            "",
+            ["line", "first", "second", "third"],
+        ),
     ],
 )
-async def test_where_keys_come_from(run: Any, monkeypatch: Any, arguments: Any, variable: str, known: Any) -> None:
+async def test_where_keys_come_from(
+    run: Any, monkeypatch: Any, arguments: Any, variable: str, known: Any
+) -> None:
     monkeypatch.setenv("DRAGOMAN_SERVE_KEY", variable)
     app, _ = run(*arguments)
     authenticate = app.state.service.authenticate
@@ -158,7 +176,9 @@ async def test_where_keys_come_from(run: Any, monkeypatch: Any, arguments: Any, 
     assert [each for each in every if await authenticate([f"key-of-the-{each}"])] == known
 
 
-def test_keys_come_from_the_environment_and_stand_nowhere(run: Any, capsys: Any, monkeypatch: Any) -> None:
+def test_keys_come_from_the_environment_and_stand_nowhere(
+    run: Any, capsys: Any, monkeypatch: Any
+) -> None:
     monkeypatch.setenv("DRAGOMAN_SERVE_KEY", "first-of-the-keys\nsecond-of-the-keys")
     app, _ = run()
     assert app.state.service.has_keys
@@ -168,7 +188,9 @@ def test_keys_come_from_the_environment_and_stand_nowhere(run: Any, capsys: Any,
 
 
 @contextmanager
-def server(*arguments: str, errors: Callable[[str], bool] = lambda err: not err, **environment: str) -> Generator[str]:
+def server(
+    *arguments: str, errors: Callable[[str], bool] = lambda err: not err, **environment: str
+) -> Generator[str]:
     """A server of its own → what it prints. `errors`: of standard error, whether it is right."""
     process = subprocess.Popen(
         [sys.executable, "-m", "dragoman", "serve", "--port", "0", *arguments],
@@ -219,7 +241,11 @@ def test_the_lines_that_it_prints_talk_to_it(llm: Llm, tmp_path: Path, key: str 
             ["node", str(program)],
         ):
             done = subprocess.run(
-                command, capture_output=True, timeout=40, env={**os.environ, **environment}, text=True
+                command,
+                capture_output=True,
+                timeout=40,
+                env={**os.environ, **environment},
+                text=True,
             )
             assert "You said: Name a river." in done.stdout, done.stderr
 
@@ -229,6 +255,8 @@ def test_calls_are_shown_where_that_is_wanted(llm: Llm) -> None:
     import urllib.request
 
     for arguments, shown in ((("--log",), 1), ((), 0)):
-        with server(*arguments, errors=lambda err, shown=shown: err.count("GET /v1/models 200") == shown) as printed:
+        with server(
+            *arguments, errors=lambda err, shown=shown: err.count("GET /v1/models 200") == shown
+        ) as printed:
             [url] = re.findall(r"at (http\S+);", printed)
             urllib.request.urlopen(f"{url}/v1/models").read()

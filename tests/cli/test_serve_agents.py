@@ -50,7 +50,9 @@ def serving(target: str, folder: Path, **environment: str) -> Generator[str]:
         try:
             for line in process.stdout:
                 if "http://" in line:
-                    yield "http://" + line.partition("http://")[2].split("/")[0].split()[0].strip("\"'`,;")
+                    yield "http://" + line.partition("http://")[2].split("/")[0].split()[0].strip(
+                        "\"'`,;"
+                    )
                     break
             else:
                 assert process.stderr is not None
@@ -71,7 +73,10 @@ def test_the_readmes_own_provider_is_served(tmp_path: Path) -> None:
     (tmp_path / "mine.py").write_text(
         "from dragoman import Agent\nfrom own_provider import ACME\nagent = Agent(ACME)\n"
     )
-    with serving("mine:agent", tmp_path, ACME_API_KEY="sk-mine") as url, urlopen(f"{url}/v1/models") as answer:
+    with (
+        serving("mine:agent", tmp_path, ACME_API_KEY="sk-mine") as url,
+        urlopen(f"{url}/v1/models") as answer,
+    ):
         assert answer.status == 200
 
 
@@ -84,7 +89,9 @@ def test_a_scripted_agent_answers(tmp_path: Path) -> None:
             assert json.load(answer)["choices"][0]["message"]["content"] == "Scripted words."
 
 
-def test_each_model_of_an_agent_is_looked_at(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_each_model_of_an_agent_is_looked_at(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.delenv("OPENAI_API_KEY", raising=False)
     monkeypatch.delenv("ACME_API_KEY", raising=False)
     space: dict[str, object] = {}

@@ -18,12 +18,17 @@ from dragoman.result import ChatResult
 from support.llm_server import Llm
 
 HOSTILE = "a\x1b]0;PWN\x07b\x9bc\u202ed\u2028e\u200ff\x08g\U000e0041h\r"
-STEERS = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]")
+STEERS = re.compile(
+    "[\x00-\x08\x0b-\x1f\x7f-\x9f\u061c\u200e\u200f\u2028-\u202e\u2066-\u2069\U000e0000-\U000e007f]"
+)
 Cli = Callable[..., tuple[int, str, str]]
 
 
 def test_an_escaped_text_says_what_was_there() -> None:
-    assert escape("a\x1bb\u202ec\U000e0041d\n\té 👩‍👩‍👧") == "a\\u001bb\\u202ec\\udb40\\udc41d\n\té 👩‍👩‍👧"
+    assert (
+        escape("a\x1bb\u202ec\U000e0041d\n\té 👩‍👩‍👧")
+        == "a\\u001bb\\u202ec\\udb40\\udc41d\n\té 👩‍👩‍👧"
+    )
     assert not STEERS.search(escape(HOSTILE))
 
 
@@ -33,7 +38,11 @@ def hostile_file(tmp_path: Path) -> str:
         {"type": "text", "text": HOSTILE},
         {"type": "file", "file": {"filename": HOSTILE, "file_data": f"data:{HOSTILE};base64,AAAA"}},
     ]
-    call = {"id": HOSTILE, "type": "function", "function": {"name": HOSTILE, "arguments": json.dumps({"x": HOSTILE})}}
+    call = {
+        "id": HOSTILE,
+        "type": "function",
+        "function": {"name": HOSTILE, "arguments": json.dumps({"x": HOSTILE})},
+    }
     messages = [
         {"role": "user", "name": HOSTILE, "content": content},
         {"role": "assistant", "content": HOSTILE, "tool_calls": [call]},
@@ -66,7 +75,9 @@ def hostile_file(tmp_path: Path) -> str:
     ],
     ids=lambda command: command[0][:8] + str(len(command)),
 )
-def test_no_command_prints_what_steers_a_terminal(cli: Cli, hostile_file: str, command: list[str]) -> None:
+def test_no_command_prints_what_steers_a_terminal(
+    cli: Cli, hostile_file: str, command: list[str]
+) -> None:
     _, out, err = cli(*[hostile_file if word == "FILE" else word for word in command])
     assert not STEERS.search(err), err
     if command[0] != "convert":  # whose output is data, and JSON
@@ -97,7 +108,9 @@ def test_an_answer_on_a_terminal_is_escaped() -> None:
 
 
 @pytest.mark.mend("1.10")
-def test_what_threads_hold_is_escaped(cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_threads_hold_is_escaped(
+    cli: Cli, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setenv("XDG_DATA_HOME", str(tmp_path))
     file = tmp_path / "dragoman" / "threads.db"
     file.parent.mkdir()

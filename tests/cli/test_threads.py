@@ -47,13 +47,20 @@ def test_a_conversation_is_kept_and_gone_on_with(cli: Cli, llm: Llm, data: Path)
     assert stat.S_IMODE(data.stat().st_mode) == 0o600
     cli("chat", "--thread", "other", "two")
     cli("chat", "--thread", "trip", "three")
-    assert [message.text for message in llm.requests[-1].messages] == ["one", "You said: one", "three"]
+    assert [message.text for message in llm.requests[-1].messages] == [
+        "one",
+        "You said: one",
+        "three",
+    ]
     code, out, err = cli("chat", "-c", "four")
     assert (code, out, err) == (0, "You said: four\n", "")
     assert len(llm.requests[-1].messages) == 5
     cli("chat", "five")
     assert [message.text for message in llm.requests[-1].messages] == ["five"]
-    assert [line.split()[-1] for line in cli("threads", "list")[1].splitlines()] == ["trip", "other"]
+    assert [line.split()[-1] for line in cli("threads", "list")[1].splitlines()] == [
+        "trip",
+        "other",
+    ]
 
 
 def test_a_store_is_named_by_an_option_or_the_environment(
@@ -74,10 +81,18 @@ def test_a_store_is_named_by_an_option_or_the_environment(
         (("chat", "--thread", "", "hi"), 1, ("thread_id is empty",)),
         (("chat", "--thread", "a", "--store", "mysql://x", "hi"), 3, ("mysql",)),
         (("threads", "show", "nobody"), 1, ("nobody",)),
-        (("threads", "show", "a", "--store", "sqlite:////nowhere/at/all/x.db"), 3, ("/nowhere/at/all",)),
+        (
+            ("threads", "show", "a", "--store", "sqlite:////nowhere/at/all/x.db"),
+            3,
+            ("/nowhere/at/all",),
+        ),
         (("threads", "export", "a", "--to", "nonsense"), 2, ("--to", "openai_chat")),
         (("threads", "delete", "a"), 2, ("--yes",)),
-        (("threads", "list", "--store", "postgresql://u:secret@127.0.0.1:9/d"), 1, ("message store failed",)),
+        (
+            ("threads", "list", "--store", "postgresql://u:secret@127.0.0.1:9/d"),
+            1,
+            ("message store failed",),
+        ),
     ],
 )
 def test_what_is_wrong_is_said_in_a_line(
@@ -106,16 +121,25 @@ def test_a_conversation_is_shown(cli: Cli, data: Path) -> None:
         "> Look", "here\\u001b[31m", "> [image/png]", "I will.", '[calls look {"at":"it"}]', '> [look: {"seen":"a river"}]', "It is the Glomma."
     ]  # fmt: skip
     code, out, _ = cli("threads", "show", "trip", "--json")
-    assert [message.content for message in load_messages(out)] == [message.content for message in CONVERSATION]
+    assert [message.content for message in load_messages(out)] == [
+        message.content for message in CONVERSATION
+    ]
 
 
 def test_a_conversation_is_exported(cli: Cli, data: Path) -> None:
     keep("trip", *CONVERSATION, file=data)
     code, out, err = cli("threads", "export", "trip", "--to", "openai_chat")
     assert (code, err) == (0, "")
-    assert [message["role"] for message in json.loads(out)] == ["user", "assistant", "tool", "assistant"]
+    assert [message["role"] for message in json.loads(out)] == [
+        "user",
+        "assistant",
+        "tool",
+        "assistant",
+    ]
     code, out, err = cli("threads", "export", "trip")
-    assert [message.content for message in load_messages(out)] == [message.content for message in CONVERSATION]
+    assert [message.content for message in load_messages(out)] == [
+        message.content for message in CONVERSATION
+    ]
     keep("odd", Message.user("x", DataPart(b"x", "video/mp4")), file=data)
     code, out, err = cli("threads", "export", "odd", "--to", "cohere")
     assert code == 0
@@ -145,8 +169,14 @@ def test_words_are_found(cli: Cli, data: Path) -> None:
     keep("other", Message.user("The Glomma is long."), file=data)
     code, out, _ = cli("threads", "search", "glomma")
     assert code == 0
-    assert out.splitlines() == ["other  user: The Glomma is long.", "trip  model: It is the Glomma."]
-    assert cli("threads", "search", "glomma", "--thread", "trip")[1] == "trip  model: It is the Glomma.\n"
+    assert out.splitlines() == [
+        "other  user: The Glomma is long.",
+        "trip  model: It is the Glomma.",
+    ]
+    assert (
+        cli("threads", "search", "glomma", "--thread", "trip")[1]
+        == "trip  model: It is the Glomma.\n"
+    )
     assert json.loads(cli("threads", "search", "long", "--json")[1])[0]["thread"] == "other"
     assert cli("threads", "search", "nothing") == (1, "", "")
 

@@ -62,9 +62,15 @@ def module(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Callable
         sys.modules.pop(name, None)
 
 
-def test_the_model_may_call_the_tools_of_a_module(cli, llm: Llm, module: Callable[[str], str]) -> None:
+def test_the_model_may_call_the_tools_of_a_module(
+    cli, llm: Llm, module: Callable[[str], str]
+) -> None:
     llm.reply = calls("convert", name="a.wav")
-    assert cli("chat", "Convert.", "--tools", module(MODULE)) == (0, "It says: a.wav is converted\n", "")
+    assert cli("chat", "Convert.", "--tools", module(MODULE)) == (
+        0,
+        "It says: a.wav is converted\n",
+        "",
+    )
     assert [spec.name for spec in llm.requests[0].tools] == ["convert", "delete", "pick"]
 
 
@@ -75,7 +81,9 @@ def test_progress_leaves_what_is_piped_on_as_it_is(llm: Llm, module: Callable[[s
     assert (done.returncode, done.stdout, done.stderr) == (0, b"It says: a.wav is converted\n", b"")
 
 
-def test_the_example_of_the_docs_runs(cli, llm: Llm, module: Callable[[str], str], tmp_path: Path) -> None:
+def test_the_example_of_the_docs_runs(
+    cli, llm: Llm, module: Callable[[str], str], tmp_path: Path
+) -> None:
     page = (Path(__file__).parents[2] / "docs" / "command-line.md").read_text()
     example = module(page.partition("```python\n")[2].partition("```")[0])
     for name in ("notes.txt", "more.txt"):
@@ -116,7 +124,10 @@ def test_what_is_pending_is_in_the_json(cli, llm: Llm, module: Callable[[str], s
     ("text", "words"),
     [
         ("x = 1", ("has no tools", "@tool")),
-        ("import nobody_has_this", ("cannot be imported", "ModuleNotFoundError: No module named 'nobody_has_this'")),
+        (
+            "import nobody_has_this",
+            ("cannot be imported", "ModuleNotFoundError: No module named 'nobody_has_this'"),
+        ),
         ("def", ("cannot be imported", "SyntaxError")),
         ("1 / 0", ("cannot be imported", "ZeroDivisionError")),
     ],
@@ -131,7 +142,8 @@ def test_a_module_that_serves_for_nothing_is_a_usage_error(
 
 
 @pytest.mark.parametrize(
-    ("name", "word"), [("nowhere", "no module 'nowhere'"), ("a.b", "no module 'a.b'"), ("nowhere.py", "without .py")]
+    ("name", "word"),
+    [("nowhere", "no module 'nowhere'"), ("a.b", "no module 'a.b'"), ("nowhere.py", "without .py")],
 )
 def test_a_module_that_is_not_there_is_a_usage_error(cli, llm: Llm, name: str, word: str) -> None:
     code, out, err = cli("chat", "x", "--tools", name)

@@ -38,7 +38,9 @@ ORIGIN = Origin("there", "https://there.example", "https://there.example")
 
 
 def answer(events: list[Event], **how: Any) -> list[Event]:
-    made = AgentAnswer(OWN, origin=ORIGIN, new_id=iter([f"a{at}" for at in range(99)]).__next__, **how)
+    made = AgentAnswer(
+        OWN, origin=ORIGIN, new_id=iter([f"a{at}" for at in range(99)]).__next__, **how
+    )
     return [told for event in events for told in made.feed([event])]
 
 
@@ -47,7 +49,9 @@ def run(*messages: Message, **end: Any) -> list[Event]:
 
 
 @given(strategies.streams())
-def test_whatever_a_run_tells_is_one_whole_message(stream: tuple[list[Message], list[Event]]) -> None:
+def test_whatever_a_run_tells_is_one_whole_message(
+    stream: tuple[list[Message], list[Event]],
+) -> None:
     events = answer([RunStarted("run", "t"), *stream[1], RunFinished("run")])
     told = [event for event in events if hasattr(event, "message_id")]
     assert isinstance(told[0], MessageStarted) and isinstance(told[-1], MessageFinished)
@@ -63,28 +67,42 @@ def test_whatever_a_run_tells_is_one_whole_message(stream: tuple[list[Message], 
 
 
 pieces = st.one_of(strategies.texts, st.builds(TextPart, st.text("ab", min_size=1)))
-turns = st.lists(st.tuples(st.lists(pieces, min_size=1, max_size=3), st.integers(0, 3)), min_size=1, max_size=4)
+turns = st.lists(
+    st.tuples(st.lists(pieces, min_size=1, max_size=3), st.integers(0, 3)), min_size=1, max_size=4
+)
 
 
 @given(turns)
-def test_an_agent_hears_its_own_messages_again_as_it_told_them(told: list[tuple[list[Any], int]]) -> None:
+def test_an_agent_hears_its_own_messages_again_as_it_told_them(
+    told: list[tuple[list[Any], int]],
+) -> None:
     messages: list[Message] = []
     for at, (texts, calls) in enumerate(told):
         made = [ToolCallPart(f"c{at}-{number}", "look", {}) for number in range(calls)]
         messages.append(Message.model(*texts, *made).replace(id=f"m{at}"))
         if calls:
-            messages.append(Message.user(*[ToolResultPart(c.id, "look", 1) for c in made]).replace(id=f"u{at}"))
+            messages.append(
+                Message.user(*[ToolResultPart(c.id, "look", 1) for c in made]).replace(id=f"u{at}")
+            )
     [one] = fold(answer(run(*messages)))
     heard = agent_turns([Message.user("Hi"), one, Message.user("More")], OWN, ORIGIN)
     assert heard.messages[1:-1] == tuple(messages)
-    assert (heard.known, heard.thread_id, heard.waits, heard.resume) == (len(messages) + 1, "t", None, ())
+    assert (heard.known, heard.thread_id, heard.waits, heard.resume) == (
+        len(messages) + 1,
+        "t",
+        None,
+        (),
+    )
     assert agent_turns([one], OWN, Origin("there", None, "another")).messages == (one,)
 
 
 def test_a_call_of_the_agent_is_settled_by_its_result() -> None:
     call = ToolCallPart("c1", "look", {})
     events = answer(
-        run(Message.model(call).replace(id="m"), Message.user(ToolResultPart("c1", "look", 4)).replace(id="u"))
+        run(
+            Message.model(call).replace(id="m"),
+            Message.user(ToolResultPart("c1", "look", 4)).replace(id="u"),
+        )
     )
     [message] = fold(events)
     assert [(type(part), part.run_by) for part in message.content] == [
@@ -95,15 +113,23 @@ def test_a_call_of_the_agent_is_settled_by_its_result() -> None:
 
 
 def test_calls_of_this_sides_tools_are_for_them() -> None:
-    [message] = fold(answer(run(Message.model(ToolCallPart("c1", "look", {})).replace(id="m")), tools=["look"]))
+    [message] = fold(
+        answer(run(Message.model(ToolCallPart("c1", "look", {})).replace(id="m")), tools=["look"])
+    )
     assert [call.run_by for call in message.tool_calls] == ["agent"]
     assert message.finish_reason is FinishReason.tool_calls
 
 
 def test_what_waits_is_told_once_also_without_a_call() -> None:
     call = ToolCallPart("c1", "pay", {"sum": 3})
-    pending = (Interrupt("c1", "approval", call), Interrupt("q", "input", message="Which?"), Interrupt("s", "auth"))
-    [message] = fold(answer(run(Message.model(call).replace(id="m"), pending=pending, outcome="pending")))
+    pending = (
+        Interrupt("c1", "approval", call),
+        Interrupt("q", "input", message="Which?"),
+        Interrupt("s", "auth"),
+    )
+    [message] = fold(
+        answer(run(Message.model(call).replace(id="m"), pending=pending, outcome="pending"))
+    )
     assert [(c.id, c.name, c.run_by, c.arguments) for c in message.tool_calls] == [
         ("c1", "pay", "client", {"sum": 3}),
         ("q", "ask_user", "client", {"message": "Which?"}),
@@ -132,16 +158,37 @@ def test_what_is_taken_back_is_void_and_the_rest_is_told_again() -> None:
 
 
 def test_an_agent_within_the_agent_says_nothing() -> None:
-    inner = [RunStarted("i", parent_run_id="r"), *unfold([Message.model("Inner.").replace(id="i1")]), RunFinished("i")]
-    inner = [e if not isinstance(e, MessageStarted) else MessageStarted("i1", Role.MODEL, run_id="i") for e in inner]
-    events = [RunStarted("r"), *inner, *unfold([Message.model("Outer.").replace(id="o1")]), RunFinished("r")]
+    inner = [
+        RunStarted("i", parent_run_id="r"),
+        *unfold([Message.model("Inner.").replace(id="i1")]),
+        RunFinished("i"),
+    ]
+    inner = [
+        e if not isinstance(e, MessageStarted) else MessageStarted("i1", Role.MODEL, run_id="i")
+        for e in inner
+    ]
+    events = [
+        RunStarted("r"),
+        *inner,
+        *unfold([Message.model("Outer.").replace(id="o1")]),
+        RunFinished("r"),
+    ]
     assert fold(answer(events))[0].text == "Outer."
 
 
 def test_an_error_carries_what_there_was_and_nothing_follows() -> None:
-    open_ = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "Hal")]
+    open_ = [
+        MessageStarted("m", Role.MODEL),
+        PartStarted("m", 0, OpenText()),
+        PartDelta("m", 0, "Hal"),
+    ]
     events = answer(
-        [RunStarted("r"), *open_, RunError(ProviderError("broken")), *unfold([Message.model("x").replace(id="y")])]
+        [
+            RunStarted("r"),
+            *open_,
+            RunError(ProviderError("broken")),
+            *unfold([Message.model("x").replace(id="y")]),
+        ]
     )
     assert isinstance(last := events[-1], RunError)
     assert last.error.partial is not None
@@ -169,7 +216,9 @@ def _streams(wire: Any) -> list[bytes]:
 
 def _fed(wire: Any, data: bytes, size: int) -> list[Event]:
     decoder = wires.client(wire.name).decoder(origin=ORIGIN, tools=["pay"])  # pyright: ignore[reportOptionalMemberAccess]
-    events = [event for at in range(0, len(data), size) for event in decoder.feed(data[at : at + size])]
+    events = [
+        event for at in range(0, len(data), size) for event in decoder.feed(data[at : at + size])
+    ]
     return [*events, *decoder.close()]
 
 
@@ -182,7 +231,10 @@ def _check(cases: int) -> None:
             events = _fed(wire, data, chance.choice([1, 50, 10**6]))
             assert isinstance(events[-1], MessageFinished | RunError), (wire.name, case)
             fold(events)
-            assert sum(isinstance(event, MessageFinished | RunError) for event in events) <= 3, (wire.name, case)
+            assert sum(isinstance(event, MessageFinished | RunError) for event in events) <= 3, (
+                wire.name,
+                case,
+            )
 
 
 def test_bytes_as_nobody_means_them_are_an_answer_or_an_error() -> None:
@@ -200,4 +252,6 @@ def test_however_the_bytes_are_cut_the_answer_is_the_same(wire: Any) -> None:
         whole = fold(_fed(wire, data, 10**6))
         assert whole[0].text == "Let me.Look."
         for size in (1, 3, 64):
-            assert [m.to_json() for m in fold(_fed(wire, data, size))] == [m.to_json() for m in whole]
+            assert [m.to_json() for m in fold(_fed(wire, data, size))] == [
+                m.to_json() for m in whole
+            ]

@@ -16,11 +16,17 @@ IMAGE = {"type": "image", "url": "u"}
 
 
 def load(block: Mapping[str, Any]) -> Content:
-    return TextPart(block["text"]) if block["type"] == "text" else ProviderPart("image", {"acme": dict(block)})
+    return (
+        TextPart(block["text"])
+        if block["type"] == "text"
+        else ProviderPart("image", {"acme": dict(block)})
+    )
 
 
 @pytest.mark.parametrize("empty", ["", None, ABSENT])
-@pytest.mark.parametrize("message", [{}, *({"content": each} for each in ("", None, [], "Hi.", [TEXT], [TEXT, IMAGE]))])
+@pytest.mark.parametrize(
+    "message", [{}, *({"content": each} for each in ("", None, [], "Hi.", [TEXT], [TEXT, IMAGE]))]
+)
 def test_a_content_comes_back_as_it_was(message: dict[str, Any], empty: object) -> None:
     form: dict[str, Any] = {}
     pieces = load_content(message, empty, form, load)
@@ -44,7 +50,9 @@ def test_what_is_neither_a_text_nor_blocks_is_refused(content: object) -> None:
         load_content({"role": "user", "content": content}, "", {}, load)
 
 
-@pytest.mark.parametrize("blocks", [[], [TEXT, TEXT], [{**TEXT, "id": 1}], [{"type": "text", "text": ""}], [IMAGE]])
+@pytest.mark.parametrize(
+    "blocks", [[], [TEXT, TEXT], [{**TEXT, "id": 1}], [{"type": "text", "text": ""}], [IMAGE]]
+)
 def test_only_one_text_with_nothing_beside_it_is_plain(blocks: list[dict[str, Any]]) -> None:
     assert is_plain([TEXT])
     assert not is_plain(blocks)

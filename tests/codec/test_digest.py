@@ -48,8 +48,16 @@ def test_a_chain_grows_by_one_digest_a_message(history: list[Message]):
             assert chain(history[:position]) == digests[: position + 1]
 
 
-@given(some.messages, st.none() | some.text, st.none() | some.origins, st.none() | some.usages, some.metadata)
-def test_ids_times_usage_turns_and_notes_do_not_count(message: Message, id_, origin, usage, metadata):
+@given(
+    some.messages,
+    st.none() | some.text,
+    st.none() | some.origins,
+    st.none() | some.usages,
+    some.metadata,
+)
+def test_ids_times_usage_turns_and_notes_do_not_count(
+    message: Message, id_, origin, usage, metadata
+):
     other = message.replace(
         id=id_,
         created_at=datetime(2026, 1, 1, tzinfo=UTC),
@@ -76,12 +84,20 @@ def test_marks_count_in_no_digest(message: Message, place: int):
 def test_all_that_was_said_counts_and_so_does_what_stood_before():
     texts = [TextPart("a"), TextPart("b"), ThinkingPart("a")]
     calls = [ToolCallPart("1", "f"), ToolCallPart("1", "g"), ToolCallPart("1", "f", {"a": 1})]
-    results = [ToolResultPart("1", "f", 1), ToolResultPart("1", "f", 2), ToolResultPart("1", "f", 1, is_error=True)]
+    results = [
+        ToolResultPart("1", "f", 1),
+        ToolResultPart("1", "f", 2),
+        ToolResultPart("1", "f", 1, is_error=True),
+    ]
     results.append(ToolResultPart("1", "f", (TextPart("a"),)))
     messages = [Message.model(piece) for piece in (*texts, *calls, *results)]
     messages += [Message.user("a"), Message.model(), Message.model("a", "b"), Message.model("ab")]
     for chain in (lambda history: signed_chain(history, "w"), neutral_chain):
-        found = {chain([*before, message])[-1] for before in ([], [Message.user("x")]) for message in messages}
+        found = {
+            chain([*before, message])[-1]
+            for before in ([], [Message.user("x")])
+            for message in messages
+        }
         assert len(found) == 2 * len(messages)
 
 
@@ -102,7 +118,11 @@ def test_of_native_the_signed_chain_counts_the_fields_of_its_wire_alone():
 def test_system_text_at_the_head_is_signed_by_nobody():
     first, second = Message.system("Be brief."), Message.system("Be long.")
     user, later = Message.user("Hi."), Message.system("Now French.")
-    assert signed_chain([first, user], "w")[-1] == signed_chain([second, user], "w")[-1] == signed(user)
+    assert (
+        signed_chain([first, user], "w")[-1]
+        == signed_chain([second, user], "w")[-1]
+        == signed(user)
+    )
     assert signed_chain([first, second, user], "w")[:3] == signed_chain([], "w") * 3
     assert signed_chain([user, later], "w")[-1] != signed(user)
     assert neutral_chain([first, user]) != neutral_chain([second, user])
@@ -114,7 +134,9 @@ def test_ids_count_in_what_was_signed_and_not_in_what_a_reader_sees():
     assert signed(one) != signed(two)
 
 
-@pytest.mark.parametrize(("result", "text"), [({"b": 1, "a": [None]}, '{"a": [null], "b": 1}'), ("no JSON", "no JSON")])
+@pytest.mark.parametrize(
+    ("result", "text"), [({"b": 1, "a": [None]}, '{"a": [null], "b": 1}'), ("no JSON", "no JSON")]
+)
 def test_results_compare_as_json(result: Any, text: str):
     assert neutral(Message.user(ToolResultPart("1", "f", result))) == neutral(
         Message.user(ToolResultPart("1", "f", text))
@@ -122,7 +144,10 @@ def test_results_compare_as_json(result: Any, text: str):
 
 
 def test_the_order_of_keys_does_not_count_and_the_digests_are_for_ever():
-    one, two = ({"w": {"a": 1, "b": [1, {"c": 1, "d": 2}]}}, {"w": {"b": [1, {"d": 2, "c": 1}], "a": 1}})
+    one, two = (
+        {"w": {"a": 1, "b": [1, {"c": 1, "d": 2}]}},
+        {"w": {"b": [1, {"d": 2, "c": 1}], "a": 1}},
+    )
     assert signed(Message.user(TextPart("t", one))) == signed(Message.user(TextPart("t", two)))
     assert signed(Message.model("hi")) == "2:w:58b98ae5bc7d03b4a948bd2e5966c473", (
         "a change breaks the prefix of every stored origin"
@@ -144,7 +169,9 @@ def test_what_an_earlier_release_signed_still_holds():
     asked = Message.user("a")
     old, new = digest_v1.chain([asked])[-1], signed_chain([asked], "anthropic")[-1]
     for prefix, also in ((old, new), (new, old)):
-        answers = [Message.model("b").replace(origin=Origin("p", prefix=each)) for each in (prefix, also)]
+        answers = [
+            Message.model("b").replace(origin=Origin("p", prefix=each)) for each in (prefix, also)
+        ]
         history = [asked, answers[0], Message.user("c")]
         assert readable(history, Origin("p")) == [None, None, None]
         assert readable([Message.user("other"), *history[1:]], Origin("p")) == [
@@ -157,7 +184,8 @@ def test_what_an_earlier_release_signed_still_holds():
 def test_a_call_that_the_client_runs_counts_as_what_formats_tell_of_it():
     for part in (ToolCallPart("c", "f", {"a": 1}), ToolResultPart("c", "f", 1)):
         mine, clients, providers = (
-            Message.model(msgspec.structs.replace(part, run_by=by)) for by in ("agent", "client", "provider")
+            Message.model(msgspec.structs.replace(part, run_by=by))
+            for by in ("agent", "client", "provider")
         )
         for of in (signed, neutral):
             assert of(mine) == of(clients) != of(providers)

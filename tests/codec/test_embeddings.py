@@ -46,7 +46,9 @@ def dump(request: EmbeddingsRequest, **how: Any) -> dict[str, Any]:
         ({"input": ["a"], "model": "", "size": True}, EmbeddingsRequest("", ("a",), None, None, {"model": "", "size": True})),
     ],
 )  # fmt: skip
-def test_a_request_is_read_and_written_as_it_was(body: dict[str, Any], request_: EmbeddingsRequest) -> None:
+def test_a_request_is_read_and_written_as_it_was(
+    body: dict[str, Any], request_: EmbeddingsRequest
+) -> None:
     given = dict(body)
     assert load(body) == request_
     assert dump(request_) == body == given
@@ -64,7 +66,9 @@ def test_tokens_are_texts_where_the_wire_takes_them(given: Any, numbers: bool) -
         assert dump(request) == body
         assert dump(request.replace(texts=("a",))) == {"input": ["a"]}
     else:
-        with pytest.raises(InvalidRequestError, match="needs the field input, a text or a list of texts"):
+        with pytest.raises(
+            InvalidRequestError, match="needs the field input, a text or a list of texts"
+        ):
             load(body, tokens=True)
     with pytest.raises(InvalidRequestError, match="needs the field input"):
         load(body)
@@ -73,14 +77,24 @@ def test_tokens_are_texts_where_the_wire_takes_them(given: Any, numbers: bool) -
 def test_names_of_fields_and_who_has_the_last_word() -> None:
     request = load_texts({"texts": "a", "n": 4}, OWN, texts="texts", dimensions="n")
     assert (request.texts, request.dimensions) == (("a",), 4)
-    assert dump_texts(request, OWN, texts="texts", dimensions="n", kind="k") == {"texts": "a", "n": 4, "kind": "k"}
+    assert dump_texts(request, OWN, texts="texts", dimensions="n", kind="k") == {
+        "texts": "a",
+        "n": 4,
+        "kind": "k",
+    }
     two = request.replace(texts=("a", "b"), options={"kind": "own", "n": 5})
-    assert dump_texts(two, OWN, texts="texts", dimensions="n", kind="k") == {"texts": ["a", "b"], "n": 5, "kind": "own"}
+    assert dump_texts(two, OWN, texts="texts", dimensions="n", kind="k") == {
+        "texts": ["a", "b"],
+        "n": 5,
+        "kind": "own",
+    }
     assert dump(request.replace(native=None)) == {"input": ["a"], "size": 4}
     deep: Any = "x"
     for _ in range(200):
         deep = [deep]
-    with pytest.raises(InvalidRequestError, match="the embeddings request cannot be read: it nests deeper"):
+    with pytest.raises(
+        InvalidRequestError, match="the embeddings request cannot be read: it nests deeper"
+    ):
         load({"input": "a", "x": deep})
     with pytest.raises(InvalidRequestError, match="needs the field input"):
         load(["input"])
@@ -93,7 +107,9 @@ def test_an_answer_is_an_object(body: Any) -> None:
 
 @pytest.mark.parametrize(("body", "kept"), [(b"no", b"no"), (b"\xff", b"\xff"), ("no", None)])
 def test_an_answer_that_is_no_json_says_so(body: Any, kept: Any) -> None:
-    with pytest.raises(DecodeError, match=r"the answer is no JSON: .*is the base URL right") as caught:
+    with pytest.raises(
+        DecodeError, match=r"the answer is no JSON: .*is the base URL right"
+    ) as caught:
         load_answer(body)
     assert caught.value.body == kept
 
@@ -112,9 +128,9 @@ def test_vectors_of_every_form() -> None:
     assert load_vector([1, 2.5]) == [1.0, 2.5]
     assert load_vector(packed("f", 0.5, -0.25)) == [0.5, -0.25]
     assert load_vector(packed("f", 999_999.0, -999_999.0)) == [999_999.0, -999_999.0]
-    assert load_vector(packed("f", 1e6)) == [float(one) for one in array("f", [1e6]).tobytes()[:2]] + [
-        float(one) for one in array("b", array("f", [1e6]).tobytes())[2:]
-    ]
+    assert load_vector(packed("f", 1e6)) == [
+        float(one) for one in array("f", [1e6]).tobytes()[:2]
+    ] + [float(one) for one in array("b", array("f", [1e6]).tobytes())[2:]]
     assert load_vector(packed("b", 1, -2, 3)) == [1.0, -2.0, 3.0]
     assert load_vector(packed("b", *[100] * 8)) == [100.0] * 8  # no float is as large
     assert load_vector("") == []
@@ -142,7 +158,9 @@ def test_what_is_no_vector_says_why(told: Any, words: str) -> None:
 def test_entries_are_in_the_order_of_their_indexes() -> None:
     vectors = [[1.0], [2.0], [3.0]]
     entries = dump_entries(vectors)
-    assert entries == [{"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)]
+    assert entries == [
+        {"object": "embedding", "index": n, "embedding": vector} for n, vector in enumerate(vectors)
+    ]
     assert load_entries(entries[::-1]) == vectors
     assert dump_entries(vectors[:1], packed=True)[0]["embedding"] == packed("f", 1.0)
     assert load_entries([{"embedding": [1]}, {"embedding": [2]}]) == [[1.0], [2.0]]
@@ -167,7 +185,13 @@ def test_a_list_of_vectors_with_all_that_is_told_beside_it() -> None:
         left = {key: value for key, value in usage.items() if key != "n"}
         return (Usage(input_tokens=usage["n"]) if "n" in usage else None), left
 
-    body = {"object": "list", "data": [{"embedding": [1.0]}], "model": "m", "id": "i", "usage": {"n": 3, "cost": 2}}
+    body = {
+        "object": "list",
+        "data": [{"embedding": [1.0]}],
+        "model": "m",
+        "id": "i",
+        "usage": {"n": 3, "cost": 2},
+    }
     assert load_listed(body, refusal, counted) == BatchEmbeddingsResult(
         [[1.0]],
         Usage(input_tokens=3, output_tokens=0, total_tokens=3),
@@ -191,5 +215,7 @@ def test_a_list_of_vectors_with_all_that_is_told_beside_it() -> None:
         (Usage(input_tokens=0, total_tokens=3), Usage(input_tokens=0, output_tokens=0, total_tokens=3)),
     ],
 )  # fmt: skip
-def test_all_tokens_of_a_request_for_vectors_are_input(usage: Usage | None, whole: Usage | None) -> None:
+def test_all_tokens_of_a_request_for_vectors_are_input(
+    usage: Usage | None, whole: Usage | None
+) -> None:
     assert input_usage(usage) == whole

@@ -76,7 +76,11 @@ def test_text_thinking_and_a_call():
     assert emitter.part(("call", 0)) is call
     call.native["w"] = {"sig": 1}
     emitter.finish(
-        FinishReason.tool_calls, Usage(output_tokens=1), origin=Origin("q"), metadata={"l": 2}, native={"w": {"b": 2}}
+        FinishReason.tool_calls,
+        Usage(output_tokens=1),
+        origin=Origin("q"),
+        metadata={"l": 2},
+        native={"w": {"b": 2}},
     )
     closed = ToolCallPart("1", "f", {"a": 1}, native={"w": {"sig": 1}})
     assert emitter.calls() == (closed,)
@@ -99,7 +103,12 @@ def test_text_thinking_and_a_call():
         PartFinished("message-0", 1, TextPart("Hello")),
         PartFinished("message-0", 2, closed),
         MessageFinished(
-            "message-0", FinishReason.tool_calls, Usage(output_tokens=1), Origin("q"), {"l": 2}, {"w": {"b": 2}}
+            "message-0",
+            FinishReason.tool_calls,
+            Usage(output_tokens=1),
+            Origin("q"),
+            {"l": 2},
+            {"w": {"b": 2}},
         ),
     ]
     assert [emitter.partial()] == fold(events)
@@ -164,7 +173,9 @@ def test_a_part_that_came_whole_is_told_as_in_unfold(part: Any):
     emitter.finish(FinishReason.stop)
     events = emitter.take()
     well_formed(events)
-    message = Message.model(part, LinkPart("u")).replace(id="message-0", finish_reason=FinishReason.stop)
+    message = Message.model(part, LinkPart("u")).replace(
+        id="message-0", finish_reason=FinishReason.stop
+    )
     assert events == unfold([message])
     assert emitter.partial() == message
 
@@ -219,7 +230,10 @@ def test_an_error_before_or_after_the_message_is_only_an_error():
 def test_a_part_is_known_as_soon_as_it_is_opened_and_complete_when_it_is_closed():
     emitter = Emitter(None, origin=Origin("p"))
     first, second = emitter.part(0, CALL), emitter.part(1, CALL)
-    assert emitter.take()[1:] == [PartStarted("message-0", 0, CALL), PartStarted("message-0", 1, CALL)]
+    assert emitter.take()[1:] == [
+        PartStarted("message-0", 0, CALL),
+        PartStarted("message-0", 1, CALL),
+    ]
     for call in (first, second):
         emitter.add(call, "{}")
     assert emitter.close(first) == CALL
@@ -244,7 +258,9 @@ STEP = st.tuples(
 
 
 @given(st.lists(STEP, max_size=20), st.sampled_from(["finish", "cut", "fail"]))
-def test_whatever_a_wire_tells_the_events_are_well_formed(steps: list[tuple[str, int, str]], end: str):
+def test_whatever_a_wire_tells_the_events_are_well_formed(
+    steps: list[tuple[str, int, str]], end: str
+):
     emitter = Emitter(None)
     events: list[Event] = []
     for step, key, delta in steps:

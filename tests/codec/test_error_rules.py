@@ -86,7 +86,10 @@ def test_every_recorded_error_is_what_it_says() -> None:
             error = wires.get(wire).load_error(exchange.status, exchange.headers, exchange.body)
             assert type(error) is truth(exchange), (exchange, error)
             assert (error.status, error.body) == (exchange.status, exchange.body)
-            ids = [exchange.headers.get(name) for name in ("x-request-id", "request-id", "mistral-correlation-id")]
+            ids = [
+                exchange.headers.get(name)
+                for name in ("x-request-id", "request-id", "mistral-correlation-id")
+            ]
             if any(ids):
                 assert error.request_id in ids, exchange
             if isinstance(error, RateLimitError) and "retry-after" in exchange.headers:
@@ -107,7 +110,11 @@ def test_recorded_errors_inside_an_answer_are_what_they_say() -> None:
     seen = 0
     for folder, wire in WIRES.items():
         for exchange in exchanges(folder):
-            if exchange.status != 200 or b'"error"' not in exchange.body or exchange.endpoint not in ENDPOINTS:
+            if (
+                exchange.status != 200
+                or b'"error"' not in exchange.body
+                or exchange.endpoint not in ENDPOINTS
+            ):
                 continue
             decoder = wires.get(wire).decoder()
             last = [*decoder.feed(exchange.body), *decoder.close()][-1]
@@ -270,16 +277,28 @@ PLAIN = [
         *((words, InvalidRequestError) for words in PLAIN),
     ],
 )
-def test_words_mean_the_same_on_every_wire(wire: str, words: str, kind: type[DragomanError]) -> None:
+def test_words_mean_the_same_on_every_wire(
+    wire: str, words: str, kind: type[DragomanError]
+) -> None:
     """A gateway tells another provider's words in its own shape."""
     shapes: dict[str, Any] = {
-        "anthropic": {"type": "error", "error": {"type": "invalid_request_error", "message": words}},
+        "anthropic": {
+            "type": "error",
+            "error": {"type": "invalid_request_error", "message": words},
+        },
         "google": {"error": {"code": 400, "message": words, "status": "INVALID_ARGUMENT"}},
         "cohere": {"message": words},
         "ollama": {"error": words},
-        "mistral": {"object": "error", "message": words, "type": "invalid_request_error", "code": None},
+        "mistral": {
+            "object": "error",
+            "message": words,
+            "type": "invalid_request_error",
+            "code": None,
+        },
     }
-    error = load(wire, 400, shapes.get(wire, {"error": {"message": words, "type": "invalid_request_error"}}))
+    error = load(
+        wire, 400, shapes.get(wire, {"error": {"message": words, "type": "invalid_request_error"}})
+    )
     assert type(error) is kind, error
     assert error.message.startswith(words.rstrip("."))
 
@@ -332,7 +351,9 @@ def test_words_mean_the_same_on_every_wire(wire: str, words: str, kind: type[Dra
         ("openai_responses", 404, {"error": {"message": "Response with id 'resp_1' not found."}}, InvalidRequestError),
     ],
 )  # fmt: skip
-def test_status_and_code_decide_with_the_words(wire: str, status: int, body: Any, kind: type[DragomanError]) -> None:
+def test_status_and_code_decide_with_the_words(
+    wire: str, status: int, body: Any, kind: type[DragomanError]
+) -> None:
     error = load(wire, status, body)
     assert type(error) is kind, error
     assert error.status == status
@@ -437,7 +458,9 @@ def test_the_id_of_a_request_is_found(name: str) -> None:
         assert wires.get(wire).load_error(500, {name: "r1"}, b"").request_id == "r1"
 
 
-@pytest.mark.parametrize("wire", [CHAT, "anthropic", "google", "mistral", "ollama", "openai_responses"])
+@pytest.mark.parametrize(
+    "wire", [CHAT, "anthropic", "google", "mistral", "ollama", "openai_responses"]
+)
 @pytest.mark.parametrize(
     ("body", "words"), [*((json.dumps(body).encode(), words) for body, words in TOLD), *PAGES], ids=lambda value: str(value)[:50]
 )  # fmt: skip

@@ -51,7 +51,9 @@ ADVICE = {
 }
 
 
-def read(status: int, body: Any, headers: dict[str, str] | None = None, **how: Any) -> ProviderError:
+def read(
+    status: int, body: Any, headers: dict[str, str] | None = None, **how: Any
+) -> ProviderError:
     return load(status, headers or {}, json.dumps(body).encode(), **how)
 
 
@@ -114,7 +116,10 @@ def test_minimaxs_numbers_say_it_without_words(code: int, kind: type[ProviderErr
 
 @pytest.mark.parametrize("kind", ADVICE)
 def test_every_kind_says_what_to_do(kind: type[ProviderError]) -> None:
-    assert read(418, {"message": "so"}, rules=ErrorRules(statuses={418: kind})).message == f"so. {ADVICE[kind]}"
+    assert (
+        read(418, {"message": "so"}, rules=ErrorRules(statuses={418: kind})).message
+        == f"so. {ADVICE[kind]}"
+    )
 
 
 def test_a_fault_without_words_says_what_there_is() -> None:
@@ -128,8 +133,12 @@ def test_a_fault_without_words_says_what_there_is() -> None:
     assert error_from(ErrorInfo(codes="17"), status=500).message.startswith(
         "the provider answered with HTTP 500 and no words. "
     )
-    assert error_from(ErrorInfo(status=500)).message.startswith("the provider answered with HTTP 500 and no words. ")
-    assert error_from(ErrorInfo(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
+    assert error_from(ErrorInfo(status=500)).message.startswith(
+        "the provider answered with HTTP 500 and no words. "
+    )
+    assert (
+        error_from(ErrorInfo(codes="X")).message == f"the provider failed. {ADVICE[ProviderError]}"
+    )
     reason = {"error": {"message": "Param bad.", "param": "a b"}}
     assert error_info(reason).words == "Param bad.: a b"
     assert error_info({"error": {"message": "is a b", "param": "a b"}}).words == "is a b"
@@ -141,21 +150,30 @@ def test_a_fault_is_the_providers_only_from_500_on() -> None:
     assert type(read(500, {"message": "too many requests"})) is OverloadedError
 
 
-@pytest.mark.parametrize("told", [None, "x", {}, {"status_code": 0}, {"status_code": "1004"}, {"status_code": None}])
+@pytest.mark.parametrize(
+    "told", [None, "x", {}, {"status_code": 0}, {"status_code": "1004"}, {"status_code": None}]
+)
 def test_what_is_no_number_of_minimaxs_is_no_fault(told: Any) -> None:
     assert vendor_status({"base_resp": told}) == 0
     assert error_of(WIRE, {"base_resp": told}) is None
 
 
-@pytest.mark.parametrize("where", [lambda one: {"error": one}, lambda one: one, lambda one: [{"error": one}]])
-@pytest.mark.parametrize("key", ["raw_status_code", "status_code", "statusCode", "StatusCode", "status", "code"])
+@pytest.mark.parametrize(
+    "where", [lambda one: {"error": one}, lambda one: one, lambda one: [{"error": one}]]
+)
+@pytest.mark.parametrize(
+    "key", ["raw_status_code", "status_code", "statusCode", "StatusCode", "status", "code"]
+)
 def test_an_error_may_tell_its_status_itself(key: str, where: Any) -> None:
     assert error_info(where({"message": "so", key: 503})).status == 503
     assert error_info(where({"message": "so", key: "404"})).status == 404
     for odd in (200, 600, 4000, "x404", None, {}):
         assert error_info(where({"message": "so", key: odd})).status is None
     assert error_from(error_info(where({"message": "so", key: 503}))).status == 503
-    assert type(error_from(error_info(where({"message": "so", key: 429})), status=503)) is OverloadedError
+    assert (
+        type(error_from(error_info(where({"message": "so", key: 429})), status=503))
+        is OverloadedError
+    )
 
 
 def test_the_inner_status_goes_before_the_outer_one() -> None:
@@ -164,7 +182,11 @@ def test_the_inner_status_goes_before_the_outer_one() -> None:
 
 @pytest.mark.parametrize(
     "payload",
-    [{"request_id": "r", "error": {"request_id": "s"}}, {"error": {"request_id": "r"}}, [{"request_id": "r"}]],
+    [
+        {"request_id": "r", "error": {"request_id": "s"}},
+        {"error": {"request_id": "r"}},
+        [{"request_id": "r"}],
+    ],
 )
 def test_the_id_in_a_body_is_found(payload: Any) -> None:
     assert error_info(payload).request_id == "r"
@@ -192,7 +214,10 @@ def test_headers_that_hold_an_id_have_an_order_and_the_body_stands_within_it() -
 
 def test_what_a_provider_behind_a_gateway_says_is_shown_in_short() -> None:
     body = {
-        "error": {"message": "Provider returned error", "metadata": {"raw": "y" * 800, "headers": {"Retry-After": 5}}}
+        "error": {
+            "message": "Provider returned error",
+            "metadata": {"raw": "y" * 800, "headers": {"Retry-After": 5}},
+        }
     }
     error = read(400, body)
     assert error.message == f"Provider returned error: {'y' * 500}. Change the request."
@@ -235,7 +260,9 @@ def test_what_a_wire_says_in_a_way_of_its_own_goes_before() -> None:
         ("it broke", ProviderError),
     ],
 )
-def test_without_a_status_the_words_tell_whose_fault_it_is(words: str, kind: type[ProviderError]) -> None:
+def test_without_a_status_the_words_tell_whose_fault_it_is(
+    words: str, kind: type[ProviderError]
+) -> None:
     error = error_from(ErrorInfo(words=words))
     assert (type(error), error.status, error.message) == (kind, None, f"{words}. {ADVICE[kind]}")
     assert type(error_from(ErrorInfo(words="bad request"), status=500)) is ProviderError
@@ -262,7 +289,11 @@ def test_the_first_wait_that_is_told_counts() -> None:
     told = ErrorInfo(words="try again in 3s", retry_after=1.0, headers={"x-ratelimit-reset": "4"})
     assert error_from(told, status=429, headers={"retry-after": "2"}).retry_after == 1.0  # type: ignore[attr-defined]
     after = [
-        (ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}), {"retry-after": "2"}, 2.0),
+        (
+            ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}),
+            {"retry-after": "2"},
+            2.0,
+        ),
         (ErrorInfo(words="try again in 3s", headers={"x-ratelimit-reset": "4"}), {}, 3.0),
         (ErrorInfo(headers={"x-ratelimit-reset": "4"}), {"x-ratelimit-reset": "5"}, 4.0),
         (ErrorInfo(retry_after=0.0), {"retry-after": "2"}, 0.0),
@@ -272,7 +303,9 @@ def test_the_first_wait_that_is_told_counts() -> None:
         error = error_from(one, status=429, headers=headers)
         assert isinstance(error, RateLimitError)
         assert error.retry_after == wait
-    busy = error_from(ErrorInfo(words="try again in 3s"), status=503, headers={"x-ratelimit-reset": "5"})
+    busy = error_from(
+        ErrorInfo(words="try again in 3s"), status=503, headers={"x-ratelimit-reset": "5"}
+    )
     assert isinstance(busy, OverloadedError)
     assert busy.retry_after == 3.0
     idle = error_from(ErrorInfo(), status=503, headers={"x-ratelimit-reset": "5"})
@@ -304,7 +337,9 @@ def test_the_first_wait_that_is_told_counts() -> None:
         ({"retry-after": "0" * 99 + "7" + "0"}, None, 7.0),
     ],
 )
-def test_what_retry_after_asks_for(headers: dict[str, str], now: float | None, wait: float | None) -> None:
+def test_what_retry_after_asks_for(
+    headers: dict[str, str], now: float | None, wait: float | None
+) -> None:
     assert retry_after(headers, now) == wait
 
 
@@ -434,7 +469,10 @@ def test_words_stand_in_any_of_these_fields_the_first_that_says_something_first(
         ("", ""),
         ("so", "so"),
         (["a", "", {"message": "b"}], "a; b"),
-        ([{"loc": ["body", 0], "msg": "bad"}, {"msg": "alone"}, {"other": 1}], "body.0: bad; alone"),
+        (
+            [{"loc": ["body", 0], "msg": "bad"}, {"msg": "alone"}, {"other": 1}],
+            "body.0: bad; alone",
+        ),
         ({"msg": "one", "loc": ["x"]}, "one"),
         ('before {"message": "in"}', "before in"),
         ('before {"other": "in"}', 'before {"other": "in"}'),
@@ -480,7 +518,9 @@ def test_what_is_told_too_deep_is_not_looked_for() -> None:
     assert list(codes([lists])) == []
 
 
-@pytest.mark.parametrize("key", ["code", "type", "status", "reason", "reasons", "error_type", "errorcode"])
+@pytest.mark.parametrize(
+    "key", ["code", "type", "status", "reason", "reasons", "error_type", "errorcode"]
+)
 def test_codes_are_found_on_all_levels(key: str) -> None:
     assert list(codes({key: "c"})) == ["c"]
     assert list(codes({key: ["c", 3, None, "", {}]})) == ["c", "3"]
@@ -509,6 +549,8 @@ def test_what_words_quote_of_the_request_does_not_count(said: str, left: str) ->
 
 def test_every_wire_reads_a_header_in_any_case_and_keeps_the_body() -> None:
     for wire in wires.names("model"):
-        error = wires.get(wire).load_error(429, {"Retry-After": "3", "X-Request-Id": "r"}, b'{"a": 1}')
+        error = wires.get(wire).load_error(
+            429, {"Retry-After": "3", "X-Request-Id": "r"}, b'{"a": 1}'
+        )
         assert (error.status, error.request_id, error.body) == (429, "r", b'{"a": 1}')
         assert getattr(error, "retry_after", None) == 3.0

@@ -58,7 +58,9 @@ def test_recorded_errors_keep_their_words_and_waits() -> None:
                 assert error.retry_after == float(header), exchange
                 waits += 1
             elif found := WAIT.search(str(message)):
-                assert error.retry_after == pytest.approx(60 * int(found[1] or 0) + float(found[2])), exchange
+                assert error.retry_after == pytest.approx(
+                    60 * int(found[1] or 0) + float(found[2])
+                ), exchange
                 waits += 1
     assert words > 50
     assert waits
@@ -71,7 +73,10 @@ def test_what_a_model_cannot_read_is_no_fault_that_passes(wire: str) -> None:
     error = load(wire, 500, {"error": {"code": 500, "message": hint, "type": "server_error"}})
     assert type(error) is InvalidRequestError
     assert "try again" not in error.message
-    assert type(load(wire, 500, {"error": {"message": "something broke", "type": "server_error"}})) is ProviderError
+    assert (
+        type(load(wire, 500, {"error": {"message": "something broke", "type": "server_error"}}))
+        is ProviderError
+    )
 
 
 @pytest.mark.parametrize("wire", ALL)
@@ -82,14 +87,21 @@ def test_a_limit_of_none_is_a_lack_of_permission(wire: str) -> None:
     assert type(error) is PermissionDeniedError
     assert "Wait" not in error.message
     for limit in ("3", "10", "30, Used 0"):
-        error = load(wire, 429, {"error": {"message": text.format(limit), "code": "rate_limit_exceeded"}})
+        error = load(
+            wire, 429, {"error": {"message": text.format(limit), "code": "rate_limit_exceeded"}}
+        )
         assert type(error) is RateLimitError
 
 
 def test_a_reason_in_the_place_of_a_fields_name_is_shown() -> None:
     """Xiaomi's."""
     body = {
-        "error": {"code": "400", "message": "Param Incorrect", "param": "Not supported model bad model", "type": ""}
+        "error": {
+            "code": "400",
+            "message": "Param Incorrect",
+            "param": "Not supported model bad model",
+            "type": "",
+        }
     }
     error = load("openai_chat", 400, body)
     assert type(error) is ModelNotFoundError
@@ -114,14 +126,21 @@ def test_a_reason_in_the_place_of_a_fields_name_is_shown() -> None:
         (2049, "invalid api key", AuthenticationError),
     ],
 )
-def test_minimax_tells_errors_in_a_shape_of_its_own(code: int, words: str, kind: type[DragomanError]) -> None:
+def test_minimax_tells_errors_in_a_shape_of_its_own(
+    code: int, words: str, kind: type[DragomanError]
+) -> None:
     """With status 200, without choices."""
     body = {"id": "r1", "choices": None, "base_resp": {"status_code": code, "status_msg": words}}
-    for error in (error_of(WIRE, body), load("openai_chat", 400 if kind is InvalidRequestError else 200, body)):
+    for error in (
+        error_of(WIRE, body),
+        load("openai_chat", 400 if kind is InvalidRequestError else 200, body),
+    ):
         assert type(error) is kind
         assert words in error.message
     for event in wires.get("openai_chat").load_response(body)[-1:]:
         assert isinstance(event, RunError)
         assert type(event.error) is kind
-    assert error_of(WIRE, {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}}) is None
+    assert (
+        error_of(WIRE, {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}}) is None
+    )
     assert error_of(WIRE, {"choices": [], "base_resp": "x"}) is None

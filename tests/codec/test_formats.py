@@ -8,7 +8,13 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.formats import ConversationFormat, Received, RequestFormat, ResponseFormat, Sending
+from dragoman.codec.formats import (
+    ConversationFormat,
+    Received,
+    RequestFormat,
+    ResponseFormat,
+    Sending,
+)
 from dragoman.codec.outgoing import Outgoing, prepared
 from dragoman.codec.serving import ErrorResponse, Problem
 from dragoman.errors import HistoryError, InvalidRequestError
@@ -31,11 +37,15 @@ def outgoing(messages: Any, target: Any, quirks: Any, losses: Any) -> Outgoing[A
     return prepared(Outgoing[Any], messages, target, quirks or Quirks(), losses, ids={}, names={})
 
 
-CONVERSATIONS = ConversationFormat(load, outgoing, lambda out: [message.text for message in out.messages])
+CONVERSATIONS = ConversationFormat(
+    load, outgoing, lambda out: [message.text for message in out.messages]
+)
 
 
 def read(given: Received) -> ModelRequest:
-    return ModelRequest("", tuple(CONVERSATIONS.load(given.body["texts"], given.origin, given.problems)))
+    return ModelRequest(
+        "", tuple(CONVERSATIONS.load(given.body["texts"], given.origin, given.problems))
+    )
 
 
 def sent(sending: Sending[Quirks]) -> HttpRequest:
@@ -51,7 +61,10 @@ REQUESTS = RequestFormat("acme", Quirks, read, sent, ("texts",), fault)
 
 
 def test_a_conversation_goes_both_ways() -> None:
-    assert CONVERSATIONS.dump_messages(CONVERSATIONS.load_messages(["Hi.", "Well?"])) == ["Hi.", "Well?"]
+    assert CONVERSATIONS.dump_messages(CONVERSATIONS.load_messages(["Hi.", "Well?"])) == [
+        "Hi.",
+        "Well?",
+    ]
 
 
 def test_what_nests_too_deep_is_refused_unless_the_format_itself_notes_it() -> None:
@@ -96,7 +109,10 @@ RESPONSES = ResponseFormat(
 def test_a_whole_response_is_one_message_in_its_envelope() -> None:
     events = unfold([Message.model("Hel"), Message.model("lo.")])
     losses: list[Loss] = []
-    assert RESPONSES.dump_response(events, losses=losses, id="r-1") == {"text": "Hello.", "id": "r-1"}
+    assert RESPONSES.dump_response(events, losses=losses, id="r-1") == {
+        "text": "Hello.",
+        "id": "r-1",
+    }
     assert losses == []
 
 
@@ -107,5 +123,8 @@ def test_a_response_that_failed_is_the_errors_body() -> None:
 
 def test_an_encoder_has_its_envelope() -> None:
     encoder = RESPONSES.encoder(id="r-1")
-    stream = b"".join([encoder.feed(event) for event in unfold([Message.model("Hi.")])]) + encoder.close()
+    stream = (
+        b"".join([encoder.feed(event) for event in unfold([Message.model("Hi.")])])
+        + encoder.close()
+    )
     assert b'"id":"r-1"' in stream

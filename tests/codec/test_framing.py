@@ -57,15 +57,23 @@ LINES += [
     b"\xef\xbb\xbfdata: x",
 ]
 LINE = st.sampled_from(LINES)
-BEFORE = st.sampled_from([b"", b"\n", b" \r\n\t", b"\xef\xbb\xbf", b"\n\xef\xbb\xbf", b"\xef\xbb\xbf\r"])
+BEFORE = st.sampled_from(
+    [b"", b"\n", b" \r\n\t", b"\xef\xbb\xbf", b"\n\xef\xbb\xbf", b"\xef\xbb\xbf\r"]
+)
 FIRST = st.sampled_from([b"data: 1", b": hello", b"event: e", b"id:", b"retry: 1", b"data"])
 BLANK = st.sampled_from([b"", b"", b"\n", b"\r\n", b"\r", b"\n\n"])
 STREAM = st.builds(
-    lambda before, first, newline, blocks: before + first + newline.join([newline, *map(b"".join, blocks)]),
+    lambda before, first, newline, blocks: (
+        before + first + newline.join([newline, *map(b"".join, blocks)])
+    ),
     BEFORE,
     FIRST,
     NEWLINE,
-    st.lists(st.lists(st.tuples(LINE, NEWLINE).map(b"".join) | LINE | BLANK, max_size=3), min_size=1, max_size=5),
+    st.lists(
+        st.lists(st.tuples(LINE, NEWLINE).map(b"".join) | LINE | BLANK, max_size=3),
+        min_size=1,
+        max_size=5,
+    ),
 )
 PLACES = st.lists(st.integers(0, 300), max_size=12)
 
@@ -91,7 +99,9 @@ def test_a_stream_cut_at_every_byte_reads_the_same(data: bytes):
 def test_an_event_is_out_with_the_read_that_completes_it():
     stream = EventStream()
     assert stream.feed(b"data: 1\n\ndata: 2\r") == [b"1"]
-    assert stream.feed(b"\n\r") == [b"2"], "a blank line ends with its CR; no need to wait for the LF"
+    assert stream.feed(b"\n\r") == [b"2"], (
+        "a blank line ends with its CR; no need to wait for the LF"
+    )
     assert stream.feed(b"\ndata: 3\n") == []
     assert stream.feed(b"\n") == [b"3"]
     assert stream.close() == []
@@ -126,7 +136,12 @@ def test_an_event_is_its_data_lines(block: bytes, events: list[bytes]):
         assert EventStream().feed(before + block + b"\n\n") == first + events
 
 
-BODIES = [b'{"error": {"message": "no"}}', b"<html>\r\n<p>502</p>\r\n\r\n</html>", b"Internal Server Error", b"[1]"]
+BODIES = [
+    b'{"error": {"message": "no"}}',
+    b"<html>\r\n<p>502</p>\r\n\r\n</html>",
+    b"Internal Server Error",
+    b"[1]",
+]
 BODIES += [b"error: not a field", b"database is locked", b"internal", b"\xff"]
 
 
@@ -142,7 +157,8 @@ def test_a_body_in_place_of_a_stream_is_kept_as_it_is(body: bytes):
 
 
 @pytest.mark.parametrize(
-    "nothing", [b"", b" \r\n ", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\xef\xbb", b"dat", b"data", b"id"]
+    "nothing",
+    [b"", b" \r\n ", b"\xef\xbb\xbf", b"\xef\xbb\xbf\n", b"\xef\xbb", b"dat", b"data", b"id"],
 )
 def test_nothing_or_half_a_field_name_is_neither_events_nor_a_body(nothing: bytes):
     stream = EventStream()
@@ -168,10 +184,16 @@ def test_lines_that_begin_with_no_json_are_a_body():
     assert lines.body is None
 
 
-@given(st.lists(st.sampled_from([b'{"a": 1}', b"", b" ", b'{"b": "\xc3\xa4"}\r', b"\r"])), PLACES, st.booleans())
+@given(
+    st.lists(st.sampled_from([b'{"a": 1}', b"", b" ", b'{"b": "\xc3\xa4"}\r', b"\r"])),
+    PLACES,
+    st.booleans(),
+)
 def test_lines_in_any_chunking(lines: list[bytes], places: list[int], ended: bool):
     data = b"\n".join(lines) + b"\n" * ended
-    assert read(LineStream(), cut(data, places)) == [line.strip() for line in data.split(b"\n") if line.strip()]
+    assert read(LineStream(), cut(data, places)) == [
+        line.strip() for line in data.split(b"\n") if line.strip()
+    ]
 
 
 def test_a_long_event_is_not_copied_again_with_every_read():
@@ -188,8 +210,11 @@ def test_a_long_event_is_not_copied_again_with_every_read():
 
 
 @given(
-    st.binary(max_size=40).filter(lambda data: b"\n" not in data and b"\r" not in data), st.sampled_from([None, "e"])
+    st.binary(max_size=40).filter(lambda data: b"\n" not in data and b"\r" not in data),
+    st.sampled_from([None, "e"]),
 )
 def test_event_bytes_are_read_back(data: bytes, event: str | None):
     assert read(EventStream(), [event_bytes(data, event)]) == [data]
-    assert event_bytes(data, event) == (b"event: e\n" if event else b"") + b"data: " + data + b"\n\n"
+    assert (
+        event_bytes(data, event) == (b"event: e\n" if event else b"") + b"data: " + data + b"\n\n"
+    )

@@ -58,7 +58,10 @@ def test_what_stands_before_a_large_message_counts(chain: Chain) -> None:
 def test_the_chains_do_not_share_what_they_know() -> None:
     history = [picture()]
     assert len({chain(history)[-1] for chain in CHAINS}) == len(CHAINS)
-    assert signed_chain(history, "w")[-1].rpartition(":")[2] == signed_chain(history, "v")[-1].rpartition(":")[2]
+    assert (
+        signed_chain(history, "w")[-1].rpartition(":")[2]
+        == signed_chain(history, "v")[-1].rpartition(":")[2]
+    )
 
 
 @each_chain
@@ -66,7 +69,11 @@ def test_the_chains_do_not_share_what_they_know() -> None:
 def test_nothing_is_kept_of_small_messages_and_of_those_that_are_gone(chain: Chain) -> None:
     gc.collect()
     known = hashing._known  # pyright: ignore[reportPrivateUsage]
-    before, small, large = len(known), [Message.user(f"{n}") for n in range(100)], [picture() for _ in range(3)]
+    before, small, large = (
+        len(known),
+        [Message.user(f"{n}") for n in range(100)],
+        [picture() for _ in range(3)],
+    )
     chain([*small, *large])
     assert len(known) == before + 3
     del large

@@ -36,15 +36,20 @@ def conversations(draw: Any) -> list[list[Message]]:
     """What one agent is asked in turn: chats that grow, are edited somewhere, forked, cut off."""
     wire, texts = draw(st.sampled_from(WIRES)), st.builds(Message.user, some_text)
     origin = draw(st.none() | st.sampled_from(list(TARGETS.values())))
-    base = draw(histories | tool_histories) if draw(st.booleans()) else chat(draw(st.integers(1, 4)), origin, wire)
+    base = (
+        draw(histories | tool_histories)
+        if draw(st.booleans())
+        else chat(draw(st.integers(1, 4)), origin, wire)
+    )
     said = [[*base, Message.user("Go on.")]]
     for number in range(draw(st.integers(1, 5))):
         last = list(draw(st.sampled_from(said)))
         kind = draw(st.sampled_from(["answered", "answered", "edited", "cut", "odd", "again"]))
         if kind == "answered":
-            last += [Message.model(f"Answer {number}."), *answered(100 + number, origin, last, wire)][
-                draw(st.integers(0, 1)) :
-            ]
+            last += [
+                Message.model(f"Answer {number}."),
+                *answered(100 + number, origin, last, wire),
+            ][draw(st.integers(0, 1)) :]
             last.append(Message.user("And?"))
         elif kind == "edited":
             at = draw(st.integers(0, len(last) - 1))
@@ -60,7 +65,9 @@ def conversations(draw: Any) -> list[list[Message]]:
 @settings(max_examples=150, deadline=None)
 @given(conversations(), st.data())
 @pytest.mark.slow
-def test_the_same_is_sent_with_and_without_memory(said: list[list[Message]], data: st.DataObject) -> None:
+def test_the_same_is_sent_with_and_without_memory(
+    said: list[list[Message]], data: st.DataObject
+) -> None:
     for provider in [*PROVIDERS.values(), data.draw(st.sampled_from(VENDORS))]:
         history = History(least=1, segment=data.draw(st.integers(1, 4)))
         for messages in said:
@@ -76,7 +83,9 @@ def test_a_turn_of_a_long_chat_dumps_its_new_messages_only(wire: str, dumped: li
     provider, history = PROVIDERS[wire], History()
     target, messages = target_of(provider), [*chat(250), Message.user("Go on.")]
     first = sent(provider, request_of(messages), history, target)
-    assert sum(dumped) == len(messages) and first == sent(provider, request_of(messages), None, target)
+    assert sum(dumped) == len(messages) and first == sent(
+        provider, request_of(messages), None, target
+    )
     for number in range(3):
         dumped.clear()
         messages += [Message.model(f"Answer {number}."), Message.user(f"Next {number}.")]
@@ -98,7 +107,9 @@ def test_an_edit_dumps_what_follows_it(wire: str, dumped: list[int]) -> None:
             messages[at].replace(content=(*messages[at].content, TextPart("!"))),
             *messages[at + 1 :],
         ]
-        assert sent(provider, request_of(edited), history, target) == sent(provider, request_of(edited), None, target)
+        assert sent(provider, request_of(edited), history, target) == sent(
+            provider, request_of(edited), None, target
+        )
         assert len(messages) - at <= sum(dumped) <= len(messages) - at + 40
 
 
@@ -107,7 +118,11 @@ def test_equal_messages_are_not_the_same() -> None:
     provider, history = PROVIDERS["openai_chat"], History(least=1)
     target, messages = target_of(provider), chat(3)
     one, true = (
-        [*messages, Message.model(ToolCallPart("c", "f", {"a": a})), Message.user(ToolResultPart("c", "f", "x"))]
+        [
+            *messages,
+            Message.model(ToolCallPart("c", "f", {"a": a})),
+            Message.user(ToolResultPart("c", "f", "x")),
+        ]
         for a in (1, True)
     )
     assert one == true
@@ -142,13 +157,20 @@ def test_memory_is_bounded(monkeypatch: pytest.MonkeyPatch) -> None:
     sent(provider, request_of(kept[0]), history, target)
     assert 0.9 * one <= history.size <= 1.5 * one
     monkeypatch.setattr(module, "MOST_BYTES", one / 2)
-    sent(provider, request_of([*kept[0], Message.model("Yes."), Message.user("Go.")]), history, target)
+    sent(
+        provider,
+        request_of([*kept[0], Message.model("Yes."), Message.user("Go.")]),
+        history,
+        target,
+    )
     assert history.size == 0
 
 
 def plain(number: int) -> list[Message]:
     text = "Compare the weather in San Francisco and Amsterdam for the coming weekend"
-    return [(Message.user, Message.model)[n % 2](f"{text} ({n}).") for n in range(number)] + [Message.user("Go on.")]
+    return [(Message.user, Message.model)[n % 2](f"{text} ({n}).") for n in range(number)] + [
+        Message.user("Go on.")
+    ]
 
 
 def held(provider: Provider, messages: list[Message], turns: int) -> tuple[int, int, int]:
@@ -160,7 +182,9 @@ def held(provider: Provider, messages: list[Message], turns: int) -> tuple[int, 
     tracemalloc.start()
     try:
         for turn in range(turns + 1):
-            size = len(sent(provider, request_of(messages[: len(last) + 2 * turn]), history, target)[2])
+            size = len(
+                sent(provider, request_of(messages[: len(last) + 2 * turn]), history, target)[2]
+            )
         gc.collect()
         return tracemalloc.get_traced_memory()[0], history.size, size
     finally:
@@ -205,21 +229,27 @@ def test_tools_are_dumped_once(wire: str, monkeypatch: pytest.MonkeyPatch) -> No
     provider, history = PROVIDERS[wire], History()
     target = target_of(provider)
     tools = [
-        ToolSpec(f"tool_{n}", "Does.", {"type": "object", "properties": {"n": {"type": "integer"}}}) for n in range(40)
+        ToolSpec(f"tool_{n}", "Does.", {"type": "object", "properties": {"n": {"type": "integer"}}})
+        for n in range(40)
     ]
     request = request_of([Message.user("Hi.")], tools)
     first = sent(provider, request, history, target)
     assert first == sent(provider, request, None, target)
     turn = history.turn(request.messages, request.tools, target, provider.wire)
     dump_http = wires.get(provider.wire).dump_http
-    body = cast("dict[str, Any]", dump_http(request, target=target, quirks=provider.quirks, history=turn).body)
+    body = cast(
+        "dict[str, Any]",
+        dump_http(request, target=target, quirks=provider.quirks, history=turn).body,
+    )
     assert isinstance(body["tools"], msgspec.Raw)
     assert sent(provider, request, history, target) == first
     module = import_module(f"dragoman.wires.{wire}.messages")
     if (fit := getattr(module, "fitted", None)) is not None:  # Ollama's tools have any name
         fitted: list[str] = []
         monkeypatch.setattr(
-            module, "fitted", lambda names, *rest, **how: fit(fitted.extend(names) or names, *rest, **how)
+            module,
+            "fitted",
+            lambda names, *rest, **how: fit(fitted.extend(names) or names, *rest, **how),
         )
         assert sent(provider, request, history, target) == first and len(fitted) == 0
     fewer = request_of([Message.user("Hi.")], tools[1:])
@@ -278,6 +308,8 @@ def test_a_request_without_memory_is_hashed_once(monkeypatch: pytest.MonkeyPatch
     messages = (*chat(3, target, "anthropic"), Message.user("Go on."))
     hashed.clear()
     turn = Turn(None, messages, target, "anthropic")
-    wires.get("anthropic").dump_http(request_of(messages), target=target, quirks=provider.quirks, history=turn)
+    wires.get("anthropic").dump_http(
+        request_of(messages), target=target, quirks=provider.quirks, history=turn
+    )
     assert len(hashed) == len(messages) - 1, "the system's is of each request"
     assert turn.prefix == prefix(messages, "anthropic")

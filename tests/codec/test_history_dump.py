@@ -27,7 +27,9 @@ WIRE = "openai_responses"
 
 def answer(number: int, before: Sequence[Message], origin: Origin = TARGET) -> Message:
     """A stored answer to a conversation."""
-    origin = msgspec.structs.replace(origin, prefix=prefix(before, WIRE), response_id=f"resp_{number}")
+    origin = msgspec.structs.replace(
+        origin, prefix=prefix(before, WIRE), response_id=f"resp_{number}"
+    )
     return Message.model(f"Answer {number}.").replace(origin=origin)
 
 
@@ -59,7 +61,9 @@ def test_a_turn_that_goes_on_from_a_stored_answer_looks_at_what_is_new_alone(
 ) -> None:
     history, messages = History(), stored()
     body = body_of(messages, history)
-    assert len(body["input"]) == 1 and body["previous_response_id"] == messages[-2].origin.response_id  # pyright: ignore
+    assert (
+        len(body["input"]) == 1 and body["previous_response_id"] == messages[-2].origin.response_id
+    )  # pyright: ignore
     for number in range(3):
         messages += [answer(number, messages), Message.user(f"Next {number}.")]
         plain = sent(OPENAI, request_of(messages), None, TARGET)
@@ -80,7 +84,9 @@ def test_no_json_is_kept_of_what_the_provider_holds() -> None:
 
 
 @pytest.mark.slow
-def test_an_answer_that_is_not_stored_goes_along_with_what_follows_the_last_stored_one(dumped: list[int]) -> None:
+def test_an_answer_that_is_not_stored_goes_along_with_what_follows_the_last_stored_one(
+    dumped: list[int],
+) -> None:
     history, messages = History(), stored()
     body_of(messages, history)
     messages += [answer(1, messages), Message.user("Next.")]
@@ -135,7 +141,11 @@ def linked_conversations(draw: Any) -> list[tuple[list[Message], dict[str, Any]]
     said = [[*chat(draw(st.integers(1, 5)), TARGET, WIRE), Message.user("Go on.")]]
     for number in range(draw(st.integers(1, 7))):
         last = list(draw(st.sampled_from(said)))
-        match draw(st.sampled_from(["stored", "stored", "calls", "local", "broken", "edited", "cut", "late"])):
+        match draw(
+            st.sampled_from(
+                ["stored", "stored", "calls", "local", "broken", "edited", "cut", "late"]
+            )
+        ):
             case "stored":
                 last += [answer(number, last), Message.user("And?")]
             case "calls":
@@ -143,15 +153,23 @@ def linked_conversations(draw: Any) -> list[tuple[list[Message], dict[str, Any]]
             case "local":
                 last += [Message.model("Local."), Message.user("And?")]
             case "broken":
-                last += [answer(number, last).replace(finish_reason=FinishReason.error), Message.user("And?")]
+                last += [
+                    answer(number, last).replace(finish_reason=FinishReason.error),
+                    Message.user("And?"),
+                ]
             case "edited":
                 last[draw(st.integers(0, len(last) - 1))] = Message.user("Otherwise.")
             case "cut":
                 last = [*last[: draw(st.integers(1, len(last)))], Message.user("And?")]
             case _:
-                last += [Message.user(ToolResultPart("call_0", "look", "late")), Message.user("And?")]
+                last += [
+                    Message.user(ToolResultPart("call_0", "look", "late")),
+                    Message.user("And?"),
+                ]
         said.append(last)
-    options = st.sampled_from([{}, {}, {}, {"store": False}, {"conversation": "c"}, {"previous_response_id": None}])
+    options = st.sampled_from(
+        [{}, {}, {}, {"store": False}, {"conversation": "c"}, {"previous_response_id": None}]
+    )
     return [(messages, draw(options)) for messages in said]
 
 

@@ -13,11 +13,19 @@ from dragoman.codec.ids import NAMES as FIRST
 from dragoman.codec.ids import STANDARD, Rule, call_ids, fitted, renamed
 from dragoman.message import Message, ToolCallPart, ToolResultPart
 
-RULES = [STANDARD, FIRST, Rule(most=40), Rule(letters="a-zA-Z0-9", most=9, least=9), Rule(letters="a-z0-9", most=3)]
+RULES = [
+    STANDARD,
+    FIRST,
+    Rule(most=40),
+    Rule(letters="a-zA-Z0-9", most=9, least=9),
+    Rule(letters="a-z0-9", most=3),
+]
 NAMES = st.lists(
     st.one_of(
         st.text(max_size=90),
-        st.sampled_from(["get weather", "get_weather", "mcp/a.b", "mcp/a:b", "x" * 65, "1st", "-a", "7" * 70]),
+        st.sampled_from(
+            ["get weather", "get_weather", "mcp/a.b", "mcp/a:b", "x" * 65, "1st", "-a", "7" * 70]
+        ),
     )
 )
 
@@ -36,11 +44,15 @@ def test_names_become_fit_and_stay_distinct(names, rule):
 def test_a_name_begins_with_a_letter_or_an_underscore():
     sent = fitted(["1st", "-a", "_a", "a1", "7" * 64])
     assert [sent["_a"], sent["a1"]] == ["_a", "a1"]
-    assert all(re.fullmatch(r"_[0-9a-zA-Z_-]{1,63}", sent[name]) for name in ("1st", "-a", "7" * 64))
+    assert all(
+        re.fullmatch(r"_[0-9a-zA-Z_-]{1,63}", sent[name]) for name in ("1st", "-a", "7" * 64)
+    )
 
 
 def test_a_changed_name_can_still_be_read():
-    assert re.fullmatch(r"get_the_weather__[0-9a-f]{8}", fitted(["get the weather!"])["get the weather!"])
+    assert re.fullmatch(
+        r"get_the_weather__[0-9a-f]{8}", fitted(["get the weather!"])["get the weather!"]
+    )
 
 
 def test_a_name_keeps_its_stand_in_when_others_come():
@@ -97,13 +109,22 @@ def test_two_calls_of_one_round_with_one_id_are_answered_in_order():
 
 
 def test_a_late_result_answers_the_latest_call_of_its_id():
-    messages = [Message.model(call("a!")), Message.user("wait"), Message.model("well"), Message.user(result("a!"))]
+    messages = [
+        Message.model(call("a!")),
+        Message.user("wait"),
+        Message.model("well"),
+        Message.user(result("a!")),
+    ]
     asked, answered = sent_ids(messages)
     assert asked == answered != "a!"
 
 
 def test_results_may_stand_after_several_model_messages():
-    messages = [Message.model(call("a:1")), Message.model(call("a:2")), Message.user(result("a:1"), result("a:2"))]
+    messages = [
+        Message.model(call("a:1")),
+        Message.model(call("a:2")),
+        Message.user(result("a:1"), result("a:2")),
+    ]
     one, two, *answers = sent_ids(messages)
     assert answers == [one, two]
 
@@ -146,7 +167,10 @@ def test_stand_ins_are_the_same_for_ever():
     three = [Message.model(call("a")), Message.user(result("a"))] * 4
     assert sent_ids(three)[::2] == ["a", *(made("a", tries) for tries in range(3))]
     assert sent_ids([Message.model(call("a b"), call("a b"))]) == [made("a b"), made("a b", 1)]
-    assert fitted(["a b", "x" * 65]) == {"a b": made("a b"), "x" * 65: made("x" * 65, shown="x" * 55)}
+    assert fitted(["a b", "x" * 65]) == {
+        "a b": made("a b"),
+        "x" * 65: made("x" * 65, shown="x" * 55),
+    }
     assert fitted(["a b", made("a b")]) == {"a b": made("a b", 1), made("a b"): made("a b")}
     assert fitted(["1a"]) == {"1a": f"_{made('1a')}"}
     assert fitted(["1" * 70]) == {"1" * 70: f"_{made('1' * 70, shown='1' * 55)}"[:64]}
@@ -170,7 +194,9 @@ def test_stand_ins_of_narrow_rules():
     assert fitted(["ab"], long) == {"ab": f"ab_{digest('ab')[:18]}"}
     assert fitted(["!" * 3], Rule(letters="a-z0-9", most=3)) == {"!!!": digest("!!!")[:3]}
     eleven = Rule(letters="a-z0-9", most=11)
-    assert fitted(["ab!cd!ef!gh!ij"], eleven) == {"ab!cd!ef!gh!ij": f"ab{digest('ab!cd!ef!gh!ij')[:8]}"}
+    assert fitted(["ab!cd!ef!gh!ij"], eleven) == {
+        "ab!cd!ef!gh!ij": f"ab{digest('ab!cd!ef!gh!ij')[:8]}"
+    }
     assert fitted(["ab!"], Rule(letters="a-z0-9_", most=10)) == {"ab!": f"a_{digest('ab!')[:8]}"}
 
 
@@ -193,7 +219,10 @@ def test_the_other_way_only_what_differs_is_told():
 
 
 def test_as_is_goes_before_any_rule():
-    asked = [Message.model(call("a!"), call("a!")), Message.user(result("a!"), result("b!"), result("b!"))]
+    asked = [
+        Message.model(call("a!"), call("a!")),
+        Message.user(result("a!"), result("b!"), result("b!")),
+    ]
     keep = lambda piece: piece.id == "a!"  # noqa: E731
     assert call_ids(asked, as_is=keep) == {
         (0, 0): "a!",

@@ -20,7 +20,10 @@ CLOSED = {"additionalProperties": False}
 STRING = {"type": "string"}
 NODE = {
     "type": "object",
-    "properties": {"children": {"type": "array", "items": {"$ref": "#/$defs/Node"}}, "name": STRING},
+    "properties": {
+        "children": {"type": "array", "items": {"$ref": "#/$defs/Node"}},
+        "name": STRING,
+    },
     "required": ["children", "name"],
 }
 TREE = {
@@ -48,7 +51,12 @@ def sent(wire: str, schema: dict[str, Any]) -> tuple[dict[str, Any] | None, list
 
 
 def of(part: Any) -> dict[str, Any]:
-    return {"type": "object", "properties": {"it": part}, "required": ["it"], "$defs": {"A": {**STRING, "title": "A"}}}
+    return {
+        "type": "object",
+        "properties": {"it": part},
+        "required": ["it"],
+        "$defs": {"A": {**STRING, "title": "A"}},
+    }
 
 
 PARTS: dict[str, tuple[Any, Any, Any, Any]] = {
@@ -179,7 +187,9 @@ def test_recursion() -> None:
     assert sent("anthropic", TREE) == (None, ["output_schema"])
     google, _ = sent("google", TREE)
     assert google is not None and google["required"] == ["root"]
-    assert google["$defs"]["Node"]["required"] == ["name"], "a property that leads back must not be required"
+    assert google["$defs"]["Node"]["required"] == ["name"], (
+        "a property that leads back must not be required"
+    )
     cohere, _ = sent("cohere", TREE)
     assert cohere == TREE
 
@@ -190,13 +200,23 @@ def test_a_recursive_model_of_pydantic_is_an_object_at_the_root() -> None:
 
     for wire in ("google", "cohere"):
         schema, lost = sent(wire, Tree.model_json_schema())
-        assert schema is not None and schema["type"] == "object" and "Tree" in schema["$defs"] and not lost
+        assert (
+            schema is not None
+            and schema["type"] == "object"
+            and "Tree" in schema["$defs"]
+            and not lost
+        )
 
 
 @pytest.mark.parametrize("reference", ["#/$defs/Missing", "https://x.example/schema"])
 def test_a_reference_to_elsewhere_has_no_form(reference: str) -> None:
-    assert fit({"type": "object", "properties": {"a": {"$ref": reference}}}, Dialect(kept=frozenset())) is None
-    assert sent("cohere", {"type": "object", "properties": {"a": {"$ref": reference}}})[1] == ["output_schema"]
+    assert (
+        fit({"type": "object", "properties": {"a": {"$ref": reference}}}, Dialect(kept=frozenset()))
+        is None
+    )
+    assert sent("cohere", {"type": "object", "properties": {"a": {"$ref": reference}}})[1] == [
+        "output_schema"
+    ]
 
 
 @pytest.mark.parametrize("wire", ["anthropic", "google", "cohere"])
@@ -274,7 +294,9 @@ def test_an_all_of_that_would_have_to_be_followed_further_has_no_form(part: dict
         ({"type": "object", **CLOSED}, True),
     ],
 )
-def test_where_objects_are_closed_free_keys_have_no_form(schema: dict[str, Any], said: bool) -> None:
+def test_where_objects_are_closed_free_keys_have_no_form(
+    schema: dict[str, Any], said: bool
+) -> None:
     assert (fit(schema, SHUT) is not None) == said
 
 
@@ -310,7 +332,11 @@ def test_recursion_by_way_of_another_definition_and_of_the_whole() -> None:
     assert form["required"] == ["a"]
     assert form["definitions"] == {"D": STRING}
     assert fit(schema, SHUT) is None
-    without = {**schema, "properties": {"c": {"$ref": "#/$defs/C"}}, "$defs": {"C": definitions["C"]}}
+    without = {
+        **schema,
+        "properties": {"c": {"$ref": "#/$defs/C"}},
+        "$defs": {"C": definitions["C"]},
+    }
     assert fit({**without, "required": ["c"]}, SHUT) is not None
 
 
@@ -374,9 +400,21 @@ def test_what_a_dialect_makes_of_a_schema_to_the_last_keyword(name: str) -> None
     """Names that are required are each required once, as JSON Schema has it."""
     schema, dialect, form = EXACT[name]
     definitions = {"A": STRING, "B": {"$ref": "#/$defs/A"}}
-    root = {"type": "object", "properties": {"it": schema}, "required": ["it"], **CLOSED, "$defs": definitions}
+    root = {
+        "type": "object",
+        "properties": {"it": schema},
+        "required": ["it"],
+        **CLOSED,
+        "$defs": definitions,
+    }
     closed = CLOSED if dialect.free or dialect.closed else {}
-    expected = {"type": "object", "properties": {"it": form}, "required": ["it"], **closed, "$defs": definitions}
+    expected = {
+        "type": "object",
+        "properties": {"it": form},
+        "required": ["it"],
+        **closed,
+        "$defs": definitions,
+    }
     assert fit(root, dialect) == (None if form is None else expected)
 
 
@@ -418,8 +456,12 @@ class Person(BaseModel):
     tags: tuple[str, ...] = ()
 
 
-ADDRESSES = st.builds(Address, street=st.text(min_size=1), number=st.none() | st.integers(min_value=1))
-PETS = st.just(Cat(kind="cat")) | st.builds(Dog, kind=st.just("dog"), tricks=st.lists(st.text(), max_size=3))
+ADDRESSES = st.builds(
+    Address, street=st.text(min_size=1), number=st.none() | st.integers(min_value=1)
+)
+PETS = st.just(Cat(kind="cat")) | st.builds(
+    Dog, kind=st.just("dog"), tricks=st.lists(st.text(), max_size=3)
+)
 
 
 @given(st.builds(Person, address=ADDRESSES, pet=PETS))

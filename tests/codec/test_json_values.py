@@ -9,7 +9,22 @@ import pytest
 from dragoman.codec import json_values as shapes
 from dragoman.errors import DecodeError, HistoryError
 
-EVERY: list[Any] = [None, "", "a", 0, 5, 1.5, True, False, [], [1], [{}], [{"a": 1}, 2], {}, {"a": 1}]
+EVERY: list[Any] = [
+    None,
+    "",
+    "a",
+    0,
+    5,
+    1.5,
+    True,
+    False,
+    [],
+    [1],
+    [{}],
+    [{"a": 1}, 2],
+    {},
+    {"a": 1},
+]
 
 
 def those(read: Any) -> list[Any]:
@@ -22,9 +37,28 @@ def test_what_is_of_another_kind_is_passed_over() -> None:
     assert those(shapes.if_list) == [[], [1], [{}], [{"a": 1}, 2]]
     assert those(shapes.if_objects) == [[], [{}]]
     assert those(shapes.if_text) == ["", "a"]
-    assert [shapes.if_object(5), shapes.if_list(5), shapes.if_objects([{}, 5]), shapes.if_text(5)] == [{}, [], [], ""]
-    assert [shapes.as_index(value) for value in (0, 3, "a", 1.5, None, [], {})] == [0, 3, "a", None, None, None, None]
-    assert [shapes.as_text(value) for value in ("a", "", None, 5, {"a": [1]})] == ["a", "", "", "5", '{"a":[1]}']
+    assert [
+        shapes.if_object(5),
+        shapes.if_list(5),
+        shapes.if_objects([{}, 5]),
+        shapes.if_text(5),
+    ] == [{}, [], [], ""]
+    assert [shapes.as_index(value) for value in (0, 3, "a", 1.5, None, [], {})] == [
+        0,
+        3,
+        "a",
+        None,
+        None,
+        None,
+        None,
+    ]
+    assert [shapes.as_text(value) for value in ("a", "", None, 5, {"a": [1]})] == [
+        "a",
+        "",
+        "",
+        "5",
+        '{"a":[1]}',
+    ]
 
 
 def test_or_a_decode_error_that_shows_it() -> None:
@@ -65,7 +99,9 @@ def test_fields_that_say_something() -> None:
     said = {place: value for place, value in fields.items() if value not in (None, "", [], {})}
     assert shapes.filled(fields) == said
     assert list(said.values()) == ["a", 0, 5, 1.5, True, False, [1], [{}], [{"a": 1}, 2], {"a": 1}]
-    assert shapes.unread(fields, {"2", "13"}) == {place: said[place] for place in said if place not in ("2", "13")}
+    assert shapes.unread(fields, {"2", "13"}) == {
+        place: said[place] for place in said if place not in ("2", "13")
+    }
     assert shapes.rest({"a": 1, "b": None, "c": 3}, "a", "d") == {"b": None, "c": 3}
     assert shapes.rest({"a": 1}) == {"a": 1}
 

@@ -9,7 +9,17 @@ import msgspec
 import pytest
 
 from dragoman import DataPart, FilePart, LinkPart, Message, ToolCallPart, ToolResultPart, wires
-from dragoman.codec.media import IMAGES, as_text, audio_type, data_url, decoded, from_url, guessed, label, text_of
+from dragoman.codec.media import (
+    IMAGES,
+    as_text,
+    audio_type,
+    data_url,
+    decoded,
+    from_url,
+    guessed,
+    label,
+    text_of,
+)
 from dragoman.loss import Loss
 from support.switching import PROVIDERS, TARGETS
 
@@ -57,7 +67,10 @@ def test_decision_25_what_a_target_cannot_hold_is_a_short_placeholder_and_a_loss
 @pytest.mark.parametrize("wire", TARGETS)
 def test_decision_25_base64_is_never_part_of_a_text(wire: str, targeted: bool) -> None:
     for place, talk in PLACES.items():
-        for part in (DataPart(CLIP, "application/zip", "a.zip"), LinkPart(f"data:video/mp4,{ENCODED}", "video/mp4")):
+        for part in (
+            DataPart(CLIP, "application/zip", "a.zip"),
+            LinkPart(f"data:video/mp4,{ENCODED}", "video/mp4"),
+        ):
             payload = msgspec.json.decode(dumped(wire, talk(part), targeted=targeted)[0])
             assert not [text for text in texts(payload) if ENCODED[:20] in text], place
 
@@ -67,7 +80,11 @@ def texts(value: Any, key: str = "") -> list[str]:
     if isinstance(value, str):
         return [value] if key in ("text", "content", "output", "result") else []
     entries = value.items() if isinstance(value, dict) else [(key, each) for each in value or ()]
-    return [text for name, each in entries for text in texts(each, name)] if isinstance(value, (dict, list)) else []
+    return (
+        [text for name, each in entries for text in texts(each, name)]
+        if isinstance(value, (dict, list))
+        else []
+    )
 
 
 @pytest.mark.parametrize("place", ["prompt", "result"])
@@ -98,17 +115,23 @@ def test_decision_25_text_files_arrive_as_they_are_and_are_no_loss(wire: str, pl
         (b"PK\x03\x04", "application/zip", None),
     ],
 )
-def test_decision_25_text_is_told_by_type_and_by_bytes(data: bytes, mime_type: str, text: str | None) -> None:
+def test_decision_25_text_is_told_by_type_and_by_bytes(
+    data: bytes, mime_type: str, text: str | None
+) -> None:
     part = DataPart(data, mime_type, "a")
     assert text_of(part) == text
-    assert as_text(part) == (f"[media: {mime_type}] a" if text is None else f"[media: {mime_type}] a\n{text}")
+    assert as_text(part) == (
+        f"[media: {mime_type}] a" if text is None else f"[media: {mime_type}] a\n{text}"
+    )
 
 
 def test_a_data_url_holds_its_file_and_gives_it_back() -> None:
     part = DataPart(b"\x00\xff", "image/png", "a.png")
     assert data_url(part) == "data:image/png;base64,AP8="
     assert from_url(data_url(part), "a.png") == part
-    assert from_url("data:text/plain;charset=utf-8;base64,eA==") == DataPart(b"x", "text/plain;charset=utf-8")
+    assert from_url("data:text/plain;charset=utf-8;base64,eA==") == DataPart(
+        b"x", "text/plain;charset=utf-8"
+    )
     for url in ("data:;base64,eA==", "data:a/b;base64,eA", "data:a/b;base64,e A==", "data:a/b,x", "x;base64,eA==", "https://e/a.png"):  # fmt: skip
         assert from_url(url, "n") == LinkPart(url, name="n")
 
@@ -148,10 +171,22 @@ def test_audio_is_known_by_how_it_begins(data: bytes, kind: str | None) -> None:
         (DataPart(b"\0", "video/mp4", "a.mp4"), "video/mp4 a.mp4", "[media: video/mp4] a.mp4"),
         (DataPart(b"\0", "video/mp4"), "video/mp4", "[media: video/mp4]"),
         (DataPart(b"hi", "text/plain"), "text/plain", "[media: text/plain]\nhi"),
-        (LinkPart("https://e/a.png?x=1"), "image/png https://e/a.png?x=1", "[media: image/png] https://e/a.png?x=1"),
-        (LinkPart("https://e/a", "image/gif", name="n"), "image/gif https://e/a", "[media: image/gif] https://e/a"),
+        (
+            LinkPart("https://e/a.png?x=1"),
+            "image/png https://e/a.png?x=1",
+            "[media: image/png] https://e/a.png?x=1",
+        ),
+        (
+            LinkPart("https://e/a", "image/gif", name="n"),
+            "image/gif https://e/a",
+            "[media: image/gif] https://e/a",
+        ),
         (LinkPart("https://e/a"), "file https://e/a", "[media: file] https://e/a"),
-        (LinkPart("http://[bad/a.png"), "file http://[bad/a.png", "[media: file] http://[bad/a.png"),
+        (
+            LinkPart("http://[bad/a.png"),
+            "file http://[bad/a.png",
+            "[media: file] http://[bad/a.png",
+        ),
         (LinkPart("data:a/b,x", "a/b", name="n"), "a/b n", "[media: a/b] n"),
         (LinkPart("data:a/b,x", "a/b"), "a/b", "[media: a/b]"),
         (FilePart("f1", "a/b", "n"), "a/b n", "[media: a/b] n"),

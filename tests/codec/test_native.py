@@ -10,7 +10,11 @@ from dragoman.codec.native import Own
 from dragoman.stored import newest
 
 OWN = Own("w")
-BOTH: dict[str, Any] = {"w": {"a": 1}, "w:notes": {"spelling": {"b": 2}, "response": {"c": 3}}, "v": {"d": 4}}
+BOTH: dict[str, Any] = {
+    "w": {"a": 1},
+    "w:notes": {"spelling": {"b": 2}, "response": {"c": 3}},
+    "v": {"d": 4},
+}
 
 
 @pytest.mark.parametrize(
@@ -59,7 +63,10 @@ def test_what_is_noted_more() -> None:
     assert OWN.with_notes(None, x={}) == {"w:notes": {"x": {}}}
     assert OWN.with_notes({"v": {}, "w": {"a": 1}}, x=1) == {"w": {"a": 1}, "w:notes": {"x": 1}}
     assert OWN.with_notes(BOTH, x=1) == {"w": {"a": 1}, "w:notes": {**BOTH["w:notes"], "x": 1}}
-    assert OWN.with_form(BOTH, e=5) == {"w": {"a": 1}, "w:notes": {"spelling": {"b": 2, "e": 5}, "response": {"c": 3}}}
+    assert OWN.with_form(BOTH, e=5) == {
+        "w": {"a": 1},
+        "w:notes": {"spelling": {"b": 2, "e": 5}, "response": {"c": 3}},
+    }
     assert OWN.with_form(None, e=5) == {"w:notes": {"spelling": {"e": 5}}}
     assert BOTH["w:notes"] == {"spelling": {"b": 2}, "response": {"c": 3}}
 
@@ -105,7 +112,9 @@ def test_version_1_is_split_in_two_everywhere(own: Any, rooms: Any) -> None:
 
 def test_responses_reserved_two_names_more() -> None:
     own = {"item": 1, "digest": 2, "spelling": 3, "response": 4, "x": 5}
-    assert newest({"v": 1, "native": {"openai_responses": own, "w": {"x": 1}}}, KINDS)["native"] == {
+    assert newest({"v": 1, "native": {"openai_responses": own, "w": {"x": 1}}}, KINDS)[
+        "native"
+    ] == {
         "openai_responses": {"x": 5},
         "openai_responses:notes": {"item": 1, "digest": 2, "spelling": 3, "response": 4},
         "w": {"x": 1},
@@ -115,7 +124,9 @@ def test_responses_reserved_two_names_more() -> None:
 @pytest.mark.parametrize("version", [1, 2, 3, None])
 def test_a_piece_of_an_unknown_kind_is_kept_whole(version: Any) -> None:
     piece = {"type": "hologram", "size": 3}
-    assert newest({"v": version, "content": [piece, {"type": "text"}, {"type": 3}, {}, 4]}, KINDS)["content"] == [
+    assert newest({"v": version, "content": [piece, {"type": "text"}, {"type": 3}, {}, 4]}, KINDS)[
+        "content"
+    ] == [
         {"type": "provider", "kind": "hologram", "native": {"dragoman": piece}},
         {"type": "text"},
         {"type": 3},
@@ -129,4 +140,8 @@ def test_a_piece_of_an_unknown_kind_is_kept_whole(version: Any) -> None:
 )
 def test_what_is_no_message_is_left_as_it_is(odd: Any) -> None:
     assert newest(odd, KINDS) == odd
-    assert newest({"v": 1, "native": 3, "content": "x"}, KINDS) == {"v": 2, "native": 3, "content": "x"}
+    assert newest({"v": 1, "native": 3, "content": "x"}, KINDS) == {
+        "v": 2,
+        "native": 3,
+        "content": "x",
+    }

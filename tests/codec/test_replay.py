@@ -19,7 +19,9 @@ TARGET = Origin("anthropic", "https://api.test", "claude")
 
 
 def signed(**origin: Any) -> Message:
-    return Message.model(SIGNED, "said").replace(origin=Origin(**{"provider": "anthropic", **origin}))
+    return Message.model(SIGNED, "said").replace(
+        origin=Origin(**{"provider": "anthropic", **origin})
+    )
 
 
 @pytest.mark.parametrize(
@@ -37,10 +39,14 @@ def signed(**origin: Any) -> Message:
         ({"prefix": "not that"}, None, (), None),
     ],
 )
-def test_signed_content_goes_to_an_origin_that_reads_it(origin: Any, target: Any, reads: Any, why: str | None):
+def test_signed_content_goes_to_an_origin_that_reads_it(
+    origin: Any, target: Any, reads: Any, why: str | None
+):
     before, (got,) = Message.user("ask"), readable([signed(**origin)], target, reads)
     assert (got is None) if why is None else (got is not None and why in got)
-    assert readable([before, signed(**origin)], target, reads) == [None, got], "what others said is not signed"
+    assert readable([before, signed(**origin)], target, reads) == [None, got], (
+        "what others said is not signed"
+    )
 
 
 def test_a_message_of_unknown_origin_is_not_readable():
@@ -59,16 +65,27 @@ def test_signed_content_is_valid_while_what_stood_before_is_as_it_was():
     )
     changed = "what stood before it has changed"
     assert readable([Message.user("other"), *history[1:]], TARGET) == [None, changed, None, changed]
-    assert readable([ask, first, Message.user("edited"), second], TARGET) == [None, None, None, changed]
+    assert readable([ask, first, Message.user("edited"), second], TARGET) == [
+        None,
+        None,
+        None,
+        changed,
+    ]
     assert readable(history[1:], TARGET) == [changed, None, changed]
     unbound = signed()
-    assert readable([Message.user("other"), unbound], TARGET) == [None, None], "without a prefix nothing is bound"
+    assert readable([Message.user("other"), unbound], TARGET) == [None, None], (
+        "without a prefix nothing is bound"
+    )
 
 
-def test_the_chain_is_made_once_and_only_where_a_prefix_asks_for_it(monkeypatch: pytest.MonkeyPatch):
+def test_the_chain_is_made_once_and_only_where_a_prefix_asks_for_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
     made: list[int] = []
     monkeypatch.setattr(
-        replay.digest, "signed_chain", lambda messages, wire: made.append(1) or signed_chain(messages, wire)
+        replay.digest,
+        "signed_chain",
+        lambda messages, wire: made.append(1) or signed_chain(messages, wire),
     )
     readable([signed()] * 3, TARGET)
     assert made == []

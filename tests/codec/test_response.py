@@ -7,7 +7,14 @@ import pytest
 from dragoman import wires
 from dragoman.codec.response import ResponseState, further_candidates, model_of, whole_message
 from dragoman.errors import DragomanError, OverloadedError
-from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, RunError, RunFinished
+from dragoman.event import (
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    RunError,
+    RunFinished,
+)
 from dragoman.fold import fold, unfold
 from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ToolResultPart, Usage
 
@@ -18,10 +25,21 @@ def used(read, written):
     return Usage(input_tokens=read, output_tokens=written, total_tokens=read + written)
 
 
-FIRST = Message(Role.MODEL, (TextPart("One. "),), id="a", finish_reason=FinishReason.tool_calls, usage=used(3, 1))
+FIRST = Message(
+    Role.MODEL,
+    (TextPart("One. "),),
+    id="a",
+    finish_reason=FinishReason.tool_calls,
+    usage=used(3, 1),
+)
 RESULT = Message(Role.USER, (ToolResultPart("c", "f", 1),), id="r")
 LAST = Message(
-    Role.MODEL, (TextPart("Two."),), id="b", finish_reason=FinishReason.length, usage=used(5, 2), origin=Origin("p")
+    Role.MODEL,
+    (TextPart("Two."),),
+    id="b",
+    finish_reason=FinishReason.length,
+    usage=used(5, 2),
+    origin=Origin("p"),
 )
 
 
@@ -76,7 +94,12 @@ def test_no_message_is_an_empty_answer():
 
 def test_other_candidates_other_speakers_and_unknown_messages_are_passed_over():
     answer = ResponseState(lambda _: {})
-    others = (started(candidate=1), MessageStarted("a", Role.USER), PartDelta("a", 0, "x"), MessageFinished("a"))
+    others = (
+        started(candidate=1),
+        MessageStarted("a", Role.USER),
+        PartDelta("a", 0, "x"),
+        MessageFinished("a"),
+    )
     assert {answer.takes(event) for event in others} == {False}
     assert not answer.started
 
@@ -91,7 +114,10 @@ def test_nothing_more_is_told_of_a_message_that_was_dropped():
 
 def test_fields_around_a_message_come_from_its_start_and_its_end():
     answer = ResponseState(lambda native: (native or {}).get("w", {}))
-    for event in (started(native={"w": {"a": 1, "b": 1}}), MessageFinished("a", native={"w": {"b": 2}})):
+    for event in (
+        started(native={"w": {"a": 1, "b": 1}}),
+        MessageFinished("a", native={"w": {"b": 2}}),
+    ):
         assert answer.takes(event)
     assert answer.envelope == {"a": 1, "b": 2}
 
@@ -99,7 +125,9 @@ def test_fields_around_a_message_come_from_its_start_and_its_end():
 def test_an_error_is_the_answer():
     error = OverloadedError("later")
     assert whole_message([started(), RunError(error)]) is error
-    assert ResponseState(lambda _: {}).takes(RunError(error)) and ResponseState(lambda _: {}).takes(RunFinished("r"))
+    assert ResponseState(lambda _: {}).takes(RunError(error)) and ResponseState(lambda _: {}).takes(
+        RunFinished("r")
+    )
 
 
 @pytest.mark.parametrize("name", WIRES)
@@ -109,7 +137,10 @@ def test_every_wire_tells_a_run_as_one_message(name):
     encoder = wire.encoder()
     streamed = b"".join(map(encoder.feed, events)) + encoder.close()
     decoder = wire.decoder()
-    for read in ([*decoder.feed(streamed), *decoder.close()], wire.load_response(wire.dump_response(events))):
+    for read in (
+        [*decoder.feed(streamed), *decoder.close()],
+        wire.load_response(wire.dump_response(events)),
+    ):
         (message,) = fold(read)
         assert message.text == "One. Two."
         assert message.finish_reason is FinishReason.length
@@ -124,15 +155,25 @@ def test_every_wire_goes_on_after_a_message_that_was_dropped(name):
     data = b"".join(map(encoder.feed, events)) + encoder.close()
     decoder = wire.decoder()
     read = [*decoder.feed(data), *decoder.close()]
-    assert not [event.error for event in read if isinstance(event, RunError) and isinstance(event.error, DragomanError)]
+    assert not [
+        event.error
+        for event in read
+        if isinstance(event, RunError) and isinstance(event.error, DragomanError)
+    ]
     assert "".join(message.text for message in fold(read)) == "Two."
 
 
 @pytest.mark.parametrize("wire", wires.names("model"))
 def test_decision_25_each_wire_names_the_choices_that_its_response_leaves_out(wire):
-    events = [started(), started("b", candidate=1), MessageFinished("a"), MessageFinished("b"), RunFinished("r")]
+    events = [
+        started(),
+        started("b", candidate=1),
+        MessageFinished("a"),
+        MessageFinished("b"),
+        RunFinished("r"),
+    ]
     losses = []
-    assert wires.get(wire).dump_response(events, losses=losses, id="r1") == wires.get(wire).dump_response(
-        events, id="r1"
-    )
+    assert wires.get(wire).dump_response(events, losses=losses, id="r1") == wires.get(
+        wire
+    ).dump_response(events, id="r1")
     assert [loss.which for loss in losses] == ["candidate 1"]

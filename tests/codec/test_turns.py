@@ -15,7 +15,9 @@ USER, ANSWER = Message.user("What colour?"), Message.model("Blue.")
 def sizes(*messages: Message) -> list[int]:
     found = turns(messages)
     assert [message for turn in found for message in turn.messages] == list(messages)
-    assert [turn.start for turn in found] == [sum(len(t.messages) for t in found[:n]) for n in range(len(found))]
+    assert [turn.start for turn in found] == [
+        sum(len(t.messages) for t in found[:n]) for n in range(len(found))
+    ]
     return [len(turn.messages) for turn in found]
 
 
@@ -35,7 +37,11 @@ def test_answers_beside_each_other_are_one_turn_only_where_they_name_it():
 
 
 def test_a_user_who_adds_words_to_results_ends_the_turn():
-    assert sizes(CALL, RESULT.replace(content=(*RESULT.content, *USER.content)), ANSWER) == [1, 1, 1]
+    assert sizes(CALL, RESULT.replace(content=(*RESULT.content, *USER.content)), ANSWER) == [
+        1,
+        1,
+        1,
+    ]
     assert not only_answers(USER)
     assert not only_answers(Message.user())
     assert sizes(CALL, Message.system("x"), ANSWER) == [1, 1, 1]

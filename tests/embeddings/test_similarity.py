@@ -41,7 +41,10 @@ def test_known_angles() -> None:
 
 def test_d145_a_vector_of_zeros_is_like_nothing() -> None:
     assert (
-        cosine_similarity([0.0, 0.0], [1.0, 2.0]) == cosine_similarity([1.0], [0.0]) == cosine_similarity([], []) == 0.0
+        cosine_similarity([0.0, 0.0], [1.0, 2.0])
+        == cosine_similarity([1.0], [0.0])
+        == cosine_similarity([], [])
+        == 0.0
     )
 
 

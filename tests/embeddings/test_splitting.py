@@ -17,7 +17,10 @@ SIZES = st.integers(1, 40)
 
 def test_paragraphs_that_fit_are_chunks_trimmed() -> None:
     text = "  First one.\nStill it. \n \t\n\n\n  Second.  "
-    assert chunks(text) == [Chunk("First one.\nStill it.", 2), Chunk("Second.", text.index("Second"))]
+    assert chunks(text) == [
+        Chunk("First one.\nStill it.", 2),
+        Chunk("Second.", text.index("Second")),
+    ]
 
 
 def test_sentences_of_longer_ones_are_packed() -> None:
@@ -49,7 +52,11 @@ def test_what_fits_exactly_fits() -> None:
 
 
 def test_usually_they_have_512_characters_and_windows_share_100() -> None:
-    assert [(chunk.offset, len(chunk.text)) for chunk in chunks("x" * 1000)] == [(0, 512), (412, 512), (824, 176)]
+    assert [(chunk.offset, len(chunk.text)) for chunk in chunks("x" * 1000)] == [
+        (0, 512),
+        (412, 512),
+        (824, 176),
+    ]
 
 
 def test_dots_inside_words_end_no_sentence() -> None:

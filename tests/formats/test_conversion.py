@@ -19,7 +19,13 @@ TALK: list[dict[str, Any]] = [
     {
         "role": "assistant",
         "content": None,
-        "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": '{"at": "it"}'}}],
+        "tool_calls": [
+            {
+                "id": "call_1",
+                "type": "function",
+                "function": {"name": "look", "arguments": '{"at": "it"}'},
+            }
+        ],
     },
     {"role": "tool", "tool_call_id": "call_1", "content": "1"},
     {"role": "assistant", "content": "Seen."},
@@ -53,10 +59,16 @@ def test_into_its_own_format_it_is_as_it_was() -> None:
 
 def test_what_the_new_format_does_not_hold_is_a_loss() -> None:
     picture = {"type": "image_url", "image_url": {"url": "https://a.example/b.png"}}
-    made = formats.convert([{"role": "user", "content": [{"type": "text", "text": "See."}, picture]}], "cohere")
+    made = formats.convert(
+        [{"role": "user", "content": [{"type": "text", "text": "See."}, picture]}], "cohere"
+    )
     assert made.losses == []
-    made = formats.convert([{"role": "user", "content": [{"type": "text", "text": "See."}, picture]}], "ollama")
-    assert [(loss.message, loss.part, loss.what) for loss in made.losses if not loss.is_minor] == [(0, 1, Lost.link)]
+    made = formats.convert(
+        [{"role": "user", "content": [{"type": "text", "text": "See."}, picture]}], "ollama"
+    )
+    assert [(loss.message, loss.part, loss.what) for loss in made.losses if not loss.is_minor] == [
+        (0, 1, Lost.link)
+    ]
 
 
 def test_fields_of_a_body_beside_the_conversation_are_losses() -> None:
@@ -93,11 +105,18 @@ BODY: dict[str, Any] = {
 def test_a_body_between_two_wires_keeps_its_tools_and_settings(name: str) -> None:
     """Whatever of it does not come back is a loss."""
     made = formats.convert(BODY, name, whole=True)
-    asked, there = wires.get("openai_chat").load_request(BODY), wires.get(name).load_request(made.payload)
+    asked, there = (
+        wires.get("openai_chat").load_request(BODY),
+        wires.get(name).load_request(made.payload),
+    )
     assert neutral_chain(there.messages) == neutral_chain(asked.messages)
     (tool,) = there.tools
     assert isinstance(tool, ToolSpec)
-    assert (tool.name, tool.description, tool.input_schema) == ("look", "Looks.", LOOK["parameters"])
+    assert (tool.name, tool.description, tool.input_schema) == (
+        "look",
+        "Looks.",
+        LOOK["parameters"],
+    )
     told = {loss.which for loss in made.losses if loss.message is None}
     gone = {"model"} if there.model != "gpt-5" else set[str]()
     gone |= {"user"} if made.payload.get("user") != "me" else set()
@@ -155,7 +174,9 @@ def test_a_body_is_made_of_a_list_where_the_format_has_bodies() -> None:
 
 def test_a_version_is_one_of_those_that_there_are() -> None:
     assert formats.convert(TALK, "langchain", version="constructor").payload[0]["lc"] == 1
-    with pytest.raises(SettingsError, match="langchain has no version 'v9'; there are dict, constructor, plain"):
+    with pytest.raises(
+        SettingsError, match="langchain has no version 'v9'; there are dict, constructor, plain"
+    ):
         formats.convert(TALK, "langchain", version="v9")
     with pytest.raises(SettingsError, match="openai_chat has one version only"):
         formats.convert(TALK, "openai_chat", version="v5")

@@ -30,7 +30,9 @@ TALK = [
 CHAT_CALL = {
     "role": "assistant",
     "content": None,
-    "tool_calls": [{"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}],
+    "tool_calls": [
+        {"id": "call_1", "type": "function", "function": {"name": "look", "arguments": "{}"}}
+    ],
 }
 MESSAGES: Mapping[str, Any] = {
     "openai_chat": [TEXT, CHAT_CALL, {"role": "tool", "tool_call_id": "call_1", "content": "1"}],
@@ -73,7 +75,10 @@ def test_where_formats_read_it_differently_nothing_is_guessed() -> None:
     several = [TEXT, {"role": "assistant", "content": "Ho.", "reasoning": "Hm."}, TEXT]
     names = [name for name in LISTS["messages"] if formats.get(name).votes(several[1])]
     payloads = {"anthropic": {"messages": several}}
-    chains = {tuple(neutral_chain(formats.get(name).load_messages(payloads.get(name, several)))) for name in names}
+    chains = {
+        tuple(neutral_chain(formats.get(name).load_messages(payloads.get(name, several))))
+        for name in names
+    }
     assert len(chains) > 1, "all formats read it alike now: find another example"
     with pytest.raises(HistoryError, match=r"openai_chat .*read them differently: pass format="):
         formats.detect(several)
@@ -98,7 +103,11 @@ def test_fields_beside_the_messages_tell_it_too(fields: dict[str, Any], name: st
 def test_a_mixed_list_is_told_apart() -> None:
     mixed = [*MESSAGES["openai_chat"], *MESSAGES["google"], "And?", *MESSAGES["anthropic"][1:]]
     found = detected(mixed)
-    assert [(each.format, each.start) for each in found] == [("openai_chat", 0), ("google", 3), ("anthropic", 6)]
+    assert [(each.format, each.start) for each in found] == [
+        ("openai_chat", 0),
+        ("google", 3),
+        ("anthropic", 6),
+    ]
     assert found[2].payload == {"messages": MESSAGES["anthropic"][1:]}
     with pytest.raises(HistoryError, match="openai_chat and google and anthropic"):
         formats.detect(mixed)
@@ -112,7 +121,9 @@ def test_what_is_no_conversation_is_refused(value: Any) -> None:
         formats.detect(value)
 
 
-@pytest.mark.parametrize("folder", sorted({*traffic.WIRES} - {"openai_embeddings", "cohere_v1", "google_interactions"}))
+@pytest.mark.parametrize(
+    "folder", sorted({*traffic.WIRES} - {"openai_embeddings", "cohere_v1", "google_interactions"})
+)
 def test_recorded_bodies_are_told(folder: str) -> None:
     """No recorded request is read in another way than its own wire reads it."""
     wire, seen = wires.get(traffic.WIRES[folder]), 0
@@ -133,7 +144,7 @@ def test_recorded_bodies_are_told(folder: str) -> None:
                 if wire.name != "anthropic"
                 else {name: body[name] for name in ("system", "messages") if name in body}
             )
-            assert neutral_chain(formats.get(found[0].format).load_messages(found[0].payload)) == neutral_chain(
-                wire.load_messages(own)
-            ), exchange
+            assert neutral_chain(
+                formats.get(found[0].format).load_messages(found[0].payload)
+            ) == neutral_chain(wire.load_messages(own)), exchange
     assert seen

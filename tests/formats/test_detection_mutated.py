@@ -48,4 +48,6 @@ def test_what_is_not_changed_is_never_taken_for_another_format(name: str) -> Non
     from support.detecting import Case
 
     for sample in seeds(name, 40):
-        assert judged(Case(name, sample.value)).kind in ("right", "alike", "refused"), json.dumps(sample.value)[:400]
+        assert judged(Case(name, sample.value)).kind in ("right", "alike", "refused"), json.dumps(
+            sample.value
+        )[:400]

@@ -36,9 +36,18 @@ def test_each_line_is_read_in_its_format(tmp_path: Path) -> None:
     path = tmp_path / "all.jsonl"
     path.write_text("\n\n".join(json.dumps(line) for line in LINES.values()))
     found = list(read_jsonl(path))
-    assert [(line.number, line.format) for line in found] == [(2 * place + 1, name) for place, name in enumerate(LINES)]
-    assert all(line.problems == [] and any(message.text == "Hi." for message in line.messages) for line in found)
-    briefed = {line.format for line in found if any(message.text == "Be brief." for message in line.messages)}
+    assert [(line.number, line.format) for line in found] == [
+        (2 * place + 1, name) for place, name in enumerate(LINES)
+    ]
+    assert all(
+        line.problems == [] and any(message.text == "Hi." for message in line.messages)
+        for line in found
+    )
+    briefed = {
+        line.format
+        for line in found
+        if any(message.text == "Be brief." for message in line.messages)
+    }
     assert briefed == {"anthropic", "google", "openai_responses", "sharegpt"}
     assert list(read_jsonl(str(path))) == found
     with path.open() as file:
@@ -48,12 +57,18 @@ def test_each_line_is_read_in_its_format(tmp_path: Path) -> None:
 def test_plain_texts_are_the_users() -> None:
     mixed = [
         "Hi.",
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "t", "name": "f", "input": {}}],
+        },
         "And?",
         "",
     ]
     (line,) = read_jsonl([json.dumps(mixed)])
-    assert (line.format, [message.role for message in line.messages]) == ("anthropic", ["user", "model", "user"])
+    assert (line.format, [message.role for message in line.messages]) == (
+        "anthropic",
+        ["user", "model", "user"],
+    )
     assert line.messages[2] == Message.user("And?")
 
 
@@ -70,7 +85,15 @@ def test_a_format_that_is_given_is_not_told() -> None:
 
 
 def test_what_cannot_be_read_names_its_line_or_is_noted() -> None:
-    lines = [json.dumps(TEXT), "{", b"\xff\n", "5", "[" * 500, json.dumps({"messages": []}), json.dumps([TEXT])]
+    lines = [
+        json.dumps(TEXT),
+        "{",
+        b"\xff\n",
+        "5",
+        "[" * 500,
+        json.dumps({"messages": []}),
+        json.dumps([TEXT]),
+    ]
     with pytest.raises(HistoryError, match=r"^line 2: it is no JSON"):
         list(read_jsonl(lines))
     found = list(read_jsonl(lines, errors="collect"))
@@ -84,9 +107,14 @@ def test_a_message_that_cannot_be_read_is_noted_at_its_place() -> None:
     (line,) = read_jsonl([json.dumps(broken)], errors="collect", format="sharegpt")
     assert ([problem.index for problem in line.problems], len(line.messages)) == ([1], 1)
     (line,) = read_jsonl(
-        [json.dumps(["Hi.", "Ho.", TEXT, {**TEXT, "role": 5}])], errors="collect", format="openai_chat"
+        [json.dumps(["Hi.", "Ho.", TEXT, {**TEXT, "role": 5}])],
+        errors="collect",
+        format="openai_chat",
     )
-    assert ([(problem.index, problem.field) for problem in line.problems], len(line.messages)) == ([(3, "role")], 3)
+    assert ([(problem.index, problem.field) for problem in line.problems], len(line.messages)) == (
+        [(3, "role")],
+        3,
+    )
 
 
 def test_no_more_than_a_line_is_read_ahead() -> None:
@@ -116,7 +144,11 @@ def test_recorded_bodies_are_read_from_a_file(folder: str) -> None:
         except HistoryError:
             continue
     same = 0
-    lines = list(read_jsonl([json.dumps(body) for body, _ in bodies[:200]], format=wire.name, errors="collect"))
+    lines = list(
+        read_jsonl(
+            [json.dumps(body) for body, _ in bodies[:200]], format=wire.name, errors="collect"
+        )
+    )
     for line, (_, messages) in zip(lines, bodies, strict=False):
         same += not line.problems and neutral_chain(line.messages) == neutral_chain(messages)
     assert same >= 0.9 * len(lines) > 0

@@ -33,7 +33,13 @@ from support import strategies, traffic
 
 def of(type_: str, content: Any = "", **fields: Any) -> dict[str, Any]:
     """A message as `messages_to_dict` writes it."""
-    usual: dict[str, Any] = {"additional_kwargs": {}, "response_metadata": {}, "type": type_, "name": None, "id": None}
+    usual: dict[str, Any] = {
+        "additional_kwargs": {},
+        "response_metadata": {},
+        "type": type_,
+        "name": None,
+        "id": None,
+    }
     own: dict[str, Any] = {}
     if type_ in ("ai", "AIMessageChunk"):
         own = {"tool_calls": [], "invalid_tool_calls": [], "usage_metadata": None}
@@ -57,7 +63,12 @@ REASONING = {
     "summary": [{"type": "summary_text", "text": "So."}],
     "encrypted_content": "e",
 }
-CLAUDE = {"model_provider": "anthropic", "model_name": "claude-x", "id": "msg_1", "stop_reason": "tool_use"}
+CLAUDE = {
+    "model_provider": "anthropic",
+    "model_name": "claude-x",
+    "id": "msg_1",
+    "stop_reason": "tool_use",
+}
 GPT = {"model_provider": "openai", "model_name": "gpt-x", "id": "resp_1", "status": "completed"}
 TALK = [
     of("system", "Be brief."),
@@ -120,14 +131,23 @@ ODD = [
     {"type": "human", "data": {"content": "bare"}}, {"type": "human", "data": {"content": "more", "type": "human"}, "extra": 1},
 ]  # fmt: skip
 DOCUMENTS = {"talk": TALK, "media": MEDIA, "providers": PROVIDERS, "odd": ODD}
-CLASSES = {"human": "HumanMessage", "ai": "AIMessage", "system": "SystemMessage", "tool": "ToolMessage"}
+CLASSES = {
+    "human": "HumanMessage",
+    "ai": "AIMessage",
+    "system": "SystemMessage",
+    "tool": "ToolMessage",
+}
 
 
 def constructor(message: dict[str, Any]) -> dict[str, Any]:
     """As `dumpd` writes it."""
     type_ = message["type"]
     kept = ("content", "type", "tool_calls", "invalid_tool_calls", "status")
-    kwargs = {key: value for key, value in message["data"].items() if key in kept or value not in (None, {}, [])}
+    kwargs = {
+        key: value
+        for key, value in message["data"].items()
+        if key in kept or value not in (None, {}, [])
+    }
     path = ["langchain", "schema", "messages", CLASSES[type_]]
     return {"lc": 1, "type": "constructor", "id": path, "kwargs": kwargs}
 
@@ -146,7 +166,9 @@ def stored(messages: list[Message]) -> list[Message]:
 @pytest.mark.parametrize("name", VERSIONS)
 def test_what_was_written_comes_back_as_it_was(name: str) -> None:
     given = json.loads(json.dumps(VERSIONS[name]))
-    assert langchain.dump_messages(stored(langchain.load_messages(given))) == VERSIONS[name] == given
+    assert (
+        langchain.dump_messages(stored(langchain.load_messages(given))) == VERSIONS[name] == given
+    )
     for message in VERSIONS[name]:
         assert langchain.dump_messages(langchain.load_messages([message])) == [message]
 
@@ -188,8 +210,13 @@ def test_files_are_files_in_every_form() -> None:
 def test_calls_that_are_not_whole_keep_their_text() -> None:
     loaded = langchain.load_messages([ODD[0], ODD[8]])
     calls = [message.tool_calls[0] for message in loaded]
-    assert [(each.state, each.raw, each.arguments) for each in calls] == [("invalid", '{"a', {}), ("cut", '{"a":1', {})]
-    again = langchain.load_messages(langchain.dump_messages([Message.model(call) for call in calls]))
+    assert [(each.state, each.raw, each.arguments) for each in calls] == [
+        ("invalid", '{"a', {}),
+        ("cut", '{"a":1', {}),
+    ]
+    again = langchain.load_messages(
+        langchain.dump_messages([Message.model(call) for call in calls])
+    )
     assert [message.tool_calls[0].state for message in again] == ["invalid", "cut"]
 
 
@@ -215,11 +242,18 @@ def test_signed_thinking_goes_back_to_who_signed_it() -> None:
     assert signed == [SIGNED, {"type": "redacted_thinking", "data": "x"}]
     sent = wires.get("openai_responses").dump_messages([start, gpt], target=Origin("openai"))
     assert sent["input"][1] == REASONING
-    item = {**REASONING, "summary": [{"type": "summary_text", "text": text} for text in ("So.", "And.")]}
+    item = {
+        **REASONING,
+        "summary": [{"type": "summary_text", "text": text} for text in ("So.", "And.")],
+    }
     sent = wires.get("openai_responses").dump_messages([start, exploded], target=Origin("openai"))
     assert sent["input"][1] == item
     sent = wires.get("google").dump_messages([start, gemini], target=Origin("google"))
-    assert sent["contents"][1]["parts"][0] == {"text": "Hm.", "thought": True, "thoughtSignature": "Z3M="}
+    assert sent["contents"][1]["parts"][0] == {
+        "text": "Hm.",
+        "thought": True,
+        "thoughtSignature": "Z3M=",
+    }
     assert deepseek.thinking == "Hm."
     losses: list[Loss] = []
     wires.get("anthropic").dump_messages([start, gpt], target=Origin("anthropic"), losses=losses)
@@ -236,7 +270,10 @@ def test_what_langchain_has_no_field_for_is_carried() -> None:
         Message(Role.USER, (ToolResultPart("c", "f", "no", denied=True), ToolResultPart("d", "f", "1")), id="r", created_at=at),
         Message(Role.USER, (ToolResultPart("e", "f", "1"),), id="r2"),
     ]  # fmt: skip
-    assert langchain.load_messages(json.loads(json.dumps(langchain.dump_messages(messages)))) == messages
+    assert (
+        langchain.load_messages(json.loads(json.dumps(langchain.dump_messages(messages))))
+        == messages
+    )
 
 
 def test_an_edit_is_what_is_written_and_not_what_was_read() -> None:
@@ -252,7 +289,9 @@ def test_the_version_can_be_chosen() -> None:
     messages = langchain.load_messages(TALK)
     written = langchain.dump_messages(messages, version="constructor")
     assert written == [constructor(message) for message in TALK]
-    assert langchain.dump_messages(messages, version="plain") == [message["data"] for message in TALK]
+    assert langchain.dump_messages(messages, version="plain") == [
+        message["data"] for message in TALK
+    ]
     assert langchain.dump_messages(langchain.load_messages(written), version="dict") == TALK
 
 
@@ -261,7 +300,10 @@ def test_what_it_cannot_hold_is_a_loss_with_its_place() -> None:
     losses: list[Loss] = []
     written = langchain.dump_messages([Message.user("Hi."), misplaced], losses=losses)
     assert [message["type"] for message in written] == ["human", "tool", "human"]
-    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 1, Lost.order), (1, 2, Lost.tool_call)]
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [
+        (1, 1, Lost.order),
+        (1, 2, Lost.tool_call),
+    ]
 
 
 def test_what_was_written_is_nobody_elses() -> None:
@@ -275,7 +317,9 @@ def test_a_message_to_remove_another_reaches_no_model() -> None:
     document = [of("human", "Hi."), of("remove", id="h1"), of("ai", ""), of("remove", id="h2")]
     messages = langchain.load_messages(document)
     assert [type(message.content[-1]) for message in messages] == [MarkPart, MarkPart]
-    assert wires.get("openai_chat").dump_messages(messages[:1]) == [{"role": "user", "content": "Hi."}]
+    assert wires.get("openai_chat").dump_messages(messages[:1]) == [
+        {"role": "user", "content": "Hi."}
+    ]
     for part in (document, document[1:], document[1:2], [document[1]] * 2):
         assert langchain.dump_messages(langchain.load_messages(part)) == part
 
@@ -355,7 +399,8 @@ def said(messages: list[Message]) -> list[Any]:
                 changes |= {"raw": None} if piece.state == "complete" else {}
             if isinstance(piece, ToolResultPart) and piece.is_content:
                 changes["result"] = tuple(
-                    msgspec.structs.replace(each, native=_fields(each.native)) for each in piece.result
+                    msgspec.structs.replace(each, native=_fields(each.native))
+                    for each in piece.result
                 )
             elif isinstance(piece, ToolResultPart) and piece.run_by == "agent":
                 changes["result"] = text_or_json(piece.result)
@@ -374,7 +419,9 @@ def _fields(native: Any) -> Any:
     return {wire: held for wire, held in fields.items() if held} or None
 
 
-@pytest.mark.parametrize("folder", sorted({*traffic.WIRES} - {"openai_embeddings", "cohere_v1", "google_interactions"}))
+@pytest.mark.parametrize(
+    "folder", sorted({*traffic.WIRES} - {"openai_embeddings", "cohere_v1", "google_interactions"})
+)
 def test_recorded_conversations_say_the_same_in_it(folder: str) -> None:
     wire = wires.get(traffic.WIRES[folder])
     for number, exchange in enumerate(traffic.exchanges(folder)):
@@ -400,8 +447,21 @@ def test_any_history_is_written_and_what_is_written_is_read(messages: list[Messa
     assert langchain.dump_messages(again) == written
     assert all(langchain.votes(message) == 3 for message in written)
     assert all(loss.message is not None and loss.message < len(messages) for loss in losses)
-    texts = sorted(piece.text for message in messages for piece in message.content if isinstance(piece, TextPart))
-    assert sorted(piece.text for message in again for piece in message.content if isinstance(piece, TextPart)) == texts
+    texts = sorted(
+        piece.text
+        for message in messages
+        for piece in message.content
+        if isinstance(piece, TextPart)
+    )
+    assert (
+        sorted(
+            piece.text
+            for message in again
+            for piece in message.content
+            if isinstance(piece, TextPart)
+        )
+        == texts
+    )
 
 
 talks = st.lists(
@@ -409,7 +469,9 @@ talks = st.lists(
     | strategies.plain(
         st.builds(TextPart, strategies.some_text)
         | st.builds(ThinkingPart, strategies.some_text)
-        | st.builds(DataPart, st.binary(max_size=9), strategies.mime, st.none() | strategies.some_text)
+        | st.builds(
+            DataPart, st.binary(max_size=9), strategies.mime, st.none() | strategies.some_text
+        )
         | st.builds(LinkPart, st.just("https://a.test/b"), st.none() | strategies.mime)
         | st.builds(ToolCallPart, st.uuids().map(str), strategies.name, strategies.json_object),
         (Role.MODEL,),
@@ -421,24 +483,50 @@ talks = st.lists(
 @given(talks)
 def test_what_was_said_comes_back_equal(messages: list[Message]) -> None:
     losses: list[Loss] = []
-    again = langchain.load_messages(json.loads(json.dumps(langchain.dump_messages(messages, losses=losses))))
+    again = langchain.load_messages(
+        json.loads(json.dumps(langchain.dump_messages(messages, losses=losses)))
+    )
     assert said(again) == said(messages)
     assert not losses
     assert [message.role for message in again] == [message.role for message in messages]
 
 
 def _places(value: Any, path: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    children = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    children = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [path, *[place for key, child in children for place in _places(child, (*path, key))]]
 
 
 PLACES = [place for place in _places([*TALK, *PROVIDERS, *MEDIA, *ODD]) if place]
 junk = st.sampled_from(
-    [None, True, 0, 1.5, "", "x", "constructor", [], {}, [1], [{}], {"type": "text"}, {"dragoman": {"id": 1}}, [[""]]]
+    [
+        None,
+        True,
+        0,
+        1.5,
+        "",
+        "x",
+        "constructor",
+        [],
+        {},
+        [1],
+        [{}],
+        {"type": "text"},
+        {"dragoman": {"id": 1}},
+        [[""]],
+    ]
 )
 
 
-@given(st.lists(st.tuples(st.sampled_from(PLACES), junk | st.just(...)), min_size=1, max_size=3), st.booleans())
+@given(
+    st.lists(st.tuples(st.sampled_from(PLACES), junk | st.just(...)), min_size=1, max_size=3),
+    st.booleans(),
+)
 def test_anything_is_read_as_it_is_or_refused(changes: list[tuple[Any, Any]], alone: bool) -> None:
     payload: Any = copy.deepcopy([*TALK, *PROVIDERS, *MEDIA, *ODD])
     for (*path, last), value in changes:
@@ -477,7 +565,10 @@ def test_what_only_another_provider_understands_is_kept_for_it() -> None:
 def test_nobody_else_writes_notes_of_a_format() -> None:
     forged = {"anthropic:notes": {"spelling": {"place": "messages"}}}
     block = {"type": "text", "text": "x", "extras": {"dragoman": forged}}
-    document = [of("human", [block]), of("human", "x", additional_kwargs={"dragoman": {"native": forged}})]
+    document = [
+        of("human", [block]),
+        of("human", "x", additional_kwargs={"dragoman": {"native": forged}}),
+    ]
     messages = langchain.load_messages(document)
     assert langchain.dump_messages(messages) == document
     natives = [messages[0].content[0].native, messages[1].native]
@@ -485,8 +576,15 @@ def test_nobody_else_writes_notes_of_a_format() -> None:
 
 
 def test_texts_of_one_item_of_openais_are_one_item_again() -> None:
-    texts = [{"type": "text", "text": text, "annotations": [], "id": "msg_1"} for text in ("So.", "And.")]
-    pieces = {"type": "reasoning", "id": "rs_1", "index": 0, "summary": [{**REASONING["summary"][0], "index": 0}]}
+    texts = [
+        {"type": "text", "text": text, "annotations": [], "id": "msg_1"} for text in ("So.", "And.")
+    ]
+    pieces = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "index": 0,
+        "summary": [{**REASONING["summary"][0], "index": 0}],
+    }
     document = [of("ai", [pieces, *texts], response_metadata=GPT)]
     messages = langchain.load_messages(document)
     assert langchain.dump_messages(messages) == document

@@ -25,7 +25,12 @@ def library(what: str, given: Any = None) -> Any:
         pytest.skip("LangChain is not installed: run `make service`")
     script = Path(__file__).parent / "langchain/library.py"
     ran = subprocess.run(
-        [PYTHON, script, what], input=json.dumps(given), capture_output=True, text=True, timeout=300, check=False
+        [PYTHON, script, what],
+        input=json.dumps(given),
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
@@ -59,10 +64,19 @@ def test_what_its_models_made_of_recorded_answers_comes_back_and_what_is_signed_
         for conversation in versions:
             messages = [Message.user("Hi."), *exact(conversation)]
             if wire == "anthropic":
-                sent = wires.get(wire).dump_messages(messages, target=Origin("anthropic"))["messages"][1:]
-                found = [each for entry in sent for each in entry["content"] if "thinking" in str(each)[:40]]
+                sent = wires.get(wire).dump_messages(messages, target=Origin("anthropic"))[
+                    "messages"
+                ][1:]
+                found = [
+                    each
+                    for entry in sent
+                    for each in entry["content"]
+                    if "thinking" in str(each)[:40]
+                ]
                 expected = [block for block in body["content"] if "thinking" in block["type"]]
-                found = [each for each in found if isinstance(each, dict) and "thinking" in each["type"]]
+                found = [
+                    each for each in found if isinstance(each, dict) and "thinking" in each["type"]
+                ]
             elif wire == "openai_responses":
                 sent = wires.get(wire).dump_messages(messages, target=Origin("openai"))["input"]
                 found, expected = _reasoning(sent), _reasoning(body["output"])
@@ -77,19 +91,27 @@ def _reasoning(items: list[Any]) -> list[Any]:
     """Reasoning items without what a response alone has."""
     held = [item for item in items if item.get("type") == "reasoning"]
     return [
-        {key: item[key] for key in item if (key != "status" and item[key] not in (None, [])) or key == "summary"}
+        {
+            key: item[key]
+            for key in item
+            if (key != "status" and item[key] not in (None, [])) or key == "summary"
+        }
         for item in held
     ]
 
 
 def test_what_is_written_it_reads_as_it_is() -> None:
     written: list[Any] = []
-    for folder in sorted({*traffic.WIRES} - {"openai_embeddings", "cohere_v1", "google_interactions"}):
+    for folder in sorted(
+        {*traffic.WIRES} - {"openai_embeddings", "cohere_v1", "google_interactions"}
+    ):
         for number, exchange in enumerate(traffic.exchanges(folder)):
             if number % 3:
                 continue
             try:
-                messages = wires.get(traffic.WIRES[folder]).load_request(exchange.request or {}).messages
+                messages = (
+                    wires.get(traffic.WIRES[folder]).load_request(exchange.request or {}).messages
+                )
             except HistoryError:
                 continue
             written.append(langchain.dump_messages(messages))

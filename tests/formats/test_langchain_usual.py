@@ -65,7 +65,12 @@ def histories() -> Iterator[tuple[str, Any, dict[str, Any], str]]:
                     if value != "gone":
                         fields[key] = value
                     if place == len(history):
-                        fields = {"role": "assistant", "tool_calls": [], "invalid_tool_calls": [], **fields}
+                        fields = {
+                            "role": "assistant",
+                            "tool_calls": [],
+                            "invalid_tool_calls": [],
+                            **fields,
+                        }
                     changed = {**entry, inner: fields} if inner else fields
                     if place == len(history) and version == "dict":
                         changed = {**changed, "type": "chat"}
@@ -87,8 +92,13 @@ def test_every_message_comes_back_whatever_its_fields_are(origin: Origin | None)
 
 
 def test_what_is_usual_is_not_written_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
-    talk = [message.replace(id=f"m{place}", turn="t") for place, message in enumerate(TALK)] + TALK * 5
-    histories = [langchain.dump_messages(talk, version=version) for version in ("dict", "constructor", "plain")]
+    talk = [
+        message.replace(id=f"m{place}", turn="t") for place, message in enumerate(TALK)
+    ] + TALK * 5
+    histories = [
+        langchain.dump_messages(talk, version=version)
+        for version in ("dict", "constructor", "plain")
+    ]
 
     def never(*_: Any) -> Any:
         raise AssertionError("it was written")

@@ -29,7 +29,11 @@ FEW = settings(max_examples=8, deadline=None, suppress_health_check=list(HealthC
 @cache
 def held(name: str) -> dict[str, list[Message]]:
     """Conversations as a format holds them: of every kind, and a wire's own."""
-    own = {f"its own {n}": each for n, each in enumerate(native(name, TARGETS[name]))} if name in NATIVE else {}
+    own = (
+        {f"its own {n}": each for n, each in enumerate(native(name, TARGETS[name]))}
+        if name in NATIVE
+        else {}
+    )
     return {kind: hop(messages, name).after for kind, messages in NEUTRAL.items()} | own
 
 
@@ -42,7 +46,9 @@ def recorded(wire: str) -> Iterator[tuple[str, list[Message]]]:
     """The conversations of all recorded bodies of requests of a wire."""
     for exchange in exchanges(*FOLDERS[wire]):
         try:
-            request = wires.get(wire).load_request(exchange.request or {}, path=exchange.url, origin=TARGETS[wire])
+            request = wires.get(wire).load_request(
+                exchange.request or {}, path=exchange.url, origin=TARGETS[wire]
+            )
         except DragomanError:
             continue
         if request.messages:

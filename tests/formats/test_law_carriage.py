@@ -34,12 +34,21 @@ def test_what_survives_is_what_the_table_says(first: str) -> None:
 
 
 def test_the_documented_table_is_this_one() -> None:
-    rows = [line[1:-1].split("|") for line in PAGE.read_text("utf-8").splitlines() if line.startswith("|")]
+    rows = [
+        line[1:-1].split("|")
+        for line in PAGE.read_text("utf-8").splitlines()
+        if line.startswith("|")
+    ]
     cells = [[cell.strip() for cell in row] for row in rows if len(row) == len(COLUMNS) + 1]
     head, _, *body = cells
     assert head[1:] == [*COLUMNS]
     written = {
-        name.strip("`"): {kind for column, mark in zip(COLUMNS, marks, strict=True) if mark for kind in COLUMNS[column]}
+        name.strip("`"): {
+            kind
+            for column, mark in zip(COLUMNS, marks, strict=True)
+            if mark
+            for kind in COLUMNS[column]
+        }
         for name, *marks in body
     }
     assert written == CARRIED

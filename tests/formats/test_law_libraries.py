@@ -27,7 +27,11 @@ def conversations(name: str) -> list[Any]:
     if not python.exists():
         pytest.skip(f"{name} is not installed: run `make service`")
     ran = subprocess.run(
-        [python, HERE / SCRIPTS[name], "write"], input="null", capture_output=True, text=True, check=False
+        [python, HERE / SCRIPTS[name], "write"],
+        input="null",
+        capture_output=True,
+        text=True,
+        check=False,
     )
     assert ran.returncode == 0, ran.stderr[-3000:]
     found = json.loads(ran.stdout)

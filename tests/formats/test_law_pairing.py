@@ -27,14 +27,24 @@ VENDORS = re.compile("no such field|are no JSON object")
 def refused(messages: list[Message], wire: str, *, own: bool = False) -> list[str]:
     """What the wire's provider would refuse of a history. `own`: it is of that wire."""
     body = sent(wire, messages)
-    found = [each for each in problems(wire, body) if wire not in TAKEN or not TAKEN[wire].fullmatch(each)]
-    return [f"{each} in {json.dumps(body)[:600]}" for each in found if not (own and VENDORS.search(each))]
+    found = [
+        each
+        for each in problems(wire, body)
+        if wire not in TAKEN or not TAKEN[wire].fullmatch(each)
+    ]
+    return [
+        f"{each} in {json.dumps(body)[:600]}"
+        for each in found
+        if not (own and VENDORS.search(each))
+    ]
 
 
 @pytest.mark.parametrize("wire", TARGETS)
 @FEW
 @given(messages=conversations(open_calls=True), seed=st.integers(0, 2**32))
-def test_any_disorder_is_valid_for_every_wire(wire: str, messages: list[Message], seed: int) -> None:
+def test_any_disorder_is_valid_for_every_wire(
+    wire: str, messages: list[Message], seed: int
+) -> None:
     changed = disordered(messages, seed)
     assert refused(changed, wire) == []
     assert repair(repair(changed)) == repair(changed)
@@ -45,7 +55,9 @@ def test_any_disorder_of_what_a_wire_held_is_valid_for_every_other(wire: str) ->
     for first in TARGETS:
         for messages in native(first, TARGETS[first]):
             for seed in range(12):
-                assert refused(disordered(answered(messages), seed), wire, own=first == wire) == [], (first, seed)
+                assert (
+                    refused(disordered(answered(messages), seed), wire, own=first == wire) == []
+                ), (first, seed)
 
 
 @pytest.mark.slow

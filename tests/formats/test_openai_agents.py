@@ -29,7 +29,14 @@ OUTPUT = {"call_id": "c1", "output": "sunny", "type": "function_call_output"}
 
 def _text(text: str, id_: str = FAKE, **more: Any) -> dict[str, Any]:
     block = {"annotations": [], "text": text, "type": "output_text", "logprobs": []}
-    return {"id": id_, "content": [block], "role": "assistant", "status": "completed", "type": "message", **more}
+    return {
+        "id": id_,
+        "content": [block],
+        "role": "assistant",
+        "status": "completed",
+        "type": "message",
+        **more,
+    }
 
 
 def _call(id_: str = FAKE, **more: Any) -> dict[str, Any]:
@@ -101,7 +108,9 @@ RUNS: dict[str, list[dict[str, Any]]] = {
 
 
 def written(payload: Any) -> Any:
-    messages = [Message.from_json(message.to_json()) for message in openai_agents.load_messages(payload)]
+    messages = [
+        Message.from_json(message.to_json()) for message in openai_agents.load_messages(payload)
+    ]
     losses: list[Loss] = []
     dumped = openai_agents.dump_messages(messages, losses=losses)
     assert losses == []
@@ -130,10 +139,14 @@ def test_items_in_any_order_are_written_as_they_were(items: list[Any]) -> None:
 
 def test_what_anthropic_signed_goes_back_to_it() -> None:
     messages = openai_agents.load_messages(RUNS["claude"])
-    assert [message.origin for message in messages][1] == Origin("anthropic", model="claude-9", response_id="resp_a")
+    assert [message.origin for message in messages][1] == Origin(
+        "anthropic", model="claude-9", response_id="resp_a"
+    )
     assert messages[1].thinking == "Hm."  # once
     losses: list[Loss] = []
-    payload: Any = wires.get("anthropic").dump_messages(messages, target=Origin("anthropic"), losses=losses)
+    payload: Any = wires.get("anthropic").dump_messages(
+        messages, target=Origin("anthropic"), losses=losses
+    )
     assert losses == []
     assert payload["messages"][1]["content"][0] == SIGNED
     assert payload["messages"][3]["content"][:3] == [SIGNED, HIDDEN, EMPTY]
@@ -154,7 +167,8 @@ def test_what_openai_encrypted_goes_back_to_it() -> None:
 
 def test_what_no_responses_api_made_is_nobodys() -> None:
     made, other = (
-        openai_agents.load_messages([_text("x", id_)], origin=Origin("openai"))[0] for id_ in ("msg_1", FAKE)
+        openai_agents.load_messages([_text("x", id_)], origin=Origin("openai"))[0]
+        for id_ in ("msg_1", FAKE)
     )
     assert (made.origin, other.origin) == (Origin("openai"), None)
 
@@ -162,7 +176,11 @@ def test_what_no_responses_api_made_is_nobodys() -> None:
 def test_nothing_of_the_sdk_goes_to_another_provider() -> None:
     for run in RUNS.values():
         messages = openai_agents.load_messages(run)
-        for name, provider in (("openai_responses", "openai"), ("openai_chat", "openai"), ("anthropic", "anthropic")):
+        for name, provider in (
+            ("openai_responses", "openai"),
+            ("openai_chat", "openai"),
+            ("anthropic", "anthropic"),
+        ):
             sent = json.dumps(wires.get(name).dump_messages(messages, target=Origin(provider)))
             assert "provider_data" not in sent
             assert FAKE not in sent
@@ -175,7 +193,9 @@ def test_nothing_of_the_sdk_goes_to_another_provider() -> None:
         ("google", {"contents": [{"role": "user", "parts": [{"text": "x"}]}, {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {}, "id": "c"}, "thoughtSignature": "QUJD"}]}]}, Origin("google", model="gemini-9")),
     ],
 )  # fmt: skip
-def test_what_a_provider_signed_comes_back_through_the_sdk(wire: str, body: Any, origin: Origin) -> None:
+def test_what_a_provider_signed_comes_back_through_the_sdk(
+    wire: str, body: Any, origin: Origin
+) -> None:
     messages = wires.get(wire).load_messages(body, origin=origin)
     losses: list[Loss] = []
     items = openai_agents.dump_messages(messages, losses=losses)
@@ -242,7 +262,18 @@ ANY = st.recursive(
     lambda one: (
         st.lists(one, max_size=3)
         | st.dictionaries(
-            st.sampled_from(["type", "role", "content", "provider_data", "thinking_blocks", "summary", "id", "model"]),
+            st.sampled_from(
+                [
+                    "type",
+                    "role",
+                    "content",
+                    "provider_data",
+                    "thinking_blocks",
+                    "summary",
+                    "id",
+                    "model",
+                ]
+            ),
             one,
             max_size=5,
         )
@@ -253,8 +284,13 @@ ANY = st.recursive(
 
 def with_summary(items: list[Any]) -> list[Any]:
     """The items as the wire writes them: one of reasoning always has a summary, as the API demands."""
-    bare = [item.get("type") == "reasoning" and "summary" not in item and item.get("content") != [] for item in items]
-    return [{**item, "summary": []} if lacks else item for item, lacks in zip(items, bare, strict=True)]
+    bare = [
+        item.get("type") == "reasoning" and "summary" not in item and item.get("content") != []
+        for item in items
+    ]
+    return [
+        {**item, "summary": []} if lacks else item for item, lacks in zip(items, bare, strict=True)
+    ]
 
 
 @given(ANY)
@@ -297,9 +333,13 @@ def test_an_item_that_cannot_be_read_is_named() -> None:
 def test_it_is_told_where_it_differs() -> None:
     assert formats.detect(RUNS["claude"]) == formats.detect(RUNS["gemini"]) == "openai_agents"
     assert formats.detect(RUNS["openai"]) == "openai_responses"  # read alike
-    assert [openai_agents.votes(item) > 0 for item in RUNS["openai"]] == [True] * len(RUNS["openai"])
+    assert [openai_agents.votes(item) > 0 for item in RUNS["openai"]] == [True] * len(
+        RUNS["openai"]
+    )
     for name in {*formats.names()} - {"openai_agents"}:
-        assert [formats.get(name).votes(item) for item in RUNS["claude"] if "provider_data" in item] == [0] * 5, name
+        assert [
+            formats.get(name).votes(item) for item in RUNS["claude"] if "provider_data" in item
+        ] == [0] * 5, name
 
 
 @pytest.mark.parametrize("folder", sorted({*traffic.WIRES}))

@@ -49,7 +49,9 @@ def voting(name: str, votes: dict[str, int], **more: Any) -> Any:
     """A format whose messages have a `kind`, on which it votes; it reads nothing but its own name."""
     return SimpleNamespace(
         name=name,
-        votes=lambda message: votes.get(message.get("kind", ""), 0) if isinstance(message, dict) else 0,
+        votes=lambda message: (
+            votes.get(message.get("kind", ""), 0) if isinstance(message, dict) else 0
+        ),
         load_messages=lambda payload, **_: [Message.user(name) for _ in payload],
         dump_messages=lambda messages, **_: [],
         **more,
@@ -77,7 +79,11 @@ def test_a_broken_plug_in_harms_only_who_asks_for_it(install: Install, code: str
 
 def test_a_format_that_declares_nothing_is_a_list_in_any_body() -> None:
     formats.register(voting("plain", {"p": 3}))
-    for value in ([{"kind": "p"}], {"messages": [{"kind": "p"}]}, {"conversations": [{"kind": "p"}], "id": 1}):
+    for value in (
+        [{"kind": "p"}],
+        {"messages": [{"kind": "p"}]},
+        {"conversations": [{"kind": "p"}], "id": 1},
+    ):
         assert detected(value) == [("plain", [{"kind": "p"}], 0)]
 
 
@@ -95,21 +101,33 @@ def test_what_is_ambiguous_takes_the_format_of_its_neighbours() -> None:
     formats.register(voting("b", {"b": 3, "both": 2}))
     formats.register(voting("c", {"c": 3}))
     a, b, both, c = ({"kind": kind} for kind in ("a", "b", "both", "c"))
-    with pytest.raises(HistoryError, match="they may be messages of a or b, which read them differently"):
+    with pytest.raises(
+        HistoryError, match="they may be messages of a or b, which read them differently"
+    ):
         detected([both])
     with pytest.raises(HistoryError, match="those from position 1 on may be messages of a or b"):
         detected([c, both])
     assert [each[::2] for each in detected([a, c, both])] == [("a", 0), ("c", 1), ("a", 2)]
     assert [each[::2] for each in detected([both, c, b])] == [("b", 0), ("c", 1), ("b", 2)]
-    assert [each.format for each in detected([b, c, both, c, a])] == ["b", "c", "b", "c", "a"]  # what went before it
+    assert [each.format for each in detected([b, c, both, c, a])] == [
+        "b",
+        "c",
+        "b",
+        "c",
+        "a",
+    ]  # what went before it
     assert [each.format for each in detected([both], near="b")] == ["b"]
     with pytest.raises(HistoryError):
         detected([both], near="c")  # which cannot have it
 
 
 def test_fields_beside_the_messages_are_declared_by_the_format() -> None:
-    formats.register(voting("a", {"x": 1}, layout=Layout(fields=("talk",), own=frozenset(["tone"]))))
-    formats.register(voting("b", {"x": 1}, layout=Layout(fields=("talk",), of_tools=frozenset(["shape"]))))
+    formats.register(
+        voting("a", {"x": 1}, layout=Layout(fields=("talk",), own=frozenset(["tone"])))
+    )
+    formats.register(
+        voting("b", {"x": 1}, layout=Layout(fields=("talk",), of_tools=frozenset(["shape"])))
+    )
     body = {"talk": [{"kind": "x"}]}
     assert formats.detect({**body, "tone": "dry"}) == "a"
     assert formats.detect({**body, "tools": [{"shape": {}}, {"shape": {}}], "tone": "dry"}) == "b"

@@ -49,7 +49,14 @@ def text(content: str, **fields: Any) -> dict[str, Any]:
 
 def call(id_: str, args: Any, **fields: Any) -> dict[str, Any]:
     none = {"tool_kind": None, "id": None, "provider_name": None, "provider_details": None}
-    return {"tool_name": "look", "args": args, "tool_call_id": id_, **none, "part_kind": "tool-call", **fields}
+    return {
+        "tool_name": "look",
+        "args": args,
+        "tool_call_id": id_,
+        **none,
+        "part_kind": "tool-call",
+        **fields,
+    }
 
 
 def returned(id_: str, content: Any, **fields: Any) -> dict[str, Any]:
@@ -66,7 +73,13 @@ def returned(id_: str, content: Any, **fields: Any) -> dict[str, Any]:
 
 
 def asked(*parts: Any, **fields: Any) -> dict[str, Any]:
-    none = {"instructions": None, "run_id": "r", "conversation_id": "c", "metadata": None, "state": "complete"}
+    none = {
+        "instructions": None,
+        "run_id": "r",
+        "conversation_id": "c",
+        "metadata": None,
+        "state": "complete",
+    }
     return {"parts": list(parts), "timestamp": TIME, **none, "kind": "request", **fields}
 
 
@@ -78,7 +91,13 @@ def answered(*parts: Any, **fields: Any) -> dict[str, Any]:
         "output_reasoning_tokens": 2,
         "details": {},
     }
-    none = {"provider_url": None, "provider_details": None, "run_id": "r", "metadata": None, "state": "complete"}
+    none = {
+        "provider_url": None,
+        "provider_details": None,
+        "run_id": "r",
+        "metadata": None,
+        "state": "complete",
+    }
     known = {
         "model_name": "m-2026",
         "model_id": "test:m",
@@ -115,7 +134,12 @@ LINK = {
     "media_type": None,
     "identifier": "a",
 }
-SYSTEM = {"content": "Be kind.", "timestamp": TIME, "dynamic_ref": None, "part_kind": "system-prompt"}
+SYSTEM = {
+    "content": "Be kind.",
+    "timestamp": TIME,
+    "dynamic_ref": None,
+    "part_kind": "system-prompt",
+}
 HISTORY: list[dict[str, Any]] = [
     asked(SYSTEM, said(["Look.", LINK, IMAGE, {"kind": "cache-point", "ttl": "5m"}, ""]), instructions="Be short."),
     answered(
@@ -190,13 +214,20 @@ def test_what_is_read_is_what_was_said() -> None:
     assert isinstance(link, LinkPart) and link.url == LINK["url"]
     assert isinstance(image, DataPart) and image.data == b"\xfb\xff"
     assert all(isinstance(mark, MarkPart) for mark in marks)
-    assert model.created_at is not None and model.created_at.isoformat() == "2026-03-01T10:00:01+00:00"
+    assert (
+        model.created_at is not None and model.created_at.isoformat() == "2026-03-01T10:00:01+00:00"
+    )
     assert model.finish_reason is FinishReason.tool_calls
     assert model.usage == Usage(input_tokens=12, output_tokens=5, reasoning_tokens=2)
     assert model.origin == Origin("anthropic", None, "m", "m-2026")
     assert model.thinking == "Hm."
     assert [each.arguments for each in model.tool_calls] == [{"at": 1}, {"at": 2}, {}, {}]
-    assert [each.state for each in model.tool_calls] == ["complete", "complete", "complete", "invalid"]
+    assert [each.state for each in model.tool_calls] == [
+        "complete",
+        "complete",
+        "complete",
+        "invalid",
+    ]
     assert [each.id for each in results.tool_results] == ["c1", "c2", "c3", "c4"]
     assert [each.is_error for each in results.tool_results] == [False, False, True, True]
     assert [each.denied for each in results.tool_results] == [False, False, False, True]
@@ -222,7 +253,9 @@ def test_instructions_are_said_once_while_they_stay_the_same() -> None:
 
 def test_an_edit_is_written_and_nothing_old_in_its_place() -> None:
     messages = pydantic_ai.load_messages([asked(said("A")), answered(text("B"))])
-    edited = [message.replace(content=(TextPart("Z", message.content[0].native),)) for message in messages]
+    edited = [
+        message.replace(content=(TextPart("Z", message.content[0].native),)) for message in messages
+    ]
     entries = pydantic_ai.dump_messages(edited)
     assert [entry["parts"][0]["content"] for entry in entries] == ["Z", "Z"]
 
@@ -231,13 +264,22 @@ def test_a_result_that_was_changed_has_its_outcome_changed() -> None:
     history = [asked(returned("c1", "Bad.", outcome="retried"), returned("c2", "Good."))]
     (message,) = pydantic_ai.load_messages(history)
     bad, good = message.tool_results
-    edited = message.replace(content=(replace(bad, result="Good.", is_error=False), replace(good, is_error=True)))
+    edited = message.replace(
+        content=(replace(bad, result="Good.", is_error=False), replace(good, is_error=True))
+    )
     parts = pydantic_ai.dump_messages([edited])[0]["parts"]
-    assert [(part["content"], part["outcome"]) for part in parts] == [("Good.", "success"), ("Good.", "failed")]
+    assert [(part["content"], part["outcome"]) for part in parts] == [
+        ("Good.", "success"),
+        ("Good.", "failed"),
+    ]
 
 
 def test_feedback_that_was_changed_is_a_text() -> None:
-    feedback = {"content": [{"loc": ["a"]}], "retry": {"cause": "validation_error"}, "part_kind": "retry-feedback"}
+    feedback = {
+        "content": [{"loc": ["a"]}],
+        "retry": {"cause": "validation_error"},
+        "part_kind": "retry-feedback",
+    }
     (message,) = pydantic_ai.load_messages([asked(feedback)])
     edited = message.replace(content=(replace(message.content[0], text="Short."),))
     assert pydantic_ai.dump_messages([edited])[0]["parts"][0]["content"] == "Short."
@@ -258,13 +300,24 @@ def test_what_anthropic_signed_goes_back_to_it_as_it_came() -> None:
 
 def test_reasoning_goes_back_to_openai_as_it_came() -> None:
     own = {"provider_name": "openai", "part_kind": "thinking"}
-    first = {"content": "A", "id": "rs_1", "signature": "E", **own, "provider_details": {"raw_content": ["raw"]}}
+    first = {
+        "content": "A",
+        "id": "rs_1",
+        "signature": "E",
+        **own,
+        "provider_details": {"raw_content": ["raw"]},
+    }
     history = [
         answered(
             first,
             {"content": "B", "id": "rs_1", "signature": None, **own, "provider_details": None},
             {"content": "", "id": "rs_2", "signature": "F", **own},
-            text("Hi", id="msg_1", provider_name="openai", provider_details={"phase": "commentary", "logprobs": [1]}),
+            text(
+                "Hi",
+                id="msg_1",
+                provider_name="openai",
+                provider_details={"phase": "commentary", "logprobs": [1]},
+            ),
             text("Ho", id="msg_1", provider_name="openai"),
             call("c1", '{"at": 1}', id="fc_1", provider_name="openai"),
             provider_name="openai",
@@ -272,7 +325,9 @@ def test_reasoning_goes_back_to_openai_as_it_came() -> None:
     ]
     messages = pydantic_ai.load_messages(history)
     assert pydantic_ai.dump_messages(stored(messages)) == history
-    items = wires.get("openai_responses").dump_messages(messages, target=Origin("openai-responses"))["input"]
+    items = wires.get("openai_responses").dump_messages(
+        messages, target=Origin("openai-responses")
+    )["input"]
     summary = [{"type": "summary_text", "text": each} for each in "AB"]
     raw = [{"type": "reasoning_text", "text": "raw"}]
     texts = [{"type": "output_text", "text": each, "annotations": []} for each in ("Hi", "Ho")]
@@ -285,7 +340,10 @@ def test_reasoning_goes_back_to_openai_as_it_came() -> None:
 
 
 def test_what_google_signed_goes_back_to_it_as_it_came() -> None:
-    signed = {"provider_name": "google", "provider_details": {"thought_signature": "U0lH", "more": 1}}
+    signed = {
+        "provider_name": "google",
+        "provider_details": {"thought_signature": "U0lH", "more": 1},
+    }
     history = [
         asked(said("Look.")),
         answered(
@@ -300,7 +358,9 @@ def test_what_google_signed_goes_back_to_it_as_it_came() -> None:
     ]
     messages = pydantic_ai.load_messages(history)
     assert pydantic_ai.dump_messages(stored(messages)) == history
-    contents = wires.get("google").dump_messages(messages, target=Origin("google", model="gemini-3-pro"))["contents"]
+    contents = wires.get("google").dump_messages(
+        messages, target=Origin("google", model="gemini-3-pro")
+    )["contents"]
     assert contents[1]["parts"] == [
         {"text": "Hm.", "thought": True},
         {"text": "", "thoughtSignature": "U0lH"},
@@ -312,7 +372,9 @@ def test_what_google_signed_goes_back_to_it_as_it_came() -> None:
 
 OUTSIDE = [
     Message.system("Be kind."),
-    Message.user("Look.", DataPart(b"\xfb\xff", "image/png"), LinkPart("https://files.invalid/a.pdf")),
+    Message.user(
+        "Look.", DataPart(b"\xfb\xff", "image/png"), LinkPart("https://files.invalid/a.pdf")
+    ),
     Message(
         Role.MODEL,
         (
@@ -343,13 +405,24 @@ OUTSIDE = [
 def test_a_conversation_of_ours_is_read_as_it_was_said() -> None:
     losses: list[Loss] = []
     entries = pydantic_ai.dump_messages(OUTSIDE, losses=losses)
-    assert [entry["kind"] for entry in entries] == ["request", "response", "request", "response", "request", "request"]
+    assert [entry["kind"] for entry in entries] == [
+        "request",
+        "response",
+        "request",
+        "response",
+        "request",
+        "request",
+    ]
     back = pydantic_ai.load_messages(entries)
     assert neutral_chain(back) == neutral_chain(OUTSIDE)
     assert losses == []
     model = back[2]
     assert model.thinking == "Hm."
-    assert (model.origin, model.usage, model.metadata["mine"]) == (OUTSIDE[2].origin, OUTSIDE[2].usage, [1])
+    assert (model.origin, model.usage, model.metadata["mine"]) == (
+        OUTSIDE[2].origin,
+        OUTSIDE[2].usage,
+        [1],
+    )
     body = wires.get("anthropic").dump_messages(back, target=Origin("anthropic"))
     assert body["messages"][1]["content"][:2] == [THOUGHT, REDACTED]
 
@@ -369,7 +442,9 @@ def test_a_conversation_of_ours_is_read_as_it_was_said() -> None:
         (Message.user(ToolResultPart("c", "f", (TextPart("A"), TextPart("B")))), 0, Lost.texts),
     ],
 )
-def test_what_it_cannot_hold_is_a_loss_with_its_place(message: Message, place: int, what: Lost) -> None:
+def test_what_it_cannot_hold_is_a_loss_with_its_place(
+    message: Message, place: int, what: Lost
+) -> None:
     losses: list[Loss] = []
     entries = pydantic_ai.dump_messages([Message.user("Before."), message], losses=losses)
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, place, what)]
@@ -378,8 +453,16 @@ def test_what_it_cannot_hold_is_a_loss_with_its_place(message: Message, place: i
 
 def test_a_reasoning_item_of_ours_is_read_as_it_was() -> None:
     thinking = ThinkingPart("Hm.", {"openai_responses": {"id": "rs_1", "encrypted_content": "E"}})
-    entries = pydantic_ai.dump_messages([Message(Role.MODEL, (thinking,), origin=Origin("openai-responses"))])
-    part = {"content": "Hm.", "id": "rs_1", "provider_name": "openai", "signature": "E", "part_kind": "thinking"}
+    entries = pydantic_ai.dump_messages(
+        [Message(Role.MODEL, (thinking,), origin=Origin("openai-responses"))]
+    )
+    part = {
+        "content": "Hm.",
+        "id": "rs_1",
+        "provider_name": "openai",
+        "signature": "E",
+        "part_kind": "thinking",
+    }
     assert entries[0]["parts"] == [part]
     back = pydantic_ai.load_messages(entries)[0]
     assert (back.content, back.origin) == ((thinking,), Origin("openai-responses"))
@@ -407,14 +490,18 @@ def test_a_provider_elsewhere_keeps_its_endpoint() -> None:
 
 def test_marks_of_others_are_no_loss() -> None:
     losses: list[Loss] = []
-    entries = pydantic_ai.dump_messages([Message.model("A", MarkPart("step", {"ai_sdk": {}}))], losses=losses)
+    entries = pydantic_ai.dump_messages(
+        [Message.model("A", MarkPart("step", {"ai_sdk": {}}))], losses=losses
+    )
     assert len(entries[0]["parts"]) == 1
     assert losses == []
 
 
 def test_a_call_that_was_cut_stays_cut() -> None:
     cut = Message.model(ToolCallPart("c", "look", {}, '{"at"', "cut"))
-    assert pydantic_ai.load_messages(pydantic_ai.dump_messages([cut]))[0].tool_calls[0].state == "cut"
+    assert (
+        pydantic_ai.load_messages(pydantic_ai.dump_messages([cut]))[0].tool_calls[0].state == "cut"
+    )
 
 
 @pytest.mark.parametrize(
@@ -423,7 +510,10 @@ def test_a_call_that_was_cut_stays_cut() -> None:
         ([{"kind": "request", "parts": []}, 7], "kind"),
         ([{"kind": "request", "parts": []}, {"kind": "other", "parts": []}], "kind"),
         ([{"kind": "request", "parts": []}, {"kind": "request"}], "parts"),
-        ([{"kind": "request", "parts": []}, {"kind": "response", "parts": [{"content": "x"}]}], "parts"),
+        (
+            [{"kind": "request", "parts": []}, {"kind": "response", "parts": [{"content": "x"}]}],
+            "parts",
+        ),
     ],
 )
 def test_what_is_no_message_is_refused_by_its_place(payload: Any, field: str) -> None:
@@ -442,17 +532,37 @@ def test_what_is_no_list_is_refused(payload: Any) -> None:
 
 JSON: st.SearchStrategy[Any] = st.recursive(
     st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(st.text(max_size=4), inner, max_size=3)
+    ),
     max_leaves=6,
 )
-KINDS = ("request", "response", "text", "thinking", "tool-return", "file", "speech", "system-prompt", "retry-prompt")
+KINDS = (
+    "request",
+    "response",
+    "text",
+    "thinking",
+    "tool-return",
+    "file",
+    "speech",
+    "system-prompt",
+    "retry-prompt",
+)
 OBJECTS = ({"part_kind": "text"}, {"kind": "binary"}, {"thought_signature": "x"})
-ODD = st.sampled_from([None, "", 0, [], {}, [""], "google", "openai", "anthropic", *KINDS, *OBJECTS])
+ODD = st.sampled_from(
+    [None, "", 0, [], {}, [""], "google", "openai", "anthropic", *KINDS, *OBJECTS]
+)
 
 
 def places(value: Any) -> list[tuple[Any, Any]]:
     """Each place of a JSON value: what holds it, and under which key."""
-    keys = list(value) if isinstance(value, dict) else range(len(value)) if isinstance(value, list) else []
+    keys = (
+        list(value)
+        if isinstance(value, dict)
+        else range(len(value))
+        if isinstance(value, list)
+        else []
+    )
     return [each for key in keys for each in ((value, key), *places(value[key]))]
 
 
@@ -533,7 +643,10 @@ def test_a_message_that_nests_too_deep_is_left_out_alone() -> None:
         value: Any = "it"
         for _ in range(depth - 3):  # the message, its parts and the part are the others
             value = [value]
-        return {"kind": "response", "parts": [{"part_kind": "text", "content": "Ho.", "odd": value}]}
+        return {
+            "kind": "response",
+            "parts": [{"part_kind": "text", "content": "Ho.", "odd": value}],
+        }
 
     problems: list[Any] = []
     history = [answer(128), answer(129), answer(5)]

@@ -26,14 +26,23 @@ def library(*args: str, given: str = "") -> Any:
     if not PYTHON.exists():
         pytest.skip("pydantic-ai is not installed: run `make service`")
     script = Path(__file__).parent / "pydantic_ai/library.py"
-    ran = subprocess.run([PYTHON, script, *args], input=given, capture_output=True, text=True, timeout=300, check=False)
+    ran = subprocess.run(
+        [PYTHON, script, *args],
+        input=given,
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
     assert ran.returncode == 0, ran.stderr
     return json.loads(ran.stdout)
 
 
 def test_what_it_writes_comes_back_exactly() -> None:
     histories = library("write")
-    kinds = {part["part_kind"] for history in histories for entry in history for part in entry["parts"]}
+    kinds = {
+        part["part_kind"] for history in histories for entry in history for part in entry["parts"]
+    }
     assert {
         "system-prompt",
         "user-prompt",
@@ -43,11 +52,16 @@ def test_what_it_writes_comes_back_exactly() -> None:
         "file",
         "builtin-tool-call",
     } <= kinds
-    outcomes = {part.get("outcome") for history in histories for entry in history for part in entry["parts"]}
+    outcomes = {
+        part.get("outcome") for history in histories for entry in history for part in entry["parts"]
+    }
     assert {"success", "retried", "denied"} <= outcomes
     for history in histories:
         messages = pydantic_ai.load_messages(history)
-        assert pydantic_ai.dump_messages([Message.from_json(each.to_json()) for each in messages]) == history
+        assert (
+            pydantic_ai.dump_messages([Message.from_json(each.to_json()) for each in messages])
+            == history
+        )
         assert formats.detect(history) == "pydantic_ai"
         answered = {result.id for message in messages for result in message.tool_results}
         assert answered <= {call.id for message in messages for call in message.tool_calls}
@@ -81,4 +95,6 @@ def untyped(value: Any) -> Any:
     if not isinstance(value, dict):
         return value
     is_elsewhere = str(value.get("kind")).endswith("-url") or value.get("kind") == "uploaded-file"
-    return {key: untyped(each) for key, each in value.items()} | ({"media_type": None} if is_elsewhere else {})
+    return {key: untyped(each) for key, each in value.items()} | (
+        {"media_type": None} if is_elsewhere else {}
+    )

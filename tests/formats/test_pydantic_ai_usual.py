@@ -55,7 +55,11 @@ def bare(value: Any) -> Any:
     """A value without the fields that say nothing."""
     if isinstance(value, list):
         return [bare(each) for each in value]
-    return {key: bare(each) for key, each in value.items() if each is not None} if isinstance(value, dict) else value
+    return (
+        {key: bare(each) for key, each in value.items() if each is not None}
+        if isinstance(value, dict)
+        else value
+    )
 
 
 def histories() -> Iterator[tuple[Any, ...]]:
@@ -72,7 +76,12 @@ def of_history(history: list[Any]) -> Iterator[tuple[Any, ...]]:
             for at, part in enumerate(named["parts"]):
                 for key, value, fields in changed(part):
                     parts = [*named["parts"][:at], fields, *named["parts"][at + 1 :]]
-                    yield provider, key, value, [*history[:place], {**named, "parts": parts}, *history[place + 1 :]]
+                    yield (
+                        provider,
+                        key,
+                        value,
+                        [*history[:place], {**named, "parts": parts}, *history[place + 1 :]],
+                    )
 
 
 @pytest.mark.slow

@@ -25,7 +25,10 @@ PLAIN = [ASK, {"from": "gpt", "value": "Sunny."}]
 HERMES = [
     {"from": "system", "value": "Call functions."},
     ASK,
-    {"from": "gpt", "value": f"<think>\nI must look.\n</think>\n\nI look.\n{HERMES_CALL}\n{HERMES_CALL}"},
+    {
+        "from": "gpt",
+        "value": f"<think>\nI must look.\n</think>\n\nI look.\n{HERMES_CALL}\n{HERMES_CALL}",
+    },
     {"from": "tool", "value": f"{HERMES_RESULT}\n{HERMES_RESULT}"},
     {"from": "gpt", "value": "31 degrees."},
 ]
@@ -46,17 +49,30 @@ OTHERS: list[dict[str, Any]] = [
     {"from": "gpt", "value": " \n"},
     {"from": "gpt", "value": "<think>\n\n</think>\n\nNo thought."},
     {"from": "gpt", "value": "<think>tight</think>\nAnd more.\n"},
-    {"from": "gpt", "value": "<tool_call>\n{'name': 'f', 'arguments': {'a': True, 'b': None}}\n</tool_call>"},
-    {"from": "tool", "value": "<tool_response>\n{'name': 'f', 'content': 'It\\'s done'}\n</tool_response>\n"},
+    {
+        "from": "gpt",
+        "value": "<tool_call>\n{'name': 'f', 'arguments': {'a': True, 'b': None}}\n</tool_call>",
+    },
+    {
+        "from": "tool",
+        "value": "<tool_response>\n{'name': 'f', 'content': 'It\\'s done'}\n</tool_response>\n",
+    },
     {
         "from": "gpt",
         "value": '<tool_call>{"arguments":{},"name":"g","id":"x1","more":1}</tool_call> <tool_call>no</tool_call>',
     },
-    {"from": "tool", "value": '<tool_response>\n{"tool_call_id": "x1", "content": [1]}\n</tool_response>', "weight": 1},
+    {
+        "from": "tool",
+        "value": '<tool_response>\n{"tool_call_id": "x1", "content": [1]}\n</tool_response>',
+        "weight": 1,
+    },
     {"from": "tool", "value": "<tool_response>\nsunny\n</tool_response>"},
     {"from": "observation", "value": ""},
     {"from": "observation", "value": None},
-    {"from": "function_call", "value": '[{"name": "f", "arguments": "{\\"a\\": 1}"}, {"name": "g"}]'},
+    {
+        "from": "function_call",
+        "value": '[{"name": "f", "arguments": "{\\"a\\": 1}"}, {"name": "g"}]',
+    },
     {"from": "tool", "value": f"so: {HERMES_RESULT}"},
     {"from": "function_call", "value": "no JSON"},
     {"from": "function_call", "value": HERMES_CALL},
@@ -93,14 +109,20 @@ def test_what_is_read_is_written_as_it_was(document: Any) -> None:
 
 TOKENS = ["<think>", "</think>", "<tool_call>", "</tool_call>", "<tool_response>", "</tool_response>", "\n", "\n\n", " ", "text",
           '{"name": "f", "arguments": {}}', "{'name': 'f', 'arguments': {}}", '{"content": 1}', '{"name": "f"', "é", HERMES_CALL, HERMES_RESULT]  # fmt: skip
-VALUES = st.lists(st.sampled_from(TOKENS), max_size=14).map("".join) | st.text(max_size=20) | st.none()
+VALUES = (
+    st.lists(st.sampled_from(TOKENS), max_size=14).map("".join) | st.text(max_size=20) | st.none()
+)
 SPEAKERS = ["human", "gpt", "system", "tool", "observation", "function_call", "assistant", "user"]
 TURNS = st.fixed_dictionaries(
-    {"from": st.sampled_from(SPEAKERS), "value": VALUES}, optional={"weight": st.none() | st.integers(0, 1)}
+    {"from": st.sampled_from(SPEAKERS), "value": VALUES},
+    optional={"weight": st.none() | st.integers(0, 1)},
 )
 
 
-@given(st.lists(TURNS, min_size=1, max_size=6), st.dictionaries(st.sampled_from(["id", "tools", "system"]), VALUES))
+@given(
+    st.lists(TURNS, min_size=1, max_size=6),
+    st.dictionaries(st.sampled_from(["id", "tools", "system"]), VALUES),
+)
 def test_any_turns_are_written_as_they_were(turns: list[Any], fields: dict[str, Any]) -> None:
     assert written({"conversations": turns, **fields}) == {"conversations": turns, **fields}
 
@@ -109,7 +131,9 @@ def test_what_the_dialects_mean() -> None:
     system, ask, model, results, end = sharegpt.load_messages(HERMES)
     assert (system.role, ask.role, end.text) == (Role.SYSTEM, Role.USER, "31 degrees.")
     assert (model.thinking, model.text) == ("I must look.", "I look.")
-    assert [(call.name, call.arguments) for call in model.tool_calls] == [("weather", {"at": "Rome"})] * 2
+    assert [(call.name, call.arguments) for call in model.tool_calls] == [
+        ("weather", {"at": "Rome"})
+    ] * 2
     assert [part.result for part in results.tool_results] == [{"degrees": 31}] * 2
     assert [call.id for call in model.tool_calls] == [part.id for part in results.tool_results]
     assert len({call.id for call in model.tool_calls}) == 2
@@ -117,13 +141,24 @@ def test_what_the_dialects_mean() -> None:
     assert system.text == "Call functions."
     assert model.tool_calls[0].arguments == {"at": "Rome"}
     assert results.tool_results == (results.content[0],)
-    assert (results.tool_results[0].result, results.tool_results[0].name) == ('{"degrees": 31}', "weather")
+    assert (results.tool_results[0].result, results.tool_results[0].name) == (
+        '{"degrees": 31}',
+        "weather",
+    )
     assert results.tool_results[0].id == model.tool_calls[0].id
 
 
 def test_turns_of_results_are_one_message_and_origin_is_the_models() -> None:
-    calls = {"from": "function_call", "value": '[{"name": "f", "arguments": {}}, {"name": "g", "arguments": {}}]'}
-    turns = [ASK, calls, {"from": "observation", "value": "1"}, {"from": "observation", "value": "2", "weight": 0}]
+    calls = {
+        "from": "function_call",
+        "value": '[{"name": "f", "arguments": {}}, {"name": "g", "arguments": {}}]',
+    }
+    turns = [
+        ASK,
+        calls,
+        {"from": "observation", "value": "1"},
+        {"from": "observation", "value": "2", "weight": 0},
+    ]
     ask, model, results = sharegpt.load_messages(turns, origin=Origin("local"))
     assert [(part.name, part.result) for part in results.tool_results] == [("f", "1"), ("g", "2")]
     assert (ask.origin, model.origin) == (None, Origin("local"))
@@ -158,7 +193,11 @@ def said(messages: list[Message]) -> list[Any]:
         others: list[Any] = []
         for piece in message.content:
             if isinstance(piece, ToolResultPart):
-                result = "".join(part.text for part in piece.result) if piece.is_content else piece.result
+                result = (
+                    "".join(part.text for part in piece.result)
+                    if piece.is_content
+                    else piece.result
+                )
                 number = unanswered[piece.id].pop(0) if unanswered.get(piece.id) else None
                 name = piece.name or ("" if number is None else names[number])
                 results.append((number, name, json.dumps(result)))
@@ -221,7 +260,10 @@ JSON = st.recursive(
     max_leaves=4,
 )
 CALLS = st.builds(
-    ToolCallPart, st.sampled_from("abcd"), st.sampled_from(["f", "g"]), st.dictionaries(WORDS, JSON, max_size=2)
+    ToolCallPart,
+    st.sampled_from("abcd"),
+    st.sampled_from(["f", "g"]),
+    st.dictionaries(WORDS, JSON, max_size=2),
 )
 ANSWERS = st.lists(
     st.builds(TextPart, WORDS) | st.builds(ThinkingPart, WORDS) | CALLS,
@@ -237,12 +279,17 @@ def conversations(draw: st.DrawFn) -> list[Message]:
         messages += [Message.user(draw(WORDS))] if draw(st.booleans()) else []
         answer = draw(ANSWERS)
         named = [
-            ToolCallPart(f"{number}{one.id}", one.name, one.arguments) if isinstance(one, ToolCallPart) else one
+            ToolCallPart(f"{number}{one.id}", one.name, one.arguments)
+            if isinstance(one, ToolCallPart)
+            else one
             for one in answer
         ]
         messages.append(Message.model(*named))
         calls = draw(st.permutations([one for one in named if isinstance(one, ToolCallPart)]))
-        results = [ToolResultPart(call.id, call.name, draw(JSON)) for call in calls[: draw(st.integers(0, 3))]]
+        results = [
+            ToolResultPart(call.id, call.name, draw(JSON))
+            for call in calls[: draw(st.integers(0, 3))]
+        ]
         messages += [Message.user(*results)] if results else []
     return messages
 
@@ -264,7 +311,11 @@ def test_what_anybody_said_comes_back_or_is_a_loss(messages: list[Message]) -> N
 
 def test_results_that_names_and_order_do_not_pair_have_ids() -> None:
     calls = [ToolCallPart(f"c{number}", "look") for number in range(3)]
-    messages = [Message.model(*calls), Message.user(ToolResultPart("c2", "look", 2)), Message.user("And?")]
+    messages = [
+        Message.model(*calls),
+        Message.user(ToolResultPart("c2", "look", 2)),
+        Message.user("And?"),
+    ]
     back, losses = told(messages)
     assert losses == []
     assert said(back) == said(messages)
@@ -275,7 +326,12 @@ def test_results_that_names_and_order_do_not_pair_have_ids() -> None:
 
 def test_what_cannot_be_held_is_a_loss_with_its_place() -> None:
     messages = [
-        Message.user(MarkPart("step"), "See", DataPart(b"\x89PNG", "image/png", "cat.png"), FilePart("file-1")),
+        Message.user(
+            MarkPart("step"),
+            "See",
+            DataPart(b"\x89PNG", "image/png", "cat.png"),
+            FilePart("file-1"),
+        ),
         Message.model(
             MarkPart("step"),
             ThinkingPart("hm", {"anthropic": {"signature": "s"}}),
@@ -345,7 +401,8 @@ def test_a_turn_that_cannot_be_read_is_named(turn: Any, field: str | None) -> No
 
 
 @pytest.mark.parametrize(
-    "payload", [None, 5, "x", {}, {"conversations": {}}, {"conversations": [], "id": 1}, {"messages": []}]
+    "payload",
+    [None, 5, "x", {}, {"conversations": {}}, {"conversations": [], "id": 1}, {"messages": []}],
 )
 def test_what_is_no_conversation_is_refused(payload: Any) -> None:
     with pytest.raises(HistoryError):
@@ -362,15 +419,25 @@ def test_what_nests_too_deep_is_refused() -> None:
         problems: list[Any] = []
         assert sharegpt.load_messages(payload, problems=problems)
         assert len(problems) == 1
-    for text in ("[" * 90000, "{'a':" * 90000, '{"name": "f", "arguments": ' + '{"a":' * 300 + "1" + "}" * 301):
+    for text in (
+        "[" * 90000,
+        "{'a':" * 90000,
+        '{"name": "f", "arguments": ' + '{"a":' * 300 + "1" + "}" * 301,
+    ):
         assert written([{"from": "gpt", "value": f"<tool_call>{text}</tool_call>"}])
 
 
 ANY = st.recursive(
-    st.none() | st.booleans() | st.floats(allow_nan=False) | st.text(max_size=5) | st.sampled_from(SPEAKERS),
+    st.none()
+    | st.booleans()
+    | st.floats(allow_nan=False)
+    | st.text(max_size=5)
+    | st.sampled_from(SPEAKERS),
     lambda one: (
         st.lists(one, max_size=4)
-        | st.dictionaries(st.sampled_from(["from", "value", "conversations", "system", "x"]), one, max_size=4)
+        | st.dictionaries(
+            st.sampled_from(["from", "value", "conversations", "system", "x"]), one, max_size=4
+        )
     ),
     max_leaves=12,
 )
@@ -394,7 +461,12 @@ def test_anything_is_read_or_refused(payload: Any) -> None:
 
 
 def test_it_is_told_from_all_others() -> None:
-    assert formats.detect(FACTORY) == formats.detect(HERMES) == formats.detect(HERMES[-1]) == "sharegpt"
+    assert (
+        formats.detect(FACTORY)
+        == formats.detect(HERMES)
+        == formats.detect(HERMES[-1])
+        == "sharegpt"
+    )
     found = formats.detected(FACTORY)
     assert sharegpt.dump_messages(sharegpt.load_messages(found[0].payload)) == FACTORY
     assert formats.detect({"conversations": [{"role": "user", "content": "Hi."}]}) == "openai_chat"
@@ -413,14 +485,20 @@ def test_no_recorded_message_is_mistaken_for_it(folder: str) -> None:
 def test_results_without_a_call_that_waits_keep_their_ids() -> None:
     """A second one for a call, and one of no call at all, are read as what they were."""
     call, other = ToolCallPart("c1", "f", {}), ToolCallPart("c2", "f", {})
-    twice = [ToolResultPart("c1", "f", ""), ToolResultPart("c1", "f", ""), ToolResultPart("c2", "f", None)]
+    twice = [
+        ToolResultPart("c1", "f", ""),
+        ToolResultPart("c1", "f", ""),
+        ToolResultPart("c2", "f", None),
+    ]
     alone = [ToolResultPart("c9", "f", "late")]
     for calls, results in (((call, other), twice), ((), alone)):
         talk = [Message.user("?"), Message.model("So.", *calls), Message.user(*results)]
         losses: list[Loss] = []
         again = sharegpt.load_messages(sharegpt.dump_messages(talk, losses=losses))
         assert losses == []
-        assert [result.result for result in again[2].tool_results] == [result.result for result in results]
+        assert [result.result for result in again[2].tool_results] == [
+            result.result for result in results
+        ]
         answered = [
             [at for at, one in enumerate(again[1].tool_calls) if one.id == result.id]
             for result in again[2].tool_results

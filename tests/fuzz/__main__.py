@@ -26,8 +26,12 @@ LONGEST = 1_500
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    parser = argparse.ArgumentParser("make fuzz", description="Input as nobody means it, through all wires.")
-    parser.add_argument("--count", type=int, default=1_000_000, help="how many inputs (default: a million)")
+    parser = argparse.ArgumentParser(
+        "make fuzz", description="Input as nobody means it, through all wires."
+    )
+    parser.add_argument(
+        "--count", type=int, default=1_000_000, help="how many inputs (default: a million)"
+    )
     parser.add_argument("--wire", choices=FOLDERS, help="one wire (default: all, in turn)")
     parser.add_argument("--door", choices=DOORS, help="one way in (default: all)")
     parser.add_argument("--seed", type=int, default=0)
@@ -35,7 +39,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     parser.add_argument("--index", type=int, help="this input alone")
     parser.add_argument("--recordings", type=int, help="so many of each folder (default: all)")
     parser.add_argument("--jobs", type=int, default=0)
-    parser.add_argument("--stop", action="store_true", help="stop at the first finding, and make none small")
+    parser.add_argument(
+        "--stop", action="store_true", help="stop at the first finding, and make none small"
+    )
     given = parser.parse_args(arguments)
     plan = Plan(given.seed, given.wire, given.door, given.recordings, timed=True)
     if not FOLDER.is_dir():
@@ -66,7 +72,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         )
         print(f"  again: make fuzz ARGS={options(plan, first)!r}")
         if not given.stop:
-            shortest = min((case_of(plan, each.index) for each in findings[:20]), key=lambda case: len(case.data))
+            shortest = min(
+                (case_of(plan, each.index) for each in findings[:20]),
+                key=lambda case: len(case.data),
+            )
             print(f"  small: {shown(smaller(shortest, cause))}")
     return 1 if found else 0
 
@@ -84,7 +93,9 @@ def again(plan: Plan, index: int) -> int:
 
 def options(plan: Plan, finding: Finding) -> str:
     more = [
-        f"--{name} {value}" for name in ("wire", "door", "recordings") if (value := getattr(plan, name)) is not None
+        f"--{name} {value}"
+        for name in ("wire", "door", "recordings")
+        if (value := getattr(plan, name)) is not None
     ]
     return " ".join([f"--seed {plan.seed} --index {finding.index}", *more])
 

@@ -73,7 +73,9 @@ def _place(error: Exception) -> str:
     place, trace = "", error.__traceback__
     while trace is not None:
         file = trace.tb_frame.f_code.co_filename
-        if "/dragoman/" in file and ("/dragoman/testing/" not in file or not place or place.startswith("testing/")):
+        if "/dragoman/" in file and (
+            "/dragoman/testing/" not in file or not place or place.startswith("testing/")
+        ):
             place = f"{file.rpartition('/dragoman/')[2]}:{trace.tb_lineno}"
         trace = trace.tb_next
     return place
@@ -104,7 +106,10 @@ def _simpler(value: Any, depth: int = 0) -> Iterator[Any]:
         case bytes() | str() if value:
             step = max(1, len(value) // 2)
             while step:
-                yield from (value[:at] + value[at + step :] for at in range(0, min(len(value), 60 * step), step))
+                yield from (
+                    value[:at] + value[at + step :]
+                    for at in range(0, min(len(value), 60 * step), step)
+                )
                 step //= 2
         case dict():
             yield from ({name: one for name, one in value.items() if name != key} for key in value)
@@ -116,6 +121,8 @@ def _simpler(value: Any, depth: int = 0) -> Iterator[Any]:
                 yield from (value[:at] + value[at + step :] for at in range(0, len(value), step))
                 step //= 2
             for at, inner in enumerate(value):
-                yield from ([*value[:at], less, *value[at + 1 :]] for less in _simpler(inner, depth + 1))
+                yield from (
+                    [*value[:at], less, *value[at + 1 :]] for less in _simpler(inner, depth + 1)
+                )
         case _:
             return

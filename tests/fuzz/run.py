@@ -54,12 +54,16 @@ def batch(plan: Plan, indices: Iterable[int]) -> tuple[int, list[Finding]]:
     return count, found
 
 
-def batches(plan: Plan, count: int, start: int = 0, jobs: int = 0) -> Iterator[tuple[int, list[Finding]]]:
+def batches(
+    plan: Plan, count: int, start: int = 0, jobs: int = 0
+) -> Iterator[tuple[int, list[Finding]]]:
     """The same over all processors: what came of each batch, as they are done."""
     for name in [plan.wire] if plan.wire else FOLDERS:
         seeds(name, plan.recordings)  # read once, for all processes
     gc.freeze()  # the seeds are many and stay
-    ranges = [range(at, min(at + BATCH, start + count)) for at in range(start, start + count, BATCH)]
+    ranges = [
+        range(at, min(at + BATCH, start + count)) for at in range(start, start + count, BATCH)
+    ]
     with ProcessPoolExecutor(jobs or os.cpu_count(), get_context("fork")) as pool:
         yield from pool.map(partial(batch, plan), ranges)
 

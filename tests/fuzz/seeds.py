@@ -13,7 +13,14 @@ from dragoman.testing.hostile_seeds import answers, by_door, own_seeds, refusal,
 from support.traffic import FOLDER, Exchange
 
 FOLDERS = {
-    "openai_chat": ("openai_chat", "openai_compatible", "openrouter", "together", "ollama_openai", "openai_embeddings"),
+    "openai_chat": (
+        "openai_chat",
+        "openai_compatible",
+        "openrouter",
+        "together",
+        "ollama_openai",
+        "openai_embeddings",
+    ),
     "openai_responses": ("openai_responses",),
     "anthropic": ("anthropic",),
     "google": ("google",),
@@ -34,8 +41,16 @@ def seeds(wire: str, recordings: int | None) -> dict[str, list[Seed]]:
 
 def _recorded(wire: str, recordings: int | None) -> Iterator[Seed]:
     for folder in FOLDERS[wire] if recordings != 0 else ():
-        files = [file for file in sorted((FOLDER / folder).glob("*.json")) if file.stat().st_size < LARGEST]
-        for file in files if recordings is None else Random(folder).sample(files, min(recordings, len(files))):
+        files = [
+            file
+            for file in sorted((FOLDER / folder).glob("*.json"))
+            if file.stat().st_size < LARGEST
+        ]
+        for file in (
+            files
+            if recordings is None
+            else Random(folder).sample(files, min(recordings, len(files)))
+        ):
             yield from _of_exchange(wire, Exchange(file))
 
 

@@ -27,7 +27,9 @@ def test_pairs_are_equal_and_rise(these: list[str | None], those: list[str | Non
     cut=st.sets(st.integers(0, 30)),
     new=st.lists(st.just("new"), max_size=3),
 )
-def test_what_is_left_of_a_sequence_is_found(these: list[int], cut: set[int], new: list[str]) -> None:
+def test_what_is_left_of_a_sequence_is_found(
+    these: list[int], cut: set[int], new: list[str]
+) -> None:
     left = [(at, key) for at, key in enumerate(these) if at not in cut]
     half = len(left) // 2
     those = [*(key for _, key in left[:half]), *new, *(key for _, key in left[half:])]
@@ -43,7 +45,9 @@ def test_what_is_left_of_a_sequence_is_found(these: list[int], cut: set[int], ne
     ("a" * 50, "a" * 40 + "b", [(n, n) for n in range(40)]),
     ("x" + "ab" * 40, "y" + "ab" * 40, [(n, n) for n in range(1, 81)]),
 ])  # fmt: skip
-def test_equal_elements_are_taken_from_the_first_on(these: str, those: str, pairs: list[tuple[int, int]]) -> None:
+def test_equal_elements_are_taken_from_the_first_on(
+    these: str, those: str, pairs: list[tuple[int, int]]
+) -> None:
     assert aligned(these, those) == pairs
 
 
@@ -53,7 +57,10 @@ def test_long_sequences_of_few_keys() -> None:
 
 
 def test_texts_that_are_cut_elsewhere() -> None:
-    assert list(joined(["ab", "c", "de"], ["a", "bc", "d", "e"])) == [(range(2), range(2)), (range(2, 3), range(2, 4))]
+    assert list(joined(["ab", "c", "de"], ["a", "bc", "d", "e"])) == [
+        (range(2), range(2)),
+        (range(2, 3), range(2, 4)),
+    ]
     assert list(joined(["ab", "c"], ["ab", "d"])) == [(range(1), range(1))]
     assert list(joined(["", "a"], ["a"])) == [(range(2), range(1))]
     assert list(joined([], ["a"])) == []

@@ -18,7 +18,9 @@ def test_results_by_ids_of_the_clients_format_answer_the_stored_calls(rounds: in
         sent += [model, Message.user(*results)]
         stored += [model] if number == rounds - 1 else [model, Message.user(*results)]
     payload = formats.get("mistral").dump_messages(sent)
-    assert "call_0_a" not in [call["id"] for call in payload[1]["tool_calls"]], "otherwise the test proves nothing"
+    assert "call_0_a" not in [call["id"] for call in payload[1]["tool_calls"]], (
+        "otherwise the test proves nothing"
+    )
     changes = put(stored, "mistral", payload, answers=True, results=True)
     ids = [f"call_{rounds - 1}_{name}" for name in ("a", "b")]
     answered = {each.id: each.result for each in changes.messages[-1].tool_results}

@@ -23,12 +23,18 @@ from dragoman.message import (
 
 PNG = b"\x89PNG\r\n\x1a\n picture"
 SIGNED = ThinkingPart("Hm.", {"anthropic": {"signature": "c2lnbmVk"}})
-U1, U2 = Message.user("How warm is it?").replace(id="u1"), Message.user("And tomorrow?").replace(id="u2")
+U1, U2 = (
+    Message.user("How warm is it?").replace(id="u1"),
+    Message.user("And tomorrow?").replace(id="u2"),
+)
 CALL = Message.model(SIGNED, ToolCallPart("c1", "weather", {"city": "Rome"})).replace(
     id="a1", origin=Origin("anthropic")
 )
 RESULT = Message.user(ToolResultPart("c1", "weather", {"t": 21})).replace(id="r1")
-A1, A2 = Message.model("21 degrees.").replace(id="a2"), Message.model(SIGNED, "22 degrees.").replace(id="a3")
+A1, A2 = (
+    Message.model("21 degrees.").replace(id="a2"),
+    Message.model(SIGNED, "22 degrees.").replace(id="a3"),
+)
 SYSTEM = Message.system("Be brief.").replace(id="s")
 STORED = [SYSTEM, U1, CALL, RESULT, A1, U2, A2]
 
@@ -40,14 +46,20 @@ def chat(*texts: str) -> list[dict[str, Any]]:
 
 def ui(message: Message, *parts: dict[str, Any]) -> dict[str, Any]:
     role = "assistant" if message.role is Role.MODEL else "user"
-    return {"id": message.id, "role": role, "parts": list(parts) or [{"type": "text", "text": message.text}]}
+    return {
+        "id": message.id,
+        "role": role,
+        "parts": list(parts) or [{"type": "text", "text": message.text}],
+    }
 
 
 def same(these: Any, those: Any) -> bool:
     return len(these) == len(those) and all(a is b for a, b in zip(these, those, strict=True))
 
 
-def check(changes: Changes, expected: list[Message], *, branched: int | None, removed: list[Message]) -> None:
+def check(
+    changes: Changes, expected: list[Message], *, branched: int | None, removed: list[Message]
+) -> None:
     """`expected`: those that are stored are to be the same objects; of others the text counts."""
     assert [message.text for message in changes.messages] == [message.text for message in expected]
     known = {id(message) for message in STORED}
@@ -73,13 +85,17 @@ def test_the_answer_is_made_anew_where_the_copy_ends_in_its_question() -> None:
 
 
 def test_an_edited_question_keeps_its_id_and_cuts_what_is_behind_it() -> None:
-    changes = put(STORED, "openai_chat", [*TEXTS[:2], {"role": "user", "content": "And on Monday?"}])
+    changes = put(
+        STORED, "openai_chat", [*TEXTS[:2], {"role": "user", "content": "And on Monday?"}]
+    )
     check(changes, [*STORED[:5], Message.user("And on Monday?")], branched=5, removed=[A2])
     assert [message.id for message in changes.edited] == ["u2"]
 
 
 def test_an_edit_in_the_middle_keeps_what_is_behind_it() -> None:
-    changes = put(STORED, "openai_chat", [{"role": "user", "content": "How cold is it?"}, *TEXTS[1:]])
+    changes = put(
+        STORED, "openai_chat", [{"role": "user", "content": "How cold is it?"}, *TEXTS[1:]]
+    )
     check(changes, [SYSTEM, Message.user("How cold is it?"), *STORED[2:]], branched=1, removed=[])
 
 
@@ -131,7 +147,9 @@ def test_R_05_an_unstored_answer_is_kept() -> None:
 
 
 def test_R_05_questions_alone_that_are_sent_again() -> None:
-    payload = [{"role": "user", "content": text} for text in ("How warm is it?", "And tomorrow?", "Why?")]
+    payload = [
+        {"role": "user", "content": text} for text in ("How warm is it?", "And tomorrow?", "Why?")
+    ]
     check(put(STORED, "openai_chat", payload), [*STORED, NEW], branched=None, removed=[])
 
 
@@ -164,8 +182,15 @@ def test_a_copy_that_begins_as_the_list_and_ends_earlier_has_lost_its_end() -> N
 
 @pytest.mark.parametrize("cut", [3, 11])
 def test_an_answer_that_the_client_split_is_the_stored_one(cut: int) -> None:
-    halves = [{"role": "assistant", "content": text} for text in (A1.text[:cut], A1.text[cut:]) if text]
-    check(put(STORED, "openai_chat", [TEXTS[0], *halves, *TEXTS[2:]]), STORED, branched=None, removed=[])
+    halves = [
+        {"role": "assistant", "content": text} for text in (A1.text[:cut], A1.text[cut:]) if text
+    ]
+    check(
+        put(STORED, "openai_chat", [TEXTS[0], *halves, *TEXTS[2:]]),
+        STORED,
+        branched=None,
+        removed=[],
+    )
     assert put([U1, A1], "openai_chat", [*TEXTS[:1], *halves, *TEXTS[2:3]]).messages[:2] == (U1, A1)
 
 
@@ -181,11 +206,17 @@ def test_an_edit_has_the_old_id() -> None:
 
 
 def test_a_single_message_with_a_known_id_is_an_edit() -> None:
-    body = {"id": "t", "message": ui(U2, {"type": "text", "text": "On Monday?"}), "trigger": "submit-message"}
+    body = {
+        "id": "t",
+        "message": ui(U2, {"type": "text", "text": "On Monday?"}),
+        "trigger": "submit-message",
+    }
     changes = put([U1, A1, U2, A2], "ai_sdk_ui", body)
     assert [message.text for message in changes.messages] == [U1.text, A1.text, "On Monday?"]
     body["message"] = ui(U2.replace(id="u9"), {"type": "text", "text": "On Monday?"})
-    assert [message.text for message in put([U1, A1, U2, A2], "ai_sdk_ui", body).added] == ["On Monday?"]
+    assert [message.text for message in put([U1, A1, U2, A2], "ai_sdk_ui", body).added] == [
+        "On Monday?"
+    ]
 
 
 @pytest.mark.parametrize("sent", [1, 2, 4])
@@ -213,7 +244,11 @@ def test_a_regeneration_that_sends_no_messages() -> None:
         body = {"id": "t", "messages": [], "trigger": "regenerate-message", "messageId": target}
         assert same(put(STORED, "ai_sdk_ui", body).messages, kept)
     with pytest.raises(HistoryError):
-        put(STORED, "ai_sdk_ui", {"id": "t", "messages": [], "trigger": "regenerate-message", "messageId": "x"})
+        put(
+            STORED,
+            "ai_sdk_ui",
+            {"id": "t", "messages": [], "trigger": "regenerate-message", "messageId": "x"},
+        )
 
 
 def test_a_turn_without_its_step_marks_stays_in_order() -> None:
@@ -243,14 +278,18 @@ def test_M_40b_outcomes_of_pending_calls_are_taken() -> None:
         assert same(changes.messages[:2], stored)
         assert [result.is_error for result in changes.added[0].tool_results] == [is_error]
         assert changes.branched is None
-    changes = put([*stored, RESULT], "ai_sdk_ui", [ui(U1), ui(CALL, {**part, "state": "input-available"})])
+    changes = put(
+        [*stored, RESULT], "ai_sdk_ui", [ui(U1), ui(CALL, {**part, "state": "input-available"})]
+    )
     assert same(changes.messages, [U1, CALL, RESULT])  # never backwards
 
 
 def test_M_40b_a_result_for_one_of_several_calls() -> None:
     calls = Message.model(ToolCallPart("c1", "weather"), ToolCallPart("c2", "weather"))
     stored = [U1, calls, RESULT]
-    payload = formats.get("openai_chat").dump_messages([*stored, Message.user(ToolResultPart("c2", "weather", 5))])
+    payload = formats.get("openai_chat").dump_messages(
+        [*stored, Message.user(ToolResultPart("c2", "weather", 5))]
+    )
     changes = put(stored, "openai_chat", payload)
     assert same(changes.messages[:3], stored)
     assert [result.id for message in changes.added for result in message.tool_results] == ["c2"]
@@ -271,7 +310,9 @@ def test_approvals_are_answers(approval: dict[str, Any], answer: dict[str, Any])
     changes = put([U1, CALL], "ai_sdk_ui", [ui(U1), ui(CALL, part)])
     assert [(one.interrupt_id, one.payload) for one in changes.resumes] == [("c1", answer)]
     assert same(changes.messages, [U1, CALL])
-    assert put([U1], "ai_sdk_ui", [ui(U1), ui(CALL, part)]).resumes == ()  # a call that the client alone knows
+    assert (
+        put([U1], "ai_sdk_ui", [ui(U1), ui(CALL, part)]).resumes == ()
+    )  # a call that the client alone knows
     assert put([U1, CALL, RESULT], "ai_sdk_ui", [ui(U1), ui(CALL, part)]).resumes == ()
 
 
@@ -287,11 +328,15 @@ def test_what_was_signed_comes_from_the_stored_copy_alone() -> None:
         Message.model(forged, ProviderPart("x", {"anthropic": {}}), "So."),
     ]
     for name in ("anthropic", "dragoman"):
-        changes = put([U1, Message.model(SIGNED, "21 degrees.")], name, formats.get(name).dump_messages(copy))
+        changes = put(
+            [U1, Message.model(SIGNED, "21 degrees.")], name, formats.get(name).dump_messages(copy)
+        )
         assert changes.messages[1].content[0] is SIGNED
         assert changes.messages[3].content == (ThinkingPart("Mine."), TextPart("So."))
         assert changes.messages[3].origin is None
-    changes = put([U1], "anthropic", formats.get("anthropic").dump_messages(copy[:2]), signatures=True)
+    changes = put(
+        [U1], "anthropic", formats.get("anthropic").dump_messages(copy[:2]), signatures=True
+    )
     assert changes.added[0].content[0] == forged
     call = ToolCallPart("c9", "weather", {}, native={"google": {"thoughtSignature": "Zm9yZ2Vk"}})
     changes = put([U1], "google", formats.get("google").dump_messages([U1, Message.model(call)]))
@@ -362,11 +407,16 @@ def test_a_response_that_is_gone_on_with() -> None:
 
 
 @pytest.mark.parametrize(
-    "name", ["openai_chat", "anthropic", "google", "openai_responses", "mistral", "cohere", "ollama"]
+    "name",
+    ["openai_chat", "anthropic", "google", "openai_responses", "mistral", "cohere", "ollama"],
 )
 def test_whole_bodies_of_requests(name: str) -> None:
     payload = formats.get(name).dump_messages([*STORED, NEW])
-    body = {"model": "m", "stream": True, **(payload if isinstance(payload, dict) else {"messages": payload})}
+    body = {
+        "model": "m",
+        "stream": True,
+        **(payload if isinstance(payload, dict) else {"messages": payload}),
+    }
     changes = put(STORED, name, body)
     check(changes, [*STORED, NEW], branched=None, removed=[])
 
@@ -409,7 +459,13 @@ def test_a_list_gives_new_messages_ids_and_saves_them() -> None:
 def test_a_list_takes_messages_in_any_place() -> None:
     made = MessageList(STORED[1:])
     made.put("openai_chat", [*TEXTS[:2], *chat("Oh.", "Yes."), *TEXTS[2:]])
-    assert [message.text for message in made.get() if message.text][1:] == [A1.text, "Oh.", "Yes.", U2.text, A2.text]
+    assert [message.text for message in made.get() if message.text][1:] == [
+        A1.text,
+        "Oh.",
+        "Yes.",
+        U2.text,
+        A2.text,
+    ]
     copy = MessageList.load(made.dump())
     assert copy.get() == made.get()
     made.add("Go on.")

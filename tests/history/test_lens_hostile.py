@@ -70,7 +70,10 @@ def conversation(length: int) -> list[Message]:
     for number in range(length // 4):
         call = ToolCallPart(f"call_{number}", "f", {"n": number})
         found += [Message.user(f"question {number}"), Message.model(ThinkingPart("Hm."), call)]
-        found += [Message.user(ToolResultPart(call.id, "f", {"n": number})), Message.model(f"answer {number}")]
+        found += [
+            Message.user(ToolResultPart(call.id, "f", {"n": number})),
+            Message.model(f"answer {number}"),
+        ]
     return found
 
 
@@ -83,7 +86,10 @@ def turned(messages: list[Message]) -> list[Message]:
 
 
 def alike(messages: list[Message]) -> list[Message]:
-    return [Message.user("a") if message.role is Role.USER else Message.model("b") for message in messages]
+    return [
+        Message.user("a") if message.role is Role.USER else Message.model("b")
+        for message in messages
+    ]
 
 
 def joined(messages: list[Message]) -> list[Message]:
@@ -139,7 +145,9 @@ def test_the_work_is_linear(
     assert large <= 12 * small + 2000
 
 
-def test_a_conversation_that_is_sent_again_is_dumped_by_nobody(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_that_is_sent_again_is_dumped_by_nobody(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     stored = conversation(400)
     payload = formats.get("openai_chat").dump_messages(more(stored))
     counting = Counting(monkeypatch)

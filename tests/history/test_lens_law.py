@@ -44,7 +44,10 @@ def check_edit(name: str, data: st.DataObject) -> None:
     kind = data.draw(st.sampled_from(list(EDITS)))
     edited, touched = EDITS[kind](data.draw, messages)
     copy = stripped(
-        edited, ids=data.draw(st.booleans()), thinking=data.draw(st.booleans()), native=data.draw(st.booleans())
+        edited,
+        ids=data.draw(st.booleans()),
+        thinking=data.draw(st.booleans()),
+        native=data.draw(st.booleans()),
     )
     payload = formats.get(name).dump_messages(copy)
     changes = put(messages, name, payload)
@@ -55,16 +58,26 @@ def check_edit(name: str, data: st.DataObject) -> None:
         return  # the format shows no result without its call: the client has taken more away than the edit did
     untouched = [at for at in range(len(messages)) if at not in touched]
     gone = said(messages, untouched) - said(changes.messages, range(len(changes.messages)))
-    if kind == "swap":  # a question that now stands last is a new one, as the format has it: its texts may be joined
+    if (
+        kind == "swap"
+    ):  # a question that now stands last is a new one, as the format has it: its texts may be joined
         letters = "".join(text.split())
-        assert all("".join(message.text.split()) in letters for message in messages if message.role is Role.USER)
+        assert all(
+            "".join(message.text.split()) in letters
+            for message in messages
+            if message.role is Role.USER
+        )
     else:
         assert not gone
     lost = lacking(messages, changes.messages, touched)
     assert not [message for message in lost if message.role is Role.MODEL and message.parts]
     assert not is_distinct or kind == "swap" or not lost
-    head = next((at for at, message in enumerate(changes.messages) if message.role is not Role.SYSTEM), 0)
-    if any(message.role is Role.SYSTEM for message in changes.messages[head:]) and not has_late_system(name):
+    head = next(
+        (at for at, message in enumerate(changes.messages) if message.role is not Role.SYSTEM), 0
+    )
+    if any(
+        message.role is Role.SYSTEM for message in changes.messages[head:]
+    ) and not has_late_system(name):
         return  # behind the head it came back as the user's words, whose place another edit may have taken
     assert same(put(changes.messages, name, payload).messages, changes.messages)
 
@@ -72,7 +85,10 @@ def check_edit(name: str, data: st.DataObject) -> None:
 def has_late_system(name: str) -> bool:
     """Whether the format has a system message behind others as one."""
     late = [Message.user("Hello"), Message.system("Be short.")]
-    return formats.get(name).load_messages(formats.get(name).dump_messages(late))[-1].role is Role.SYSTEM
+    return (
+        formats.get(name).load_messages(formats.get(name).dump_messages(late))[-1].role
+        is Role.SYSTEM
+    )
 
 
 @pytest.mark.parametrize("name", FORMATS)
@@ -94,7 +110,9 @@ def test_an_edit_keeps_what_it_does_not_touch(name: str, data: st.DataObject) ->
 @pytest.mark.parametrize("name", FORMATS)
 @settings(max_examples=150)
 @given(messages=conversations(open_calls=True))
-def test_what_was_shown_and_comes_back_changes_nothing_at_length(name: str, messages: list[Message]) -> None:
+def test_what_was_shown_and_comes_back_changes_nothing_at_length(
+    name: str, messages: list[Message]
+) -> None:
     check_unchanged(name, messages)
 
 

@@ -36,7 +36,10 @@ def test_m01_strings_messages_lists_of_them_and_bodies_are_taken() -> None:
 def test_m01_several_formats_in_one_list() -> None:
     given = [
         {"role": "user", "content": "a"},
-        {"role": "assistant", "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "tool_use", "id": "1", "name": "f", "input": {}}],
+        },
         {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "1", "content": "x"}]},
         {"type": "human", "data": {"content": "b", "type": "human"}},
     ]
@@ -52,7 +55,12 @@ def test_m01_several_formats_in_one_list() -> None:
 def test_it_is_a_sequence_whose_messages_stay_the_same_objects() -> None:
     messages = MessageList(["a", "b"]).add_system("s", "tag")
     first = list(messages)
-    assert (len(messages), messages[0], messages[-1], messages[1:]) == (3, first[0], first[2], tuple(first[1:]))
+    assert (len(messages), messages[0], messages[-1], messages[1:]) == (
+        3,
+        first[0],
+        first[2],
+        tuple(first[1:]),
+    )
     assert texts(messages) == ["s", "a", "b"]
     messages.add("c")
     assert all(one is other for one, other in zip(first, messages, strict=False))
@@ -68,7 +76,9 @@ def test_system_messages_that_came_first_stand_first() -> None:
 @pytest.mark.anyio
 async def test_an_agent_takes_it_as_history() -> None:
     model = ScriptedModel(["Hello."])
-    messages = MessageList([{"role": "user", "content": "I am Ann."}, {"role": "assistant", "content": "Hi."}])
+    messages = MessageList(
+        [{"role": "user", "content": "I am Ann."}, {"role": "assistant", "content": "Hi."}]
+    )
     result = await Agent(model).send("Who am I?", history=messages)
     assert result.output == "Hello."
     assert texts(messages) == ["I am Ann.", "Hi.", "Who am I?", "Hello."]
@@ -79,7 +89,12 @@ async def test_an_agent_takes_it_as_history() -> None:
 
 
 def test_what_cannot_be_read_is_raised_left_out_or_noted_by_its_index() -> None:
-    given = [{"role": "user", "content": "a"}, {"role": "emperor", "content": "b"}, 7, {"role": "user", "content": "c"}]
+    given = [
+        {"role": "user", "content": "a"},
+        {"role": "emperor", "content": "b"},
+        7,
+        {"role": "user", "content": "c"},
+    ]
     with pytest.raises(HistoryError, match=r"messages\[1\]"):
         MessageList(given)
     assert texts(MessageList().add(given, errors="skip")) == ["a", "c"]
@@ -91,9 +106,9 @@ def test_what_cannot_be_read_is_raised_left_out_or_noted_by_its_index() -> None:
 def test_m23_what_is_not_saved_is_given_once() -> None:
     messages = MessageList("m", thread_id="t")
     messages.drain_unsaved()
-    messages.add("old", source="memory").add("ask").add(Message.model("answer"), source="response").add(
-        "note", source="context"
-    )
+    messages.add("old", source="memory").add("ask").add(
+        Message.model("answer"), source="response"
+    ).add("note", source="context")
     assert texts(messages.unsaved()) == ["ask", "answer"]
     assert texts(messages.drain_unsaved()) == ["ask", "answer"]
     assert messages.drain_unsaved() == []
@@ -115,11 +130,21 @@ def test_what_is_dumped_is_loaded_as_it_was() -> None:
     loaded = MessageList.load(messages.dump())
     assert list(loaded) == list(messages)
     assert loaded.dump() == messages.dump()
-    assert (loaded.thread_id, loaded.resource_id, loaded.unsaved()) == ("t", "r", messages.unsaved())
+    assert (loaded.thread_id, loaded.resource_id, loaded.unsaved()) == (
+        "t",
+        "r",
+        messages.unsaved(),
+    )
 
 
 @pytest.mark.parametrize(
-    "data", [b"", b"[]", b"{}", b'{"list_version":9,"messages":[],"order":[],"live":[],"origins":[],"sealed":[]}']
+    "data",
+    [
+        b"",
+        b"[]",
+        b"{}",
+        b'{"list_version":9,"messages":[],"order":[],"live":[],"origins":[],"sealed":[]}',
+    ],
 )
 def test_what_is_no_stored_list_is_refused(data: bytes) -> None:
     with pytest.raises(HistoryError):

@@ -66,7 +66,10 @@ def test_forks_of_forks_and_growth_in_between_find_everything() -> None:
     for number in range(40):
         messages.add(f"m{number}")
         messages = messages.fork() if number % 2 else messages
-        assert all(messages._rows.position(message.id or "") == place for place, message in enumerate(messages.get()))
+        assert all(
+            messages._rows.position(message.id or "") == place
+            for place, message in enumerate(messages.get())
+        )
         lists.append(messages)
         assert len(messages._rows._ids._layers) <= 12
     assert [len(each) for each in lists[-2:]] == [40, 40]
@@ -76,12 +79,16 @@ def test_an_edit_keeps_the_id_and_cuts_what_is_behind_it() -> None:
     messages = talk().edit("q2", "other")
     assert outline(messages.get()) == [*outline(TALK[:4]), "user: other"]
     assert messages.get()[-1].id == "q2"
-    assert [(branch.behind, outline(branch.messages)) for branch in messages.branches] == [("b1", outline(TALK[4:]))]
+    assert [(branch.behind, outline(branch.messages)) for branch in messages.branches] == [
+        ("b1", outline(TALK[4:]))
+    ]
     assert messages.edit("q1", {"role": "user", "content": "first"}).get()[0].text == "first"
     assert len(messages.branches) == 2
 
 
-@pytest.mark.parametrize(("message_id", "new"), [("nobody", "x"), ("q1", ["a", "b"]), ("q1", None), ("q1", 7)])
+@pytest.mark.parametrize(
+    ("message_id", "new"), [("nobody", "x"), ("q1", ["a", "b"]), ("q1", None), ("q1", 7)]
+)
 def test_an_edit_of_nothing_or_with_nothing_changes_nothing(message_id: str, new: object) -> None:
     messages = talk()
     with pytest.raises(HistoryError):
@@ -126,7 +133,9 @@ def test_r06_the_oldest_exchanges_go_and_the_last_stays(limits: dict[str, int], 
 
 
 def test_r06_tokens_are_counted_by_whom_one_names() -> None:
-    messages = fresh().add([one for number in range(10) for one in (user(f"q{number}"), model(f"a{number}"))])
+    messages = fresh().add(
+        [one for number in range(10) for one in (user(f"q{number}"), model(f"a{number}"))]
+    )
     messages.trim(tokens=7, tokens_of=lambda _: 1)
     assert len(messages) == 6
 
@@ -139,7 +148,9 @@ def test_r01_a_limit_is_a_whole_number(limit: object) -> None:
 
 
 def test_r19_what_a_call_ties_together_is_not_cut() -> None:
-    messages = fresh().add(["q1", model(call(), id="m"), "well?", model("wait"), results(result()), "q2", model("a2")])
+    messages = fresh().add(
+        ["q1", model(call(), id="m"), "well?", model("wait"), results(result()), "q2", model("a2")]
+    )
     messages.trim(exchanges=2)
     assert outline(messages)[0] == "user: q1"
     messages.trim(exchanges=1)
@@ -174,7 +185,11 @@ async def test_a_summary_takes_the_place_of_the_beginning() -> None:
 
     messages = fresh().add(TALK)
     made = await messages.summarize(summary)
-    assert made is not None and outline(messages) == [f"system: {made.text}", "user: q2", "model: a2"]
+    assert made is not None and outline(messages) == [
+        f"system: {made.text}",
+        "user: q2",
+        "model: a2",
+    ]
     assert seen == [outline(TALK[:4])]
     assert outline(messages.branches[0].messages) == outline(TALK[:4])
     assert await messages.summarize(summary) is None

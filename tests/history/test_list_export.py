@@ -22,7 +22,11 @@ from support.switching import TARGETS, sent
 
 FEW = settings(max_examples=6, deadline=None, suppress_health_check=list(HealthCheck))
 MODELS = [*wires.names("model"), "ai_sdk_model"]
-OPEN = [Message.user("?"), Message.model("I look.", ToolCallPart("c1", "look", {})), Message.user("Well?")]
+OPEN = [
+    Message.user("?"),
+    Message.model("I look.", ToolCallPart("c1", "look", {})),
+    Message.user("Well?"),
+]
 WAITS = Message.user(MarkPart("interrupt", {"dragoman": {"id": "i1"}}))
 
 
@@ -36,10 +40,14 @@ def exported(messages: MessageList, name: str, **how: Any) -> Any:
 
 
 @pytest.mark.parametrize("name", formats.names())
-def test_m86_a_models_format_has_a_result_for_each_call_and_others_what_is_stored(name: str) -> None:
+def test_m86_a_models_format_has_a_result_for_each_call_and_others_what_is_stored(
+    name: str,
+) -> None:
     messages = held(OPEN)
     again = formats.get(name).load_messages(messages.export(name))
-    results = [piece for message in again for piece in message.content if isinstance(piece, ToolResultPart)]
+    results = [
+        piece for message in again for piece in message.content if isinstance(piece, ToolResultPart)
+    ]
     assert len(results) == (1 if name in MODELS else 0)
     assert list(messages)[1].content == OPEN[1].content
     assert len(messages) == len(OPEN)
@@ -47,7 +55,11 @@ def test_m86_a_models_format_has_a_result_for_each_call_and_others_what_is_store
 
 @pytest.mark.parametrize("name", formats.names())
 def test_a_plan_names_what_an_export_does(name: str) -> None:
-    for title, given_ in {**NEUTRAL, "open": OPEN, "waits": [OPEN[0], WAITS, *OPEN[1:], WAITS]}.items():
+    for title, given_ in {
+        **NEUTRAL,
+        "open": OPEN,
+        "waits": [OPEN[0], WAITS, *OPEN[1:], WAITS],
+    }.items():
         messages, losses = held(given_), list[Loss]()
         messages.export(name, losses=losses)
         found = plan(messages, formats.get(name))
@@ -57,11 +69,17 @@ def test_a_plan_names_what_an_export_does(name: str) -> None:
 @pytest.mark.parametrize("wire", TARGETS)
 @FEW
 @given(messages=conversations(open_calls=True), seed=st.integers(0, 2**32))
-def test_any_disorder_that_is_exported_is_valid_for_every_wire(wire: str, messages: list[Message], seed: int) -> None:
+def test_any_disorder_that_is_exported_is_valid_for_every_wire(
+    wire: str, messages: list[Message], seed: int
+) -> None:
     changed = disordered(messages, seed)
     payload = exported(held(changed), wire, target=TARGETS[wire])
     body = sent(wire, changed)
-    fields = payload if isinstance(payload, dict) else {"input" if wire == "openai_responses" else "messages": payload}
+    fields = (
+        payload
+        if isinstance(payload, dict)
+        else {"input" if wire == "openai_responses" else "messages": payload}
+    )
     found = problems(wire, {**body, **fields})
     assert [each for each in found if wire not in TAKEN or not TAKEN[wire].fullmatch(each)] == []
 
@@ -73,16 +91,27 @@ def test_any_disorder_is_a_prompt_of_the_ai_sdks(messages: list[Message], seed: 
     waiting: list[str] = []
     for entry in held(disordered(messages, seed)).export("ai_sdk_model"):
         parts = [] if isinstance(entry["content"], str) else entry["content"]
-        answered = [part["toolCallId"] for part in parts if part["type"] == "tool-result" and entry["role"] == "tool"]
+        answered = [
+            part["toolCallId"]
+            for part in parts
+            if part["type"] == "tool-result" and entry["role"] == "tool"
+        ]
         assert answered == waiting
-        called = [part for part in parts if part["type"] == "tool-call" and not part.get("providerExecuted")]
+        called = [
+            part
+            for part in parts
+            if part["type"] == "tool-call" and not part.get("providerExecuted")
+        ]
         waiting = [part["toolCallId"] for part in called]
     assert waiting == []
 
 
 def approved(*, behind: str = "") -> list[dict[str, Any]]:
     request = {"type": "tool-approval-request", "approvalId": "a1", "toolCallId": "c2"}
-    calls = [{"type": "tool-call", "toolCallId": f"c{n}", "toolName": "look", "input": {}} for n in (1, 2)]
+    calls = [
+        {"type": "tool-call", "toolCallId": f"c{n}", "toolName": "look", "input": {}}
+        for n in (1, 2)
+    ]
     answer = {"type": "tool-approval-response", "approvalId": "a1", "approved": True}
     talk = [
         {"role": "user", "content": "?"},
@@ -99,22 +128,46 @@ def test_a_call_that_was_approved_just_now_stays_open_for_the_ai_sdk() -> None:
     messages, losses = MessageList(), list[Loss]()
     messages.add(approved(), "memory", format="ai_sdk_model", merge=False, ordered=True)
     written = messages.export("ai_sdk_model", losses=losses)
-    assert [entry["role"] for entry in written] == ["user", "assistant", "tool", "user", "assistant", "tool"]
-    assert [entry["content"] for entry in written[-2:]] == [entry["content"] for entry in approved()[-2:]]
+    assert [entry["role"] for entry in written] == [
+        "user",
+        "assistant",
+        "tool",
+        "user",
+        "assistant",
+        "tool",
+    ]
+    assert [entry["content"] for entry in written[-2:]] == [
+        entry["content"] for entry in approved()[-2:]
+    ]
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 0, "tool result")]
-    late = MessageList().add(approved(behind="So?"), "memory", format="ai_sdk_model", merge=False, ordered=True)
-    parts = [part for entry in late.export("ai_sdk_model") if entry["role"] == "tool" for part in entry["content"]]
+    late = MessageList().add(
+        approved(behind="So?"), "memory", format="ai_sdk_model", merge=False, ordered=True
+    )
+    parts = [
+        part
+        for entry in late.export("ai_sdk_model")
+        if entry["role"] == "tool"
+        for part in entry["content"]
+    ]
     assert [part["toolCallId"] for part in parts if part["type"] == "tool-result"] == ["c1", "c2"]
 
 
 def test_losses_of_an_export_stand_where_the_user_has_them() -> None:
     audio = DataPart(b"RIFF", "audio/wav", "a.wav")
-    messages, losses = held([OPEN[0], WAITS, *OPEN[1:2], Message.model("So."), Message.user(audio)]), list[Loss]()
+    messages, losses = (
+        held([OPEN[0], WAITS, *OPEN[1:2], Message.model("So."), Message.user(audio)]),
+        list[Loss](),
+    )
     messages.export("anthropic", losses=losses)
-    assert [(loss.message, loss.part, loss.what) for loss in losses] == [(2, 1, "tool result"), (4, 0, "data")]
+    assert [(loss.message, loss.part, loss.what) for loss in losses] == [
+        (2, 1, "tool result"),
+        (4, 0, "data"),
+    ]
 
 
 @pytest.mark.parametrize("name", formats.names())
 def test_a_message_that_only_waits_is_no_part_of_what_others_have(name: str) -> None:
     again = formats.get(name).load_messages(held([OPEN[0], WAITS]).export(name))
-    assert [len(message.content) for message in again if message.role is Role.USER] == [1] * (1 + (name == "dragoman"))
+    assert [len(message.content) for message in again if message.role is Role.USER] == [1] * (
+        1 + (name == "dragoman")
+    )

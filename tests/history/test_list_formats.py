@@ -16,7 +16,9 @@ CHAT: list[dict[str, Any]] = [
     {
         "role": "assistant",
         "content": None,
-        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        ],
     },
     {"role": "tool", "tool_call_id": "c1", "content": "21"},
     {"role": "assistant", "content": "a"},
@@ -28,7 +30,13 @@ UI: list[dict[str, Any]] = [
         "role": "assistant",
         "parts": [
             {"type": "step-start"},
-            {"type": "tool-f", "toolCallId": "c1", "state": "output-available", "input": {"a": 1}, "output": 21},
+            {
+                "type": "tool-f",
+                "toolCallId": "c1",
+                "state": "output-available",
+                "input": {"a": 1},
+                "output": 21,
+            },
             {"type": "step-start"},
             {"type": "text", "text": "a"},
             {"type": "data-weather", "data": {"t": 21}},
@@ -39,7 +47,12 @@ UI: list[dict[str, Any]] = [
 
 @pytest.mark.parametrize(
     "fields",
-    [{"role": "user"}, {"role": "user", "content": None}, {"role": "user", "parts": None}, {"id": "1", "role": "user"}],
+    [
+        {"role": "user"},
+        {"role": "user", "content": None},
+        {"role": "user", "parts": None},
+        {"id": "1", "role": "user"},
+    ],
 )
 def test_m02_a_message_without_content_and_parts_is_an_error(fields: dict[str, Any]) -> None:
     with pytest.raises(HistoryError, match=r"messages\[0\]"):
@@ -47,7 +60,9 @@ def test_m02_a_message_without_content_and_parts_is_an_error(fields: dict[str, A
 
 
 def test_m02_an_empty_text_is_fine() -> None:
-    assert outline(fresh().add([{"role": "user", "content": ""}, {"role": "assistant", "content": "b"}])) in (
+    assert outline(
+        fresh().add([{"role": "user", "content": ""}, {"role": "assistant", "content": "b"}])
+    ) in (
         ["user: ", "model: b"],
         ["model: b"],
     )
@@ -55,7 +70,8 @@ def test_m02_an_empty_text_is_fine() -> None:
 
 def test_m07_a_role_that_a_format_does_not_know_is_an_error_of_that_message() -> None:
     messages = fresh().add(
-        [*CHAT, {"role": "signal", "content": "x"}, {"role": "user", "content": "y"}], errors="collect"
+        [*CHAT, {"role": "signal", "content": "x"}, {"role": "user", "content": "y"}],
+        errors="collect",
     )
     assert [problem.index for problem in messages.problems] == [5]
     assert texts(messages)[-1] == "y"
@@ -84,7 +100,10 @@ def test_m08_rows_name_the_lists_thread_and_resource_where_they_have_none() -> N
         "content": {"format": 2, "parts": [{"type": "text", "text": "b"}], "content": "b"},
     }
     messages = fresh(thread_id="t", resource_id="r").add(["a", model("c")]).add(own, "memory")
-    rows = {row["content"]["content"]: (row["threadId"], row["resourceId"]) for row in messages.export("mastra_v2")}
+    rows = {
+        row["content"]["content"]: (row["threadId"], row["resourceId"])
+        for row in messages.export("mastra_v2")
+    }
     assert rows == {"a": ("t", "r"), "b": ("other", "r"), "c": ("t", "r")}
     assert all(message.native is None for message in messages.get("input"))
     again = fresh(thread_id="t", resource_id="r").add(messages.export("mastra_v2"), "memory")
@@ -98,12 +117,21 @@ def test_m10_ids_are_kept_else_made() -> None:
 
 
 @pytest.mark.parametrize(("given", "becomes"), [({"a": 1}, {"a": 1}), ({}, {})])
-def test_m11_metadata_of_a_ui_message_go_there_and_back(given: dict[str, Any], becomes: dict[str, Any]) -> None:
-    message = {"id": "1", "role": "user", "parts": [{"type": "text", "text": "q"}], "metadata": given}
+def test_m11_metadata_of_a_ui_message_go_there_and_back(
+    given: dict[str, Any], becomes: dict[str, Any]
+) -> None:
+    message = {
+        "id": "1",
+        "role": "user",
+        "parts": [{"type": "text", "text": "q"}],
+        "metadata": given,
+    }
     messages = fresh().add([message])
     assert messages.get()[0].metadata == becomes
     assert {
-        key: value for key, value in messages.to_ui_messages(metadata=True)[0]["metadata"].items() if key != "dragoman"
+        key: value
+        for key, value in messages.to_ui_messages(metadata=True)[0]["metadata"].items()
+        if key != "dragoman"
     } == becomes
 
 
@@ -161,7 +189,12 @@ def test_what_is_said_again_is_not_what_is_sent_again() -> None:
 
 def test_a_list_of_several_formats_is_written_as_each() -> None:
     messages = fresh().add(
-        [CHAT[1], *UI[1:], {"role": "user", "content": [{"type": "text", "text": "x"}]}, model(MarkPart("data-x"))]
+        [
+            CHAT[1],
+            *UI[1:],
+            {"role": "user", "content": [{"type": "text", "text": "x"}]},
+            model(MarkPart("data-x")),
+        ]
     )
     assert outline(messages)[0] == "user: q"
     for name in (
@@ -238,5 +271,8 @@ def test_a_result_that_comes_by_itself_answers_the_call() -> None:
 
 def test_the_users_last_text() -> None:
     assert fresh().latest_user_content() is None
-    assert fresh().add(["a", user("b", "c"), model("d"), results(result())]).latest_user_content() == "bc"
+    assert (
+        fresh().add(["a", user("b", "c"), model("d"), results(result())]).latest_user_content()
+        == "bc"
+    )
     assert isinstance(fresh().add("a").get_messages()[0], Message)

@@ -22,7 +22,9 @@ CHAT: list[dict[str, Any]] = [
     {
         "role": "assistant",
         "content": "a",
-        "tool_calls": [{"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+        "tool_calls": [
+            {"id": "c1", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+        ],
     },
     {"role": "tool", "tool_call_id": "c1", "content": "21"},
 ]
@@ -54,7 +56,9 @@ def _is_storable(message: Message) -> bool:
 
 
 @pytest.mark.parametrize(
-    "payload", [CHAT, UI, {"messages": CHAT}, [*UI, *CHAT, "x"]], ids=["chat", "ui", "body", "mixed"]
+    "payload",
+    [CHAT, UI, {"messages": CHAT}, [*UI, *CHAT, "x"]],
+    ids=["chat", "ui", "body", "mixed"],
 )
 def test_what_is_changed_a_little_is_read_or_refused(payload: Any) -> None:
     sample, chance = Sample.of(payload), Random(11)
@@ -80,7 +84,11 @@ def test_what_is_changed_a_little_is_read_or_refused(payload: Any) -> None:
 
 
 def test_a_dump_that_is_changed_a_little_is_read_or_refused() -> None:
-    messages = fresh(thread_id="t").add(["a", model("b", call(), id="m"), results(result()), "c"]).add_system("s", "x")
+    messages = (
+        fresh(thread_id="t")
+        .add(["a", model("b", call(), id="m"), results(result()), "c"])
+        .add_system("s", "x")
+    )
     messages.edit("m", "other")
     stored = json.loads(messages.dump())
     sample, chance = Sample.of(stored), Random(5)
@@ -134,11 +142,17 @@ class Counted:
 
 
 def plain(count: int) -> list[Message]:
-    return [user(f"q{number}") if number % 2 == 0 else model(f"a{number}") for number in range(count)]
+    return [
+        user(f"q{number}") if number % 2 == 0 else model(f"a{number}") for number in range(count)
+    ]
 
 
 def tools(count: int) -> list[Message]:
-    return [one for number in range(count // 2) for one in (model(call(f"c{number}")), results(result(f"c{number}")))]
+    return [
+        one
+        for number in range(count // 2)
+        for one in (model(call(f"c{number}")), results(result(f"c{number}")))
+    ]
 
 
 def stored(count: int) -> list[Message]:
@@ -158,25 +172,34 @@ def test_adding_costs_as_much_a_message_in_a_long_list_as_in_a_short_one(
         given = given[::-1] if make is stored else given  # the newest first is for lists of them
         one_by_one = fresh()
         each = counted.of(
-            lambda given=given, one_by_one=one_by_one: [one_by_one.add(message, source) for message in given]
+            lambda given=given, one_by_one=one_by_one: [
+                one_by_one.add(message, source) for message in given
+            ]
         )
         again = counted.of(lambda one_by_one=one_by_one: one_by_one.add(one_by_one.get(), source))
         costs.append((once + each + again) / size)
     assert costs[1] <= costs[0] * 1.1 + 1
 
 
-def test_a_conversation_that_is_sent_again_is_looked_at_once(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_conversation_that_is_sent_again_is_looked_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     counted = Counted(monkeypatch)
     given = plain(1000)
     messages = fresh().add(given)
     for _ in range(3):
         messages.add(given)
     assert counted.of(lambda: messages.add([*given, user("more")])) <= 3 * 1000
-    assert counted.of(lambda: messages.add([*given[-10:], user("more"), user("more still")])) <= 2 * 1000
+    assert (
+        counted.of(lambda: messages.add([*given[-10:], user("more"), user("more still")]))
+        <= 2 * 1000
+    )
     assert len(messages) == 1002
 
 
-def test_copies_that_differ_everywhere_cost_as_much_a_piece_in_long_turns(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_copies_that_differ_everywhere_cost_as_much_a_piece_in_long_turns(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     looked = 0
     key_of = merging.key_of
 

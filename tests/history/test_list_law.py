@@ -20,7 +20,9 @@ from support.law import facts, hop, missing
 def said(messages: Sequence[Message]) -> tuple[list[Any], set[str]]:
     """What is said, in order; the texts of system messages, of which a list has each once."""
     talk = [message for message in messages if message.role is not Role.SYSTEM]
-    return [fact.says for fact in facts(talk)], {message.text for message in messages if message.role is Role.SYSTEM}
+    return [fact.says for fact in facts(talk)], {
+        message.text for message in messages if message.role is Role.SYSTEM
+    }
 
 
 @pytest.mark.parametrize("name", formats.names())

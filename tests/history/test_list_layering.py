@@ -25,7 +25,10 @@ def test_m40a_the_stored_turn_takes_the_place_and_both_sources() -> None:
     messages = fresh().add("before").add(model("live", id="x"), "response").add("behind")
     messages.add(model("live", "more", id="x", created_at=at(-100)), "memory")
     assert outline(messages) == ["user: before", "model: live, more", "user: behind"]
-    assert [texts(messages.get(source)) for source in ("response", "memory")] == [["livemore"], ["livemore"]]
+    assert [texts(messages.get(source)) for source in ("response", "memory")] == [
+        ["livemore"],
+        ["livemore"],
+    ]
 
 
 @pytest.mark.parametrize("ours", ["result", "error", "denied"])
@@ -35,15 +38,24 @@ def test_m40b_a_stored_outcome_is_not_overwritten(ours: str, theirs: str) -> Non
         model(call(), id="x"),
         results(result(value="ours", is_error=ours != "result", denied=ours == "denied"), id="r"),
     ]
-    live = [model(call(native=APPROVED), id="x"), *([results(OUTCOMES[theirs], id="s")] if theirs in OUTCOMES else [])]
+    live = [
+        model(call(native=APPROVED), id="x"),
+        *([results(OUTCOMES[theirs], id="s")] if theirs in OUTCOMES else []),
+    ]
     messages = echoed(stored, live)
     assert [message.content for message in messages] == [message.content for message in stored]
 
 
 @pytest.mark.parametrize("outcome", OUTCOMES)
 def test_m40b_an_open_call_takes_the_outcome(outcome: str) -> None:
-    messages = echoed([model("I look", call(), id="x")], [model(call(), id="x"), results(OUTCOMES[outcome], id="s")])
-    assert [message.content for message in messages] == [(TextPart("I look"), call()), (OUTCOMES[outcome],)]
+    messages = echoed(
+        [model("I look", call(), id="x")],
+        [model(call(), id="x"), results(OUTCOMES[outcome], id="s")],
+    )
+    assert [message.content for message in messages] == [
+        (TextPart("I look"), call()),
+        (OUTCOMES[outcome],),
+    ]
     assert {message.id for message in messages} == {"x", "s"}
 
 
@@ -53,7 +65,9 @@ def test_m40b_an_open_call_takes_the_answer_to_its_approval() -> None:
 
 
 def test_m40b_an_approved_call_takes_the_outcome() -> None:
-    messages = echoed([model(call(native=APPROVED), id="x")], [model(call(), id="x"), results(result(), id="s")])
+    messages = echoed(
+        [model(call(native=APPROVED), id="x")], [model(call(), id="x"), results(result(), id="s")]
+    )
     assert outline(messages) == ["model: call c1", "user: result c1=r"]
 
 
@@ -117,22 +131,36 @@ def test_m40d_a_response_is_joined_with_what_is_stored_of_it() -> None:
 
 def test_m40d_a_live_state_behind_the_stored_one_is_ignored() -> None:
     stored = [model(call(), id="x"), results(result(value="stored"), id="r")]
-    assert outline(echoed(stored, [model(call(), id="x")], "response")) == ["model: call c1", "user: result c1=stored"]
+    assert outline(echoed(stored, [model(call(), id="x")], "response")) == [
+        "model: call c1",
+        "user: result c1=stored",
+    ]
     cut = ToolCallPart("c1", "f", raw='{"a": ', state="cut")
-    assert echoed([model(call(), id="x")], [model(cut, id="x")], "response").get()[0].content == (call(),)
+    assert echoed([model(call(), id="x")], [model(cut, id="x")], "response").get()[0].content == (
+        call(),
+    )
 
 
 def test_m41_what_is_there_already_is_ignored() -> None:
-    given = [user("q", id="q"), model(call(), id="x"), results(result(), id="r"), model("done", id="d")]
+    given = [
+        user("q", id="q"),
+        model(call(), id="x"),
+        results(result(), id="r"),
+        model("done", id="d"),
+    ]
     messages = fresh().add(given, "memory")
     before = messages.get()
-    assert all(one is other for one, other in zip(messages.add(given, "memory").get(), before, strict=True))
+    assert all(
+        one is other for one, other in zip(messages.add(given, "memory").get(), before, strict=True)
+    )
     assert messages.add(given).get() == before
     assert messages.unsaved() == ()
 
 
 def test_m43_a_question_between_two_answers_keeps_them_apart() -> None:
-    messages = fresh().add(["q", model("a", id="a")]).add("and?").add(model("b", id="b"), "response")
+    messages = (
+        fresh().add(["q", model("a", id="a")]).add("and?").add(model("b", id="b"), "response")
+    )
     assert outline(messages) == ["user: q", "model: a", "user: and?", "model: b"]
     assert len({message.turn for message in messages.get() if message.role == "model"}) == 2
 
@@ -141,11 +169,17 @@ def test_m44_a_question_of_a_known_id_takes_the_place_and_the_old_one_is_a_branc
     messages = fresh().add([user("a", id="1"), model("b", id="2")])
     messages.add(user("A", id="1"))
     assert texts(messages) == ["A", "b"]
-    assert [(branch.behind, texts(branch.messages)) for branch in messages.branches] == [(None, ["a"])]
+    assert [(branch.behind, texts(branch.messages)) for branch in messages.branches] == [
+        (None, ["a"])
+    ]
 
 
 def test_m44_without_merge_an_answer_takes_the_place() -> None:
-    messages = fresh().add([user("q"), model("a", "b", id="x")], "memory").add(model("c", id="x"), merge=False)
+    messages = (
+        fresh()
+        .add([user("q"), model("a", "b", id="x")], "memory")
+        .add(model("c", id="x"), merge=False)
+    )
     assert outline(messages) == ["user: q", "model: c"]
     assert texts(messages.get("memory")) == ["q"]
     assert texts(messages.branches[0].messages) == ["ab"]
@@ -165,7 +199,9 @@ def test_an_id_that_somebody_else_has_is_another_message() -> None:
 
 
 def test_m45_of_two_stored_rows_of_one_id_the_later_counts() -> None:
-    messages = fresh().add([model("old", id="x"), user("q", id="q"), model("new", id="x")], "memory")
+    messages = fresh().add(
+        [model("old", id="x"), user("q", id="q"), model("new", id="x")], "memory"
+    )
     assert texts(messages) == ["new", "q"]
     assert texts(messages.add(model("newest", id="x"), "memory")) == ["newest", "q"]
 
@@ -176,7 +212,11 @@ def test_m09_json_in_a_text_is_never_read() -> None:
         {"role": "user", "content": '[{"type": "text", "text": "x"}]'},
         '["a"]',
     ]
-    assert texts(fresh().add(given)) == ['{"role": "user", "content": "x"}', '[{"type": "text", "text": "x"}]', '["a"]']
+    assert texts(fresh().add(given)) == [
+        '{"role": "user", "content": "x"}',
+        '[{"type": "text", "text": "x"}]',
+        '["a"]',
+    ]
 
 
 def test_a_result_is_not_a_call() -> None:
@@ -185,5 +225,10 @@ def test_a_result_is_not_a_call() -> None:
 
 def test_m40b_a_result_without_its_call_is_none_of_a_providers() -> None:
     live = [model("t", id="x"), results(result(), id="s")]
-    assert outline(echoed([model("t", call(run_by="provider"), id="x")], live)) == ["model: t, call c1"]
-    assert outline(echoed([model("t", call(), id="x")], live)) == ["model: t, call c1", "user: result c1=r"]
+    assert outline(echoed([model("t", call(run_by="provider"), id="x")], live)) == [
+        "model: t, call c1"
+    ]
+    assert outline(echoed([model("t", call(), id="x")], live)) == [
+        "model: t, call c1",
+        "user: result c1=r",
+    ]

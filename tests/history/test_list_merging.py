@@ -5,7 +5,19 @@ from __future__ import annotations
 import pytest
 
 from dragoman import MarkPart, Message, ThinkingPart, ToolCallPart, repair
-from support.listed import START, STEP, at, call, fresh, model, outline, result, results, texts, user
+from support.listed import (
+    START,
+    STEP,
+    at,
+    call,
+    fresh,
+    model,
+    outline,
+    result,
+    results,
+    texts,
+    user,
+)
 
 
 def merged(known: Message | list[Message], added: Message | list[Message]) -> list[str]:
@@ -13,8 +25,13 @@ def merged(known: Message | list[Message], added: Message | list[Message]) -> li
 
 
 def test_m42_answers_that_follow_each_other_are_one_turn_and_keep_their_ids() -> None:
-    messages = fresh().add("q").add(model("a", id="a"), "response").add(model("b", id="b"), "response")
-    assert [(message.id, message.turn) for message in messages.get()[1:]] == [("a", "a"), ("b", "a")]
+    messages = (
+        fresh().add("q").add(model("a", id="a"), "response").add(model("b", id="b"), "response")
+    )
+    assert [(message.id, message.turn) for message in messages.get()[1:]] == [
+        ("a", "a"),
+        ("b", "a"),
+    ]
 
 
 def test_m42_two_adjacent_answers_that_are_no_responses_stay_two_turns() -> None:
@@ -56,12 +73,17 @@ def test_m49_a_call_takes_its_result() -> None:
 
 def test_m49_a_call_that_is_known_changes_nothing() -> None:
     known = [model(call(), id="x"), results(result())]
-    assert merged(known, model(call(arguments={"a": 2}), id="x")) == ["model: call c1", "user: result c1=r"]
+    assert merged(known, model(call(arguments={"a": 2}), id="x")) == [
+        "model: call c1",
+        "user: result c1=r",
+    ]
 
 
 def test_m49_what_providers_know_of_a_call_is_joined() -> None:
     messages = fresh().add(model(call(native={"google": {"a": 1}}), id="x"))
-    messages.add(model(call(native={"google": {"b": 2}, "openai_chat": {"c": 3}}), id="x"), "response")
+    messages.add(
+        model(call(native={"google": {"b": 2}, "openai_chat": {"c": 3}}), id="x"), "response"
+    )
     piece = messages.get()[0].content[0]
     assert piece.native == {"google": {"a": 1, "b": 2}, "openai_chat": {"c": 3}}
 
@@ -99,7 +121,11 @@ def test_m49a_a_message_that_grows_is_not_doubled() -> None:
         ([call()], [STEP, "text", call()], "model: <step-start>, text, call c1"),
         (["text", call()], [STEP, call()], "model: <step-start>, text, call c1"),
         (["a", call()], ["a", "b", call()], "model: a, b, call c1"),
-        ([call("c1"), call("c2")], [call("c1"), "between", call("c2")], "model: call c1, between, call c2"),
+        (
+            [call("c1"), call("c2")],
+            [call("c1"), "between", call("c2")],
+            "model: call c1, between, call c2",
+        ),
         (["old", call()], ["new", call()], "model: new, old, call c1"),
         ([call(), "old"], [call(), "new"], "model: call c1, old, new"),
     ],
@@ -113,7 +139,9 @@ def test_m49b_what_is_new_stands_where_it_stood_beside_what_is_known(
 
 
 def test_m49c_what_is_missing_in_a_copy_stays() -> None:
-    assert merged(model("a", ThinkingPart("t"), "b", id="x"), model("c", id="x")) == ["model: a, (t), b, c"]
+    assert merged(model("a", ThinkingPart("t"), "b", id="x"), model("c", id="x")) == [
+        "model: a, (t), b, c"
+    ]
 
 
 def test_m49d_texts_behind_an_answered_call_are_a_message_of_their_own() -> None:
@@ -158,7 +186,9 @@ def test_m49f_thinking_without_text_is_told_by_the_providers_id() -> None:
 
 def test_m49f_thinking_that_lost_its_signature_on_the_way_is_the_same() -> None:
     signed = ThinkingPart("t", {"openai_responses": {"id": "rs_1", "encrypted_content": "e"}})
-    messages = fresh().add(model(signed, id="x")).add(model(ThinkingPart("t"), "a", id="x"), "response")
+    messages = (
+        fresh().add(model(signed, id="x")).add(model(ThinkingPart("t"), "a", id="x"), "response")
+    )
     assert messages.get()[0].content == (signed, *model("a").content)
 
 
@@ -170,7 +200,11 @@ def test_m49f_thinking_that_lost_its_signature_on_the_way_is_the_same() -> None:
             MarkPart("data-a", {"ai_sdk": {"data": {"y": 2, "x": 1}}}),
             True,
         ),
-        (MarkPart("data-a", {"ai_sdk": {"data": 1}}), MarkPart("data-a", {"ai_sdk": {"data": 2}}), False),
+        (
+            MarkPart("data-a", {"ai_sdk": {"data": 1}}),
+            MarkPart("data-a", {"ai_sdk": {"data": 2}}),
+            False,
+        ),
         (call("c1"), call("c2"), False),
         (ThinkingPart("a"), ThinkingPart("b"), False),
     ],
@@ -182,7 +216,11 @@ def test_m49h_what_is_the_same_piece(one: object, other: object, same: bool) -> 
 
 def test_m49g_a_result_is_replaced_by_a_later_one_and_never_taken_back() -> None:
     known = [model(call(), id="x"), results(result(value="old"), id="r")]
-    messages = fresh().add(known).add([model(call(), id="x"), results(result(value="new"), id="r")], "response")
+    messages = (
+        fresh()
+        .add(known)
+        .add([model(call(), id="x"), results(result(value="new"), id="r")], "response")
+    )
     assert outline(messages) == ["model: call c1", "user: result c1=new"]
 
 
@@ -198,7 +236,11 @@ def test_ids_that_a_copy_brings_and_the_turn_has_are_not_there_twice() -> None:
 
 
 def test_m46_what_a_copy_of_a_sealed_turn_has_more_is_a_message_of_its_own() -> None:
-    messages = fresh(clock=lambda: START).add("q").add(model("a", "b", id="x", created_at=at(9)), "response")
+    messages = (
+        fresh(clock=lambda: START)
+        .add("q")
+        .add(model("a", "b", id="x", created_at=at(9)), "response")
+    )
     messages.seal("x")
     messages.drain_unsaved()
     messages.add(model("a", "b", "c", id="x"), "response")
@@ -269,16 +311,23 @@ def test_one_id_twice_in_what_is_added_is_one_message() -> None:
 
 
 def test_m49g_an_answered_approval_is_not_asked_for_again() -> None:
-    asked, approved = ({"ai_sdk": {"approval": {"id": "p", **more}}} for more in ({}, {"approved": True}))
-    messages = fresh().add(model(call(native=approved), id="x"))
-    messages.add(model(call(native={"ai_sdk": {"approval": {"id": "p"}, "title": "t"}}), id="x"), "response")
-    assert messages.get()[0].content == (call(native=approved),)
-    assert fresh().add(model(call(native=asked), id="x")).add(messages.get()[0], "response").get()[0].content == (
-        call(native=approved),
+    asked, approved = (
+        {"ai_sdk": {"approval": {"id": "p", **more}}} for more in ({}, {"approved": True})
     )
+    messages = fresh().add(model(call(native=approved), id="x"))
+    messages.add(
+        model(call(native={"ai_sdk": {"approval": {"id": "p"}, "title": "t"}}), id="x"), "response"
+    )
+    assert messages.get()[0].content == (call(native=approved),)
+    assert fresh().add(model(call(native=asked), id="x")).add(messages.get()[0], "response").get()[
+        0
+    ].content == (call(native=approved),)
 
 
 def test_m46_a_fork_keeps_what_is_sealed() -> None:
     messages = fresh().add(model("a", id="x"), "response")
     messages.seal("x")
-    assert outline(messages.fork().add(model("a", "b", id="x"), "response")) == ["model: a", "model: b"]
+    assert outline(messages.fork().add(model("a", "b", id="x"), "response")) == [
+        "model: a",
+        "model: b",
+    ]

@@ -37,7 +37,9 @@ def written(messages: MessageList, *, stored: bool = True) -> None:
             messages.export(name, losses=list[Loss]())
             messages.plan(name)
     if stored:
-        assert [message.role for message in MessageList.load(messages.dump())] == [message.role for message in messages]
+        assert [message.role for message in MessageList.load(messages.dump())] == [
+            message.role for message in messages
+        ]
     else:
         for refused in (messages.dump, lambda: messages.export("dragoman")):
             with pytest.raises(HistoryError, match="cannot be stored as JSON"):
@@ -93,16 +95,26 @@ def test_an_error_of_our_own_is_not_taken_for_the_messages() -> None:
         MessageList(["a"]).export("openai_chat", unexpected=1)
 
 
-@pytest.mark.parametrize("value", [float("nan"), float("inf"), 10**400, "\ud800", {"\udc00": ["\udfff"]}])
+@pytest.mark.parametrize(
+    "value", [float("nan"), float("inf"), 10**400, "\ud800", {"\udc00": ["\udfff"]}]
+)
 def test_numbers_and_texts_that_json_hardly_has_are_written(value: Any) -> None:
     """Halves of characters are replaced where they enter (1.16)."""
     written(MessageList(called({"a": value}, value)), stored=True)
 
 
 def test_half_pairs_of_surrogates_everywhere() -> None:
-    model = Message.model(ThinkingPart("\udfff"), ToolCallPart("\ud801", "\ud802", {})).replace(id="\ud804")
+    model = Message.model(ThinkingPart("\udfff"), ToolCallPart("\ud801", "\ud802", {})).replace(
+        id="\ud804"
+    )
     written(
-        MessageList([Message.user("\ud800"), model, Message.user(ToolResultPart("\ud801", "\ud802", "\ud805"))]),
+        MessageList(
+            [
+                Message.user("\ud800"),
+                model,
+                Message.user(ToolResultPart("\ud801", "\ud802", "\ud805")),
+            ]
+        ),
         stored=True,
     )
 
@@ -125,8 +137,18 @@ def test_what_is_no_stored_list_is_refused(odd: Any) -> None:
 
 
 def test_native_of_another_type_is_passed_over() -> None:
-    native: Any = {"openai_chat": 5, "ai_sdk": [1], "ai_sdk:notes": 3, "langchain": "x", "pydantic_ai:notes": []}
-    written(MessageList([Message.user("q").replace(native=native), Message.model("a").replace(native=native)]))
+    native: Any = {
+        "openai_chat": 5,
+        "ai_sdk": [1],
+        "ai_sdk:notes": 3,
+        "langchain": "x",
+        "pydantic_ai:notes": [],
+    }
+    written(
+        MessageList(
+            [Message.user("q").replace(native=native), Message.model("a").replace(native=native)]
+        )
+    )
 
 
 def test_ids_of_a_megabyte_and_one_id_for_all_roles() -> None:
@@ -142,7 +164,9 @@ def test_ids_of_a_megabyte_and_one_id_for_all_roles() -> None:
 def test_a_list_may_grow_while_it_is_read() -> None:
     messages = MessageList(["a", "b"])
     seen = [
-        message.text for message, _ in zip(messages, range(50), strict=False) if len(messages.add("c", merge=False))
+        message.text
+        for message, _ in zip(messages, range(50), strict=False)
+        if len(messages.add("c", merge=False))
     ]
     assert seen[:2] == ["a", "b"]
     assert len(messages) >= 2 + len(seen)
@@ -157,7 +181,9 @@ def test_lists_of_their_own_in_threads_are_whole() -> None:
     def work(number: int) -> None:
         messages = MessageList()
         for at in range(60):
-            messages.add({"role": "user", "content": f"{number} {at}"}).add(Message.model(str(at)), "response")
+            messages.add({"role": "user", "content": f"{number} {at}"}).add(
+                Message.model(str(at)), "response"
+            )
         found.append(len(MessageList().add(messages.export("ai_sdk_ui"))))
 
     threads = [Thread(target=work, args=(number,)) for number in range(4)]

@@ -20,14 +20,20 @@ def test_m84_a_conversation_begins_with_a_question() -> None:
     assert prompt(model("a"), "b") == ["user: .", "model: a", "user: b"]
     assert prompt(model("a"))[0] == "user: ."
     assert prompt("a", model("b")) == ["user: a", "model: b"]
-    assert outline(fresh().add_system("s").add(model("a")).prompt()) == ["system: s", "user: .", "model: a"]
+    assert outline(fresh().add_system("s").add(model("a")).prompt()) == [
+        "system: s",
+        "user: .",
+        "model: a",
+    ]
 
 
 def test_m84_nothing_is_put_behind_the_last() -> None:
     assert prompt("a", model("b"))[-1] == "model: b"
 
 
-def test_m85_an_empty_list_is_an_empty_prompt_and_system_messages_alone_pass(caplog: pytest.LogCaptureFixture) -> None:
+def test_m85_an_empty_list_is_an_empty_prompt_and_system_messages_alone_pass(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     assert fresh().prompt() == []
     with caplog.at_level(logging.WARNING, "dragoman.history"):
         assert texts(fresh().add_system("s").prompt()) == ["s"]
@@ -69,7 +75,9 @@ def test_m87_what_needs_nothing_is_the_same_object() -> None:
 def test_a_prompt_costs_what_is_new(size: int, monkeypatch: pytest.MonkeyPatch) -> None:
     messages = fresh()
     for number in range(size):
-        messages.add([user(f"{number}"), model(call(f"c{number}"))]).add(results(result(f"c{number}"))).add(model("x"))
+        messages.add([user(f"{number}"), model(call(f"c{number}"))]).add(
+            results(result(f"c{number}"))
+        ).add(model("x"))
     messages.prompt()
     looked = 0
     repair = prompting.repair
@@ -100,7 +108,11 @@ def test_what_changes_in_the_middle_is_seen() -> None:
     before = messages.prompt()
     messages.add(user("edited", id="q5"))
     after = messages.prompt()
-    assert [place for place, (one, other) in enumerate(zip(before, after, strict=True)) if one is not other] == [10]
+    assert [
+        place
+        for place, (one, other) in enumerate(zip(before, after, strict=True))
+        if one is not other
+    ] == [10]
     assert [message.role for message in after[:2]] == [Role.USER, Role.MODEL]
     messages.remove("q5")
     assert len(messages.prompt()) == 399

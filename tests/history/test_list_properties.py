@@ -9,7 +9,16 @@ from typing import Any
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman import Message, MessageList, Role, TextPart, ToolCallPart, ToolResultPart, formats, repair
+from dragoman import (
+    Message,
+    MessageList,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    formats,
+    repair,
+)
 from dragoman.codec.digest import neutral
 from dragoman.codec.turns import turns
 from dragoman.history.sources import Source
@@ -59,15 +68,23 @@ def test_what_is_given_is_there_and_nothing_more(talk: list[Message], source: So
     messages = MessageList().add(talk, source)
     valid(messages)
     systems = {neutral(message) for message in talk if message.role is Role.SYSTEM}
-    assert said(messages.get()) == said(message for message in talk if message.role is not Role.SYSTEM)
+    assert said(messages.get()) == said(
+        message for message in talk if message.role is not Role.SYSTEM
+    )
     assert {neutral(message) for message in messages.all_system_messages()} == systems
 
 
 @FEW
 @given(
-    st.lists(st.tuples(conversations(exchanges=2, open_calls=True), st.sampled_from(SOURCES)), min_size=1, max_size=4)
+    st.lists(
+        st.tuples(conversations(exchanges=2, open_calls=True), st.sampled_from(SOURCES)),
+        min_size=1,
+        max_size=4,
+    )
 )
-def test_whatever_is_added_nothing_is_lost_and_ids_are_unique(adds: list[tuple[list[Message], Source]]) -> None:
+def test_whatever_is_added_nothing_is_lost_and_ids_are_unique(
+    adds: list[tuple[list[Message], Source]],
+) -> None:
     messages = MessageList()
     for talk, source in adds:
         messages.add(talk, source)
@@ -148,7 +165,9 @@ def test_a_fork_goes_on_by_itself(talk: list[Message], at: int) -> None:
 
 @FEW
 @given(conversations(exchanges=3), st.integers(0, 3))
-def test_what_is_repaired_as_it_grows_is_what_is_repaired_at_once(talk: list[Message], cut: int) -> None:
+def test_what_is_repaired_as_it_grows_is_what_is_repaired_at_once(
+    talk: list[Message], cut: int
+) -> None:
     messages = MessageList()
     for message in talk:
         messages.add(message.replace(id=None, turn=None))

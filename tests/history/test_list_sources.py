@@ -8,9 +8,9 @@ from support.listed import at, call, fresh, model, outline, result, results, tex
 
 def five() -> MessageList:
     messages = fresh()
-    messages.add(user("old", id="m"), "memory").add("ask", "input").add(model("answer", id="a"), "response").add(
-        "note", "context"
-    )
+    messages.add(user("old", id="m"), "memory").add("ask", "input").add(
+        model("answer", id="a"), "response"
+    ).add("note", "context")
     return messages
 
 
@@ -54,7 +54,9 @@ def test_a_long_turn_is_not_saved_again_with_each_of_its_messages() -> None:
     messages.drain_unsaved()
     saved = 0
     for number in range(50):
-        messages.add(model(call(f"c{number}")), "response").add(results(result(f"c{number}")), "response")
+        messages.add(model(call(f"c{number}")), "response").add(
+            results(result(f"c{number}")), "response"
+        )
         saved += len(messages.drain_unsaved())
     assert saved == 100
     assert {message.turn for message in messages.get()[1:]} == {messages.get()[1].id}
@@ -84,7 +86,10 @@ def test_m27_what_is_removed_is_returned_and_may_be_added_again() -> None:
 
 def test_m27_a_turn_is_removed_as_a_whole_by_its_id() -> None:
     messages = (
-        fresh().add(["q", model(call(), id="a")]).add([results(result())], "response").add(model("x"), "response")
+        fresh()
+        .add(["q", model(call(), id="a")])
+        .add([results(result())], "response")
+        .add(model("x"), "response")
     )
     turn = messages.get()[-1].turn
     assert turn is not None

@@ -31,7 +31,11 @@ def test_m70_what_follows_begins_with_the_mark() -> None:
     messages = answering()
     messages.start_step()
     messages.add(model("b", id="n"), "response")
-    assert outline(messages)[1:] == ["model: a, call c1", "user: result c1=r", "model: <step-start>, b"]
+    assert outline(messages)[1:] == [
+        "model: a, call c1",
+        "user: result c1=r",
+        "model: <step-start>, b",
+    ]
     parts = [part["type"] for part in messages.to_ui_messages()[-1]["parts"]]
     assert parts.count("step-start") == 1
     assert parts[-2:] == ["step-start", "text"]
@@ -59,7 +63,12 @@ def test_m72_the_next_answer_is_a_turn_of_its_own() -> None:
 
 
 def test_m73_the_content_of_steps() -> None:
-    messages = fresh().add("q").add(model(STEP, "a", call(), id="m"), "response").add(results(result()), "response")
+    messages = (
+        fresh()
+        .add("q")
+        .add(model(STEP, "a", call(), id="m"), "response")
+        .add(results(result()), "response")
+    )
     messages.start_step()
     messages.add(model("b", STEP, "c"), "response")
     assert outline([model(*messages.step_content(number)) for number in (1, 2, 3, -1)]) == [

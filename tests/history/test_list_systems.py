@@ -18,8 +18,15 @@ def test_m50_system_messages_live_apart() -> None:
 
 
 def test_m51_each_is_there_once_however_it_came() -> None:
-    messages = fresh().add_system("s").add_system(Message.system("s")).add_system({"role": "system", "content": "s"})
-    messages.add(Message.system("s"), "system").add("s", "system").add([Message.system("s"), "a"], "memory")
+    messages = (
+        fresh()
+        .add_system("s")
+        .add_system(Message.system("s"))
+        .add_system({"role": "system", "content": "s"})
+    )
+    messages.add(Message.system("s"), "system").add("s", "system").add(
+        [Message.system("s"), "a"], "memory"
+    )
     messages.add({"role": "system", "content": "s"}, "response")
     assert texts(messages) == ["s", "a"]
     messages.add_system(["t", "t"])
@@ -27,8 +34,15 @@ def test_m51_each_is_there_once_however_it_came() -> None:
 
 
 def test_m51_tags_are_buckets_of_their_own() -> None:
-    messages = fresh().add_system("s").add_system("s", "x").add_system("s", "x").add_system("s", "y")
-    assert [texts(messages.system_messages(tag)) for tag in (None, "x", "y", "z")] == [["s"], ["s"], ["s"], []]
+    messages = (
+        fresh().add_system("s").add_system("s", "x").add_system("s", "x").add_system("s", "y")
+    )
+    assert [texts(messages.system_messages(tag)) for tag in (None, "x", "y", "z")] == [
+        ["s"],
+        ["s"],
+        ["s"],
+        [],
+    ]
 
 
 def test_m51_of_the_same_length_is_not_the_same() -> None:
@@ -42,7 +56,9 @@ def test_m52_a_loaded_system_message_is_kept() -> None:
 
 def test_m53_one_of_a_user_interface_is_read_and_others_are_no_system_messages() -> None:
     assert texts(
-        fresh().add_system({"id": "1", "role": "system", "parts": [{"type": "text", "text": "s"}]}).system
+        fresh()
+        .add_system({"id": "1", "role": "system", "parts": [{"type": "text", "text": "s"}]})
+        .system
     ) == ["s"]
     for add in (
         lambda it: it.add_system(user("a")),

@@ -26,7 +26,8 @@ def talk(count: int) -> list[Message]:
 
 def stored(count: int) -> list[Message]:
     return [
-        message.replace(id=f"m{at}", created_at=START + timedelta(seconds=at)) for at, message in enumerate(talk(count))
+        message.replace(id=f"m{at}", created_at=START + timedelta(seconds=at))
+        for at, message in enumerate(talk(count))
     ]
 
 
@@ -38,7 +39,9 @@ def per_message(make: Callable[[int], list[Any]], **how: Any) -> float:
     """Calls that one message more costs."""
     few, many = make(100), make(2100)
     MessageList().add(few, **how)  # what is imported and made once
-    return (calls(lambda: MessageList().add(many, **how)) - calls(lambda: MessageList().add(few, **how))) / 2000
+    return (
+        calls(lambda: MessageList().add(many, **how)) - calls(lambda: MessageList().add(few, **how))
+    ) / 2000
 
 
 @pytest.mark.parametrize(
@@ -79,14 +82,18 @@ def add_from_the_end(count: int, page: int = 1) -> MessageList:
 @pytest.mark.slow
 def test_m35_rows_that_come_from_the_newest_on_are_put_in_order_once(page: int) -> None:
     assert add_from_the_end(64, page).get() == stored(64)
-    few, many = (calls(lambda count=count: add_from_the_end(count, page).get()) for count in (200, 1600))
+    few, many = (
+        calls(lambda count=count: add_from_the_end(count, page).get()) for count in (200, 1600)
+    )
     assert many < 10 * few
 
 
 def test_what_waits_for_its_place_is_there_already() -> None:
     rows = stored(6)
     messages = MessageList().add(rows[4], "memory").add(rows[3], "memory").add(rows[1], "memory")
-    messages.add(rows[3].replace(content=()), "memory").add(rows[5], "memory").add("new").add(rows[2], "memory")
+    messages.add(rows[3].replace(content=()), "memory").add(rows[5], "memory").add("new").add(
+        rows[2], "memory"
+    )
     assert [message.id for message in messages.get()[:5]] == ["m1", "m2", "m3", "m4", "m5"]
     assert messages.get()[5].text == "new"
     other = MessageList().add(rows[4], "memory").add(rows[1], "memory")
@@ -96,7 +103,12 @@ def test_what_waits_for_its_place_is_there_already() -> None:
 
 def test_what_was_loaded_around_a_message_waits_for_nothing() -> None:
     rows = stored(10)
-    messages = MessageList().add(rows[5], "memory").add([rows[3], rows[9]], "memory").add(rows[7], "context")
+    messages = (
+        MessageList()
+        .add(rows[5], "memory")
+        .add([rows[3], rows[9]], "memory")
+        .add(rows[7], "context")
+    )
     assert [message.id for message in messages] == ["m3", "m5", "m9", "m7"]
 
 

@@ -50,7 +50,12 @@ def rows(*parts: Any, **content: Any) -> list[dict[str, Any]]:
 def v4_messages(*parts: Any) -> list[dict[str, Any]]:
     """The same as useChat of ai 4 has it."""
     text = "".join(part["text"] for part in parts if part["type"] == "text")
-    question = {"id": "u", "role": "user", "content": "Rome?", "parts": [{"type": "text", "text": "Rome?"}]}
+    question = {
+        "id": "u",
+        "role": "user",
+        "content": "Rome?",
+        "parts": [{"type": "text", "text": "Rome?"}],
+    }
     calls = [part["toolInvocation"] for part in parts if part["type"] == "tool-invocation"]
     answer = {
         "id": "a",
@@ -79,9 +84,15 @@ def test_m83_what_is_said_behind_an_answered_call_is_another_step(make: Any, kin
 
 @pytest.mark.mend("3.1")
 def test_m83_each_step_has_its_own_thinking() -> None:
-    payload = MessageList().add(rows(THINKING, ANSWERED, THINKING, TEXT), source="memory").export("anthropic")
+    payload = (
+        MessageList()
+        .add(rows(THINKING, ANSWERED, THINKING, TEXT), source="memory")
+        .export("anthropic")
+    )
     kinds = [
-        [block["type"] for block in message["content"]] if isinstance(message["content"], list) else "text"
+        [block["type"] for block in message["content"]]
+        if isinstance(message["content"], list)
+        else "text"
         for message in payload["messages"]
     ]
     assert kinds == ["text", ["thinking", "tool_use"], ["tool_result"], ["thinking", "text"]]
@@ -89,7 +100,12 @@ def test_m83_each_step_has_its_own_thinking() -> None:
 
 @pytest.mark.mend("3.1")
 @pytest.mark.parametrize(
-    "parts", [parts for size in (2, 3) for parts in itertools.permutations([ANSWERED, TEXT, THINKING, FILE], size)]
+    "parts",
+    [
+        parts
+        for size in (2, 3)
+        for parts in itertools.permutations([ANSWERED, TEXT, THINKING, FILE], size)
+    ],
 )
 def test_a_step_that_began_without_a_mark_is_written_without_one(parts: tuple[Any, ...]) -> None:
     row_format, ui_format = formats.get("mastra_v2"), formats.get("ai_sdk_ui")
@@ -124,17 +140,25 @@ def test_the_prompt_is_the_same_before_and_after_storage_when_a_result_comes_lat
 
 
 @pytest.mark.mend("3.2")
-@pytest.mark.parametrize("wrap", [lambda messages: messages, lambda messages: {"id": "chat", "messages": messages}])
+@pytest.mark.parametrize(
+    "wrap", [lambda messages: messages, lambda messages: {"id": "chat", "messages": messages}]
+)
 def test_m10_a_plain_message_keeps_its_id(wrap: Any) -> None:
     """M-10: useChat of ai 4, AG-UI and Mastra have messages of just these fields."""
-    given = [{"id": "m1", "role": "user", "content": "frist"}, {"id": "m2", "role": "assistant", "content": "Hi."}]
+    given = [
+        {"id": "m1", "role": "user", "content": "frist"},
+        {"id": "m2", "role": "assistant", "content": "Hi."},
+    ]
     messages = MessageList().add(wrap(given))
     assert [message.id for message in messages.get()] == ["m1", "m2"]
     messages.add({"id": "m1", "role": "user", "content": "first"})
     assert [message.text for message in messages.get()] == ["first", "Hi."]
     assert [message.id for message in messages.remove(["m1"])] == ["m1"]
     for format_ in ("ai_sdk_ui", "ag_ui"):  # the formats that have it read it alike
-        assert [message.id for message in MessageList().add(given, format=format_).get()] == ["m1", "m2"]
+        assert [message.id for message in MessageList().add(given, format=format_).get()] == [
+            "m1",
+            "m2",
+        ]
 
 
 @pytest.mark.mend("3.3")
@@ -154,7 +178,9 @@ def test_m10_a_plain_message_keeps_its_id(wrap: Any) -> None:
     ],
     ids=lambda field: "+".join(field),
 )
-def test_a_row_loses_no_field_of_its_content(field: dict[str, Any], more: dict[str, Any], without: str | None) -> None:
+def test_a_row_loses_no_field_of_its_content(
+    field: dict[str, Any], more: dict[str, Any], without: str | None
+) -> None:
     """Fields were counted, so that metadata which is not there hid another one."""
     given = rows(TEXT, **field)
     for row in given:
@@ -171,7 +197,12 @@ def test_a_row_loses_no_field_of_its_content(field: dict[str, Any], more: dict[s
 @pytest.mark.parametrize("put", [False, True], ids=["add", "put"])
 def test_m08_a_row_of_another_conversation_is_refused(version: str, field: str, put: bool) -> None:
     """M-08: rows of V1 were taken."""
-    row: dict[str, Any] = {"id": "1", "role": "user", "createdAt": "2026-01-01T12:00:01.000Z", field: "bob"}
+    row: dict[str, Any] = {
+        "id": "1",
+        "role": "user",
+        "createdAt": "2026-01-01T12:00:01.000Z",
+        field: "bob",
+    }
     if version == "mastra_v1":
         row |= {"type": "text", "content": "secret of bob"}
     else:
@@ -188,9 +219,13 @@ def test_m08_a_row_of_another_conversation_is_refused(version: str, field: str, 
 @pytest.mark.mend("4.4")
 @pytest.mark.parametrize("version", ["v4", "v5", "v6", "v7"])
 def test_a_browser_gets_nothing_that_dragoman_notes_for_itself(version: str) -> None:
-    origin = Origin("anthropic", "https://internal.example/v1", "claude", "claude-1", "msg_1", "digest")
+    origin = Origin(
+        "anthropic", "https://internal.example/v1", "claude", "claude-1", "msg_1", "digest"
+    )
     said = [
-        Message.user("Hi.").replace(id="u", metadata={"mine": 1}, created_at=datetime(2026, 1, 1, tzinfo=UTC)),
+        Message.user("Hi.").replace(
+            id="u", metadata={"mine": 1}, created_at=datetime(2026, 1, 1, tzinfo=UTC)
+        ),
         Message.model("Hello.", ToolCallPart("c", "t", {})).replace(id="a", origin=origin),
         Message.user(ToolResultPart("c", "t", 1)).replace(id="r"),
     ]
@@ -209,10 +244,14 @@ def test_model_messages_of_ai_5_know_no_refused_call() -> None:
     said = [
         Message.user("Hi.").replace(id="u"),
         Message.model(ToolCallPart("c", "t", {})).replace(id="a"),
-        Message.user(ToolResultPart("c", "t", {"error": "denied: too dear"}, is_error=True, denied=True)),
+        Message.user(
+            ToolResultPart("c", "t", {"error": "denied: too dear"}, is_error=True, denied=True)
+        ),
     ]
     written = {
-        version: MessageList(said).export("ai_sdk_model", version=version)[-1]["content"][0]["output"]
+        version: MessageList(said).export("ai_sdk_model", version=version)[-1]["content"][0][
+            "output"
+        ]
         for version in ("v5", "v6")
     }
     assert written == {
@@ -249,7 +288,9 @@ def test_a_clients_copy_that_changes_what_is_stored_is_told_loudly(
     del messages
     safe = stored_answer()
     safe.put("ai_sdk_ui", copy_of)
-    assert [result.result for message in safe.get() for result in message.tool_results] == [{"paid": 10}]
+    assert [result.result for message in safe.get() for result in message.tool_results] == [
+        {"paid": 10}
+    ]
     assert "You owe me." not in "".join(message.text for message in safe.get())
 
 
@@ -265,7 +306,9 @@ def test_a_clients_copy_that_changes_what_is_stored_is_told_loudly(
     ],
 )
 @pytest.mark.parametrize("kind", ["UI", "v4", "V2"])
-def test_m99_a_data_url_need_not_be_base64(url: str, mime_type: str, data: bytes, kind: str) -> None:
+def test_m99_a_data_url_need_not_be_base64(
+    url: str, mime_type: str, data: bytes, kind: str
+) -> None:
     """M-99: such a URL stayed a link, which each provider refuses; it is given back as it came."""
     part: dict[str, Any] = {"type": "file", "mediaType": mime_type, "url": url}
     given: list[dict[str, Any]] = [{"id": "u", "role": "user", "parts": [part]}]
@@ -286,7 +329,10 @@ def test_m99_a_data_url_need_not_be_base64(url: str, mime_type: str, data: bytes
 @pytest.mark.parametrize("state", ["approval-requested", "approval-responded"])
 def test_mastras_lists_for_ai_4_may_hold_calls_that_wait_for_approval(state: str) -> None:
     """What Mastra writes for useChat of ai 4 was refused."""
-    call = {"type": "tool-invocation", "toolInvocation": {"state": state, **CALL, "approval": {"id": "p"}}}
+    call = {
+        "type": "tool-invocation",
+        "toolInvocation": {"state": state, **CALL, "approval": {"id": "p"}},
+    }
     given = v4_messages(TEXT, call)
     ui_format = formats.get("ai_sdk_ui")
     messages = ui_format.load_messages(given)

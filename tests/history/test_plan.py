@@ -59,9 +59,16 @@ def test_positions_do_not_see_marks_waits_system_heads_or_repairs() -> None:
         Message.system("Be brief."),
         Message.system("And kind."),
         Message.user("?"),
-        Message.model(mark, "I look.", mark, ToolCallPart("c1", "look", {}), ToolCallPart("c2", "look", {})),
+        Message.model(
+            mark, "I look.", mark, ToolCallPart("c1", "look", {}), ToolCallPart("c2", "look", {})
+        ),
         WAITS,
-        Message.user(mark, ToolResultPart("c9", "look", 1), "So?", ToolResultPart("c2", "look", "dark", is_error=True)),
+        Message.user(
+            mark,
+            ToolResultPart("c9", "look", 1),
+            "So?",
+            ToolResultPart("c2", "look", "dark", is_error=True),
+        ),
         WAITS,
         Message.user("Listen.", mark, AUDIO),
     ]
@@ -73,8 +80,14 @@ def test_positions_do_not_see_marks_waits_system_heads_or_repairs() -> None:
 def test_positions_do_not_see_what_a_turn_joins() -> None:
     """Formats of user interfaces show results of several messages in one."""
     call = ToolCallPart("c1", "look", {})
-    twice = [Message.user("?"), Message.model(call), *(Message.user(ToolResultPart("c1", "look", n)) for n in (1, 2))]
-    said = Message.user(ToolResultPart("c1", "look", 1), "So?", ProviderPart("block", {"elsewhere": {}}))
+    twice = [
+        Message.user("?"),
+        Message.model(call),
+        *(Message.user(ToolResultPart("c1", "look", n)) for n in (1, 2)),
+    ]
+    said = Message.user(
+        ToolResultPart("c1", "look", 1), "So?", ProviderPart("block", {"elsewhere": {}})
+    )
     assert where(plan(twice, "ai_sdk_ui").losses) == [(3, 0, "tool result")]
     assert where(plan([*twice[:2], said], "ai_sdk_ui").losses) == [(2, 2, "provider")]
 
@@ -146,14 +159,19 @@ def test_ok_is_what_on_loss_error_lets_pass(wire: str) -> None:
 
 
 def test_a_target_is_a_model_a_record_or_a_format() -> None:
-    talk = [Message.user("Hi"), Message.model(ThinkingPart("Hm."), "Hi").replace(origin=Origin("mistral"))]
+    talk = [
+        Message.user("Hi"),
+        Message.model(ThinkingPart("Hm."), "Hi").replace(origin=Origin("mistral")),
+    ]
     assert plan(talk, "openai_chat").losses == ()
     assert [loss.what for loss in plan(talk, "openai").losses] == ["thinking"]
     assert plan(talk, "openai").target == "openai:gpt-4o"
     assert [loss.why for loss in plan(talk, "anthropic").losses] == [
         "it comes from mistral, which anthropic does not read"
     ]
-    own = msgspec.structs.replace(PROVIDERS["openai_chat"], name="my-own", aliases=(), chat_model="m")
+    own = msgspec.structs.replace(
+        PROVIDERS["openai_chat"], name="my-own", aliases=(), chat_model="m"
+    )
     assert isinstance(own, Provider)
     assert plan(talk, own).target == "my-own:m"
     assert plan(talk, "gemini/gemini-2.5-flash").target == "google:gemini-2.5-flash"
@@ -164,10 +182,14 @@ def test_a_target_is_a_model_a_record_or_a_format() -> None:
         plan(talk, "opnai_chat")
 
 
-def test_the_base_url_that_the_environment_names_is_the_models(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_base_url_that_the_environment_names_is_the_models(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """A signature is read where it was made, and at another address it is not."""
     origin = Origin("anthropic", "https://api.anthropic.com/v1", "claude-sonnet-4-6")
-    signed = Message.model(ThinkingPart("Hm.", {"anthropic": {"signature": "c2ln"}}), "So.").replace(origin=origin)
+    signed = Message.model(
+        ThinkingPart("Hm.", {"anthropic": {"signature": "c2ln"}}), "So."
+    ).replace(origin=origin)
     talk = [Message.user("?"), signed, Message.user("So?")]
     assert plan(talk, "anthropic").losses == ()
     monkeypatch.setenv("ANTHROPIC_BASE_URL", "https://proxy.test")
@@ -201,7 +223,9 @@ def test_fields_of_one_format_are_minor_and_named() -> None:
 
 def test_the_usual_value_of_a_field_that_is_written_anyway_is_no_loss() -> None:
     def image(detail: str) -> Message:
-        return Message.user(DataPart(PNG, "image/png", native={"openai_responses": {"detail": detail}}))
+        return Message.user(
+            DataPart(PNG, "image/png", native={"openai_responses": {"detail": detail}})
+        )
 
     for details in (("auto", "low"), ("low", "auto")):
         talk = [image(detail) for detail in details]
@@ -219,15 +243,25 @@ def test_nothing_is_said_of_the_fields_of_what_is_not_sent_at_all() -> None:
 
 def test_own_fields_that_go_to_nobody_else_are_lost_where_the_message_is_not_read() -> None:
     """A block's own fields are left out of what another vendor of the same API gets, and of what comes after a change."""
-    text = TextPart("A.", {"anthropic": {"citations": [{"type": "char_location", "cited_text": "A"}]}})
-    talk = [Message.user("?"), Message.model(text).replace(origin=Origin("vendor")), Message.user("So?")]
-    assert [(loss.what, loss.which) for loss in plan(talk, "anthropic").losses] == [("field", "citations")]
+    text = TextPart(
+        "A.", {"anthropic": {"citations": [{"type": "char_location", "cited_text": "A"}]}}
+    )
+    talk = [
+        Message.user("?"),
+        Message.model(text).replace(origin=Origin("vendor")),
+        Message.user("So?"),
+    ]
+    assert [(loss.what, loss.which) for loss in plan(talk, "anthropic").losses] == [
+        ("field", "citations")
+    ]
     own = [talk[0], talk[1].replace(origin=Origin("anthropic")), talk[2]]
     assert plan(own, "anthropic").losses == ()
 
 
 def test_own_fields_are_lost_where_what_stood_before_has_changed() -> None:
-    text = TextPart("A.", {"anthropic": {"citations": [{"type": "char_location", "cited_text": "A"}]}})
+    text = TextPart(
+        "A.", {"anthropic": {"citations": [{"type": "char_location", "cited_text": "A"}]}}
+    )
     origin = Origin("anthropic", prefix="2:anthropic:00")
     talk = [Message.user("?"), Message.model(text).replace(origin=origin), Message.user("So?")]
     assert [(loss.which, loss.why) for loss in plan(talk, "anthropic").losses] == [
@@ -241,13 +275,22 @@ def test_who_reads_the_signatures_of_others_loses_none() -> None:
     talk = [Message.user("?"), asked, Message.user(ToolResultPart("c1", "look", 1))]
     reading = msgspec.structs.replace(PROVIDERS["google"], name="mine", aliases=())
     assert where(plan(talk, reading).losses) == [(1, 0, "signature")]
-    quirks = msgspec.structs.replace(reading.quirks or wires.get("google").Quirks(), reads=("google",))  # type: ignore[attr-defined]
+    quirks = msgspec.structs.replace(
+        reading.quirks or wires.get("google").Quirks(), reads=("google",)
+    )  # type: ignore[attr-defined]
     assert plan(talk, msgspec.structs.replace(reading, quirks=quirks)).losses == ()
 
 
 def test_notes_and_what_says_nothing_are_no_fields() -> None:
-    native = {"openai_chat": {"name": None, "audio": {}}, "openai_chat:notes": {"spelling": {"role": "developer"}}}
-    talk = [Message.user(TextPart("a", {"openai_chat:notes": {"spelling": {"a": 1}}})).replace(native=native)]
+    native = {
+        "openai_chat": {"name": None, "audio": {}},
+        "openai_chat:notes": {"spelling": {"role": "developer"}},
+    }
+    talk = [
+        Message.user(TextPart("a", {"openai_chat:notes": {"spelling": {"a": 1}}})).replace(
+            native=native
+        )
+    ]
     assert plan(talk, "google").losses == ()
 
 
@@ -266,14 +309,18 @@ def test_a_loss_is_listed_once_and_a_message_that_repair_filled_is_the_users() -
 def test_formats_that_are_no_models_keep_open_calls() -> None:
     open_call = [Message.user("?"), Message.model(ToolCallPart("c1", "look", {}))]
     for name in formats.names():
-        assert bool(plan(open_call, formats.get(name)).repairs) is (name in (*wires.names("model"), "ai_sdk_model")), (
-            name
-        )
+        assert bool(plan(open_call, formats.get(name)).repairs) is (
+            name in (*wires.names("model"), "ai_sdk_model")
+        ), name
 
 
 def test_a_format_may_be_given_itself_where_a_provider_has_its_name() -> None:
     signed = ThinkingPart("Hm.", {"anthropic": {"signature": "c2ln"}})
-    talk = [Message.user("?"), Message.model(signed, "So.").replace(origin=Origin("vendor")), Message.user("So?")]
+    talk = [
+        Message.user("?"),
+        Message.model(signed, "So.").replace(origin=Origin("vendor")),
+        Message.user("So?"),
+    ]
     assert [loss.what for loss in plan(talk, "anthropic").losses] == ["thinking"]
     assert plan(talk, formats.get("anthropic")).losses == ()
 
@@ -312,7 +359,9 @@ def test_a_kind_of_field_is_tried_once(monkeypatch: pytest.MonkeyPatch) -> None:
 def test_for_people() -> None:
     talk = [
         *(Message.user(AUDIO) for _ in range(12)),
-        Message.model(ThinkingPart("Hm."), ToolCallPart("c1", "look", {})).replace(origin=Origin("mistral")),
+        Message.model(ThinkingPart("Hm."), ToolCallPart("c1", "look", {})).replace(
+            origin=Origin("mistral")
+        ),
         Message.user(DataPart(PNG, "image/png", "a.png")),
     ]
     assert str(plan(talk, "anthropic:claude-sonnet-4-6")).splitlines()[1:] == [
@@ -326,7 +375,9 @@ def test_for_people() -> None:
     ]
     assert str(Plan("dragoman", tokens=1234)) == "dragoman: nothing is lost; about 1,234 tokens"
     first = str(plan(talk, "anthropic:claude-sonnet-4-6")).splitlines()[0]
-    assert first.startswith("anthropic:claude-sonnet-4-6: 13 lost or changed, 1 repaired, 1 minor; about ")
+    assert first.startswith(
+        "anthropic:claude-sonnet-4-6: 13 lost or changed, 1 repaired, 1 minor; about "
+    )
 
 
 def test_a_plan_is_a_value_for_json() -> None:

@@ -37,7 +37,10 @@ from support.switching import FOLDERS, PROVIDERS, recorded
 from support.versions import VERSIONS
 
 WIRES = {
-    **{f"{provider.name}:{provider.chat_model or 'llama3.2'}": wire for wire, provider in PROVIDERS.items()},
+    **{
+        f"{provider.name}:{provider.chat_model or 'llama3.2'}": wire
+        for wire, provider in PROVIDERS.items()
+    },
     "google:gemini-2.5-flash": "google",
 }
 PROVIDERS_TOO = ("anthropic", "google", "mistral", "ollama", "cohere")
@@ -72,7 +75,9 @@ def harmed(draw: Any) -> list[Message]:
     out: list[Message] = []
     for message in messages:
         content: list[Content] = []
-        owner = draw(st.sampled_from(["anthropic", "google", "openai_chat", "openai_responses"]))  # one signs a message
+        owner = draw(
+            st.sampled_from(["anthropic", "google", "openai_chat", "openai_responses"])
+        )  # one signs a message
         for piece in message.content:
             dice = draw(st.integers(0, 19))
             if dice == 0:
@@ -81,7 +86,11 @@ def harmed(draw: Any) -> list[Message]:
                 continue
             if dice == 2 and isinstance(piece, ToolResultPart) and piece.run_by != "provider":
                 content.append(piece)
-            own = [own for kind, own in FIELDS if type(piece) is kind and owner in own] if dice in (3, 4, 5, 6) else []
+            own = (
+                [own for kind, own in FIELDS if type(piece) is kind and owner in own]
+                if dice in (3, 4, 5, 6)
+                else []
+            )
             if own and not piece.native and getattr(piece, "run_by", "") != "provider":
                 piece = msgspec.structs.replace(piece, native=own[0])
             content.append(piece)
@@ -95,7 +104,9 @@ def harmed(draw: Any) -> list[Message]:
 def read_again(messages: Sequence[Message], target: str) -> list[Message]:
     """What is written of them for a target, as its format reads it."""
     found = find_target(FORMATS.get(target, target))
-    payload = without_placeholders(json.loads(msgspec.json.encode(write(messages, found, fields=False).payload)))
+    payload = without_placeholders(
+        json.loads(msgspec.json.encode(write(messages, found, fields=False).payload))
+    )
     if target in WIRES:
         return list(wires.get(WIRES[target]).load_request(payload, origin=found.origin).messages)
     return formats.get(found.name).load_messages(payload)
@@ -104,8 +115,14 @@ def read_again(messages: Sequence[Message], target: str) -> list[Message]:
 def without_placeholders(payload: Any) -> Any:
     """What is written, without the signature that stands in for one that there is not."""
     if isinstance(payload, dict):
-        return {key: without_placeholders(value) for key, value in payload.items() if value != Quirks().placeholder}
-    return [without_placeholders(each) for each in payload] if isinstance(payload, list) else payload
+        return {
+            key: without_placeholders(value)
+            for key, value in payload.items()
+            if value != Quirks().placeholder
+        }
+    return (
+        [without_placeholders(each) for each in payload] if isinstance(payload, list) else payload
+    )
 
 
 def wrong(messages: Sequence[Message], target: str) -> list[str]:
@@ -119,7 +136,9 @@ def wrong(messages: Sequence[Message], target: str) -> list[str]:
     ]  # of which nothing is ever sent
     told = unexplained(before, after, everything)
     return [
-        each for each in told if not any(f"{loss!r}" in each for loss in found.repairs) or "missing and" in each
+        each
+        for each in told
+        if not any(f"{loss!r}" in each for loss in found.repairs) or "missing and" in each
     ] + [f"{loss} is double" for loss in set(serious) if serious.count(loss) > 1]
 
 

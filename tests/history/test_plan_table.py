@@ -25,7 +25,9 @@ from support.versions import VERSIONS
 
 PNG, URL = b"\x89PNG\r\n\x1a\n", "https://host.test/a"
 ANTHROPIC = Origin("anthropic", "https://api.anthropic.com/v1", "claude-sonnet-4-6")
-GOOGLE = Origin("google", "https://generativelanguage.googleapis.com/v1beta", "gemini-3-pro-preview")
+GOOGLE = Origin(
+    "google", "https://generativelanguage.googleapis.com/v1beta", "gemini-3-pro-preview"
+)
 ELSEWHERE = Origin("elsewhere", "https://elsewhere.test", "m")
 LOOK = ToolCallPart("c1", "look", {"at": "home"})
 
@@ -38,12 +40,28 @@ def called(
     call: ToolCallPart, *more: Any, result: Any = "a cat", origin: Origin = ELSEWHERE, **how: Any
 ) -> list[Message]:
     answer = ToolResultPart(call.id, call.name, result, **how)
-    return [Message.user("?"), Message.model(call, *more).replace(origin=origin), Message.user(answer)]
+    return [
+        Message.user("?"),
+        Message.model(call, *more).replace(origin=origin),
+        Message.user(answer),
+    ]
 
 
 SEARCH = (
-    ToolCallPart("s1", "web_search", {"q": "a"}, run_by="provider", native={"anthropic": {"type": "server_tool_use"}}),
-    ToolResultPart("s1", "web_search", [], run_by="provider", native={"anthropic": {"type": "web_search_tool_result"}}),
+    ToolCallPart(
+        "s1",
+        "web_search",
+        {"q": "a"},
+        run_by="provider",
+        native={"anthropic": {"type": "server_tool_use"}},
+    ),
+    ToolResultPart(
+        "s1",
+        "web_search",
+        [],
+        run_by="provider",
+        native={"anthropic": {"type": "web_search_tool_result"}},
+    ),
 )
 CITED = [{"type": "char_location", "cited_text": "A"}]
 PIECES: dict[str, list[Message]] = {
@@ -124,7 +142,9 @@ empty answer      .     GONE  GONE  GONE  GONE      .      GONE
 model first       .     .     BEGIN BEGIN .         .      .
 step mark         .     .     .     .     .         .      .
 """
-FORMATS = {name[:4]: name for name in ("dragoman", "langchain", "openai_agents", "pydantic_ai", "sharegpt")}
+FORMATS = {
+    name[:4]: name for name in ("dragoman", "langchain", "openai_agents", "pydantic_ai", "sharegpt")
+}
 AI_SDK = {
     "ui4": "ai_sdk_ui v4", "ui5": "ai_sdk_ui v5", "ui7": "ai_sdk_ui v7", "mod4": "ai_sdk_model v4", "mod5": "ai_sdk_model v5",
     "v1": "mastra_v1", "v2": "mastra_v2",
@@ -225,7 +245,9 @@ def cells(table: str, targets: dict[str, str]) -> dict[tuple[str, str], set[tupl
     for row in rows:
         values = row[18:].split()
         for column, value in zip(columns, values, strict=True):
-            found[row[:18].strip(), targets[column]] = set().union(*(WORDS[word] for word in value.split("+")))
+            found[row[:18].strip(), targets[column]] = set().union(
+                *(WORDS[word] for word in value.split("+"))
+            )
     return found
 
 
@@ -237,7 +259,9 @@ TARGETS = [*MODELS.values(), *FORMATS.values(), *AI_SDK.values()]
 def test_each_piece_is_kept_or_lost_as_the_table_has_it(target: str) -> None:
     for name, messages in PIECES.items():
         found = plan(messages, VERSIONS.get(target, target))
-        assert {(str(loss.what), loss.is_minor) for loss in found.losses} == TABLE[name, target], name
+        assert {(str(loss.what), loss.is_minor) for loss in found.losses} == TABLE[name, target], (
+            name
+        )
         assert found.repairs == ()
         assert found.ok is all(minor for _, minor in TABLE[name, target])
 
@@ -246,13 +270,18 @@ def test_each_piece_is_kept_or_lost_as_the_table_has_it(target: str) -> None:
 def test_what_is_lost_is_named_where_it_stands(target: str) -> None:
     """The pieces of the table are spread over one conversation, with others before them."""
     for name, messages in PIECES.items():
-        if name in ("model first", "text", "late system"):  # what these are depends on what stands before them
+        if name in (
+            "model first",
+            "text",
+            "late system",
+        ):  # what these are depends on what stands before them
             continue
         alone = plan(messages, VERSIONS.get(target, target))
         before = [Message.user("Before."), Message.model("Yes.")]
         moved = plan([*before, *messages], VERSIONS.get(target, target))
         shifted = [
-            (loss.message + 2 if loss.message is not None else None, loss.part, loss.what) for loss in alone.losses
+            (loss.message + 2 if loss.message is not None else None, loss.part, loss.what)
+            for loss in alone.losses
         ]
         assert [(loss.message, loss.part, loss.what) for loss in moved.losses] == shifted, name
 
@@ -262,9 +291,14 @@ def test_words_before_results_and_results_of_no_call_in_the_ai_sdks_family(targe
     """In a UI's turn a result is a part of its call; rows and model messages have results of their own."""
     words = [*called(LOOK)[:2], Message.user("Wait.", ToolResultPart("c1", "look", "a cat"))]
     moved = plan(words, VERSIONS.get(target, target))
-    assert [(loss.message, loss.part, loss.what) for loss in (*moved.losses, *moved.repairs)][:1] == [(2, 1, "order")]
+    assert [(loss.message, loss.part, loss.what) for loss in (*moved.losses, *moved.repairs)][
+        :1
+    ] == [(2, 1, "order")]
     assert moved.ok
-    alone = plan([Message.user("?"), Message.user(ToolResultPart("c9", "look", 1))], VERSIONS.get(target, target))
+    alone = plan(
+        [Message.user("?"), Message.user(ToolResultPart("c9", "look", 1))],
+        VERSIONS.get(target, target),
+    )
     lost = [(loss.message, loss.part, loss.what) for loss in (*alone.losses, *alone.repairs)]
     assert lost == ([] if target == "mastra_v1" else [(1, 0, "tool result")])
 

@@ -23,7 +23,10 @@ def program(log: Path) -> list[str]:
 @pytest.mark.anyio
 async def test_a_call_that_was_approved_runs_in_another_process(tmp_path: Path):
     def agent() -> Agent[None]:
-        server = mcp(program(tmp_path / "log"), requires_approval=lambda tool: not hints(tool).idempotent_hint)
+        server = mcp(
+            program(tmp_path / "log"),
+            requires_approval=lambda tool: not hints(tool).idempotent_hint,
+        )
         return Agent(model, tools=[server])
 
     model = ScriptedModel([calls("add", a=1, b=2), "Three."])
@@ -39,7 +42,9 @@ async def test_a_call_that_was_approved_runs_in_another_process(tmp_path: Path):
 
 @pytest.mark.anyio
 async def test_two_servers_with_tools_of_one_name_are_both_named():
-    agent = Agent(ScriptedModel(["Hi."]), tools=[mcp(mcp_server.server("one")), mcp(mcp_server.server("two"))])
+    agent = Agent(
+        ScriptedModel(["Hi."]), tools=[mcp(mcp_server.server("one")), mcp(mcp_server.server("two"))]
+    )
     with pytest.raises(ToolError, match=r"'add'.* one .*two"):
         await agent.send("Hi.")
     apart = [mcp(mcp_server.server("one"), prefix="a_"), mcp(mcp_server.server("two")).prefix("b_")]
@@ -72,15 +77,15 @@ def test_it_works_from_synchronous_code(tmp_path: Path):
 
 
 def test_the_library_is_loaded_when_it_is_needed():
-    code = (
-        "import sys; from dragoman.mcp import mcp; mcp('x'); assert not {'mcp', 'pydantic', 'httpx2'} & {*sys.modules}"
-    )
+    code = "import sys; from dragoman.mcp import mcp; mcp('x'); assert not {'mcp', 'pydantic', 'httpx2'} & {*sys.modules}"
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
 @pytest.mark.anyio
 async def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytest.MonkeyPatch):
-    for name in [name for name in sys.modules if name == "mcp" or name.startswith(("mcp.", "dragoman.mcp."))]:
+    for name in [
+        name for name in sys.modules if name == "mcp" or name.startswith(("mcp.", "dragoman.mcp."))
+    ]:
         if name not in (
             "dragoman.mcp.toolset",
             "dragoman.mcp.options",

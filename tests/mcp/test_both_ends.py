@@ -62,10 +62,14 @@ async def test_an_approval_two_agents_away_goes_on_where_it_waited(era: str) -> 
     assert (wait.reason, wait.message) == ("input", 'May this be run? drop {"path":"a"}')
     assert files.dropped == []
     stored = load_messages(dump_messages(first.messages))
-    result = await outer(files, era).send(None, history=stored, resume=[wait.answer({"approved": True})])
+    result = await outer(files, era).send(
+        None, history=stored, resume=[wait.answer({"approved": True})]
+    )
     assert result.output == "They say: a is dropped"
     assert files.dropped == ["a"]
-    assert len(files.model.requests) == (2 if era == "auto" else 3)  # of before 2026: the server began anew
+    assert len(files.model.requests) == (
+        2 if era == "auto" else 3
+    )  # of before 2026: the server began anew
 
 
 async def test_what_was_allowed_is_run_and_nothing_else(era: str) -> None:
@@ -94,16 +98,24 @@ async def test_an_approval_three_agents_away(era: str) -> None:
 
     def middle() -> Any:
         model = ScriptedModel(asks("files", prompt="Drop it."))
-        return server(Agent(model, tools=[mcp(files.server, protocol=era)], display_name="middle"), key="k" * 32)
+        return server(
+            Agent(model, tools=[mcp(files.server, protocol=era)], display_name="middle"),
+            key="k" * 32,
+        )
 
     def agent() -> Agent[Any]:
-        return Agent(ScriptedModel(asks("middle", prompt="Have it dropped.")), tools=[mcp(middle(), protocol=era)])
+        return Agent(
+            ScriptedModel(asks("middle", prompt="Have it dropped.")),
+            tools=[mcp(middle(), protocol=era)],
+        )
 
     first = await agent().send("Go.")
     (wait,) = first.pending
     assert wait.message == 'May this be run? drop {"path":"a"}'
     assert files.dropped == []
-    result = await agent().send(None, history=first.messages, resume=[wait.answer({"approved": True})])
+    result = await agent().send(
+        None, history=first.messages, resume=[wait.answer({"approved": True})]
+    )
     assert result.output == "They say: They say: a is dropped"
     assert files.dropped == ["a"]
 
@@ -115,12 +127,19 @@ async def test_progress_and_results_come_through(era: str) -> None:
         return [DataPart(b"\x89PNG", "image/png")]
 
     model = ScriptedModel([call("draw"), "Drawn."])
-    events = [event async for event in Agent(model, tools=[mcp(server([draw]), protocol=era)]).send_events("Go.")]
+    events = [
+        event
+        async for event in Agent(model, tools=[mcp(server([draw]), protocol=era)]).send_events(
+            "Go."
+        )
+    ]
     told = [event.value for event in events if isinstance(event, Custom)]
     assert [(each["done"], each["total"], each["message"]) for each in told] == [(1, 2, "sketched")]
     (result,) = [part for event in model.requests[1].messages for part in event.tool_results]
     assert "image/png" in repr(result) or any(
-        isinstance(part, DataPart) for message in model.requests[1].messages for part in message.content
+        isinstance(part, DataPart)
+        for message in model.requests[1].messages
+        for part in message.content
     )
 
 

@@ -45,7 +45,9 @@ async def test_d160_it_connects_when_it_is_first_needed_and_once(log: Path):
     server = mcp(program(log))
     async with server:
         assert running(log) == 0
-        await asyncio.gather(*(server.call_tool("add", {"a": 1, "b": n}) for n in range(5)), server.list_tools())
+        await asyncio.gather(
+            *(server.call_tool("add", {"a": 1, "b": n}) for n in range(5)), server.list_tools()
+        )
         assert running(log) == 1
         async with server:
             await server.list_tools()
@@ -188,7 +190,9 @@ def test_loops_in_several_threads_have_sessions_of_their_own(log: Path):
     assert running(log) == 0
 
 
-@pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="the system does not list open files")
+@pytest.mark.skipif(
+    not Path("/proc/self/fd").is_dir(), reason="the system does not list open files"
+)
 async def test_no_file_is_left_open(log: Path):
     def opened() -> int:
         return len(os.listdir("/proc/self/fd"))  # noqa: PTH208 - quick

@@ -33,22 +33,41 @@ def text(words: str) -> types.TextContent:
     [
         (text(""), None),
         (text("a"), TextPart("a")),
-        (types.TextContent(text="a", annotations=LOUD), TextPart("a", {"mcp": {"annotations": {"priority": 1.0}}})),
+        (
+            types.TextContent(text="a", annotations=LOUD),
+            TextPart("a", {"mcp": {"annotations": {"priority": 1.0}}}),
+        ),
         (types.TextContent(text="a", _meta={"k": 1}), TextPart("a", {"mcp": {"_meta": {"k": 1}}})),
         (
-            types.ImageContent(data=b64encode(b"x").decode(), mime_type="image/png", annotations=LOUD),
+            types.ImageContent(
+                data=b64encode(b"x").decode(), mime_type="image/png", annotations=LOUD
+            ),
             DataPart(b"x", "image/png", native={"mcp": {"annotations": {"priority": 1.0}}}),
         ),
         (link("https://a.b/c.png", "image/png"), LinkPart("https://a.b/c.png", "image/png", "n")),
         (link("http://a.b/c.mp4", "video/mp4"), LinkPart("http://a.b/c.mp4", "video/mp4", "n")),
         (link("http://a.b/c.wav", "audio/wav", name=""), LinkPart("http://a.b/c.wav", "audio/wav")),
         (
-            link("https://a.b/c.pdf", "application/pdf", title="T", description="D", size=3, annotations=LOUD),
+            link(
+                "https://a.b/c.pdf",
+                "application/pdf",
+                title="T",
+                description="D",
+                size=3,
+                annotations=LOUD,
+            ),
             LinkPart(
                 "https://a.b/c.pdf",
                 "application/pdf",
                 "n",
-                {"mcp": {"title": "T", "description": "D", "size": 3, "annotations": {"priority": 1.0}}},
+                {
+                    "mcp": {
+                        "title": "T",
+                        "description": "D",
+                        "size": 3,
+                        "annotations": {"priority": 1.0},
+                    }
+                },
             ),
         ),
     ],
@@ -81,8 +100,12 @@ def test_resources_are_texts_or_files():
         "a", {"mcp": {"uri": "memo://1"}}
     )
     assert resource_part(types.TextResourceContents(uri="memo://1", text="")) is None
-    blob = types.BlobResourceContents(uri="x://a/b%20c.bin", blob=b64encode(b"y").decode(), mime_type="a/b")
-    assert resource_part(blob) == DataPart(b"y", "a/b", "b c.bin", {"mcp": {"uri": "x://a/b%20c.bin"}})
+    blob = types.BlobResourceContents(
+        uri="x://a/b%20c.bin", blob=b64encode(b"y").decode(), mime_type="a/b"
+    )
+    assert resource_part(blob) == DataPart(
+        b"y", "a/b", "b c.bin", {"mcp": {"uri": "x://a/b%20c.bin"}}
+    )
     nameless = resource_part(types.BlobResourceContents(uri="x://", blob=""))
     assert isinstance(nameless, DataPart)
     assert nameless.name is None
@@ -123,8 +146,12 @@ IMAGE = types.ImageContent(data=b64encode(b"x").decode(), mime_type="image/png")
         ([text("7"), IMAGE], [7], (TextPart("7"), DataPart(b"x", "image/png"))),
     ],
 )
-def test_structured_content_stands_where_the_texts_say_the_same(content: Any, structured: Any, value: Any):
-    made = result_of(types.CallToolResult(content=content, structured_content=structured), 1000, "x")
+def test_structured_content_stands_where_the_texts_say_the_same(
+    content: Any, structured: Any, value: Any
+):
+    made = result_of(
+        types.CallToolResult(content=content, structured_content=structured), 1000, "x"
+    )
     if value is None:  # nothing is lost
         assert made[:-1] == parts_of(content)
         assert made[-1].text.startswith(("{", "["))
@@ -147,7 +174,12 @@ def test_an_error_says_why():
 
 @pytest.mark.parametrize(
     ("content", "structured"),
-    [([text("a" * 11)], None), ([IMAGE] * 11, None), ([], "a" * 9), ([text("a" * 5), IMAGE], "abc")],
+    [
+        ([text("a" * 11)], None),
+        ([IMAGE] * 11, None),
+        ([], "a" * 9),
+        ([text("a" * 5), IMAGE], "abc"),
+    ],
 )
 def test_no_more_than_the_bound_is_taken(content: Any, structured: Any):
     with pytest.raises(ToolError, match="11 bytes, and no more than 10"):
@@ -178,10 +210,15 @@ def test_an_answer_goes_to_the_very_question_that_was_read():
     asked(known, form)  # an answer is given once
     for other in (
         types.ElicitRequestFormParams(message="m", requested_schema={"type": "object"}),
-        types.ElicitRequestFormParams(message="m" * 5000, requested_schema={"type": "object", "title": "T"}),
+        types.ElicitRequestFormParams(
+            message="m" * 5000, requested_schema={"type": "object", "title": "T"}
+        ),
     ):
         asked(answers({"n": 1}, to=first), other)
-    asked(answers(True, to=second), types.ElicitRequestURLParams(message="p" * 5000, url="https://evil.example"))
+    asked(
+        answers(True, to=second),
+        types.ElicitRequestURLParams(message="p" * 5000, url="https://evil.example"),
+    )
 
 
 @pytest.mark.parametrize("url", ["javascript:alert(1)", "file:///etc/passwd", "app://x", ""])

@@ -75,7 +75,9 @@ async def test_questions_of_calls_side_by_side_are_told_apart(url: str, protocol
             with pytest.raises(AskUser) as asked:
                 await server.call_tool("order", {"what": what}, answered())
             assert what in str(asked.value)
-            return await server.call_tool("order", {"what": what}, answered({"size": size}, to=asked.value))
+            return await server.call_tool(
+                "order", {"what": what}, answered({"size": size}, to=asked.value)
+            )
 
         assert await asyncio.gather(*(order(what, size) for what, size in sizes.items())) == [
             "1 small a",
@@ -127,7 +129,9 @@ async def test_one_request_that_breaks_costs_no_other(
 ):
     send = httpx2.AsyncClient.send
 
-    async def breaking(self: httpx2.AsyncClient, request: httpx2.Request, **how: Any) -> httpx2.Response:
+    async def breaking(
+        self: httpx2.AsyncClient, request: httpx2.Request, **how: Any
+    ) -> httpx2.Response:
         if b'"big"' in request.content:
             raise httpx2.ReadError("it broke")
         return await send(self, request, **how)
@@ -136,7 +140,9 @@ async def test_one_request_that_breaks_costs_no_other(
     async with mcp(url, protocol=protocol) as server:
         slow = asyncio.create_task(server.call_tool("slow", {"seconds": 0.5}))
         await until(lambda: log.exists() and "slow begins" in log.read_text())
-        with pytest.raises(ToolError, match="the connection broke: it broke; it may have run or not"):
+        with pytest.raises(
+            ToolError, match="the connection broke: it broke; it may have run or not"
+        ):
             await server.call_tool("big", {"size": 1})
         assert await server.call_tool("add", {"a": 1, "b": 2}) == "3"
         assert await slow == "done"

@@ -46,7 +46,9 @@ async def question(server: MCPToolset, name: str, **arguments: Any) -> AskUser:
     return asked.value
 
 
-async def test_a_form_is_a_question_and_its_answer_is_given_when_the_server_asks_again(protocol: str, tmp_path: Path):
+async def test_a_form_is_a_question_and_its_answer_is_given_when_the_server_asks_again(
+    protocol: str, tmp_path: Path
+):
     log = tmp_path / "log"
     model = ScriptedModel([calls("order", what="box"), "Done."])
     server = mcp(mcp_server.server(log=log), protocol=protocol)
@@ -59,7 +61,9 @@ async def test_a_form_is_a_question_and_its_answer_is_given_when_the_server_asks
     assert "answered" not in log.read_text()  # the call is over before its question gets any answer
 
     elsewhere = Agent(model, tools=[mcp(mcp_server.server(log=log), protocol=protocol)])
-    result = await elsewhere.send(None, history=again(first), resume=[wait.answer({"size": "large", "count": 2})])
+    result = await elsewhere.send(
+        None, history=again(first), resume=[wait.answer({"size": "large", "count": 2})]
+    )
     assert result.output == "Done."
     assert model.requests[-1].messages[-1].tool_results[0].result == "2 large box"
     assert "answered accept" in log.read_text() or protocol == "auto"
@@ -84,9 +88,13 @@ async def test_an_answer_is_given_to_the_question_that_was_read_and_to_no_other(
     """A server that asks something else, or whose run takes another way, has a person asked again."""
     async with mcp(mcp_server.server(), protocol=protocol) as server:
         asked = await question(server, "order", what="box")
-    async with mcp(mcp_server.server(), protocol=protocol) as server:  # which cannot read what the first one wrote
+    async with mcp(
+        mcp_server.server(), protocol=protocol
+    ) as server:  # which cannot read what the first one wrote
         with pytest.raises(AskUser, match="How big is the house") as other:
-            await server.call_tool("order", {"what": "house"}, answered({"size": "large"}, to=asked))
+            await server.call_tool(
+                "order", {"what": "house"}, answered({"size": "large"}, to=asked)
+            )
         both = answered({"size": "large"}, {"size": "small", "count": 3}, to=other.value)
         assert await server.call_tool("order", {"what": "house"}, both) == "3 small house"
 
@@ -96,7 +104,11 @@ async def test_a_page_is_a_sign_in(protocol: str):
     agent = Agent(model, tools=[mcp(mcp_server.server(), protocol=protocol)])
     first = await agent.send("Pay.")
     (wait,) = first.pending
-    assert (wait.reason, wait.message, wait.metadata["url"]) == ("auth", "Please pay.", "https://pay.example.com/1")
+    assert (wait.reason, wait.message, wait.metadata["url"]) == (
+        "auth",
+        "Please pay.",
+        "https://pay.example.com/1",
+    )
     await agent.send(None, history=first.messages, resume=[wait.answer(True)])
     assert model.requests[-1].messages[-1].tool_results[0].result == "accept"
 
@@ -112,7 +124,10 @@ async def test_a_call_that_is_refused_until_somebody_went_to_a_page(tmp_path: Pa
     async with mcp(mcp_server.server(), protocol="legacy") as server:
         with pytest.raises(AskUser, match="Unlock it") as asked:
             await server.call_tool("locked", {"key": str(key)}, answered())
-        assert (asked.value.reason, asked.value.metadata["url"]) == ("auth", "https://lock.example.com")
+        assert (asked.value.reason, asked.value.metadata["url"]) == (
+            "auth",
+            "https://lock.example.com",
+        )
         key.touch()
         with pytest.raises(AskUser, match="What then") as then:
             await server.call_tool("locked", {"key": str(key)}, answered(True, to=asked.value))
@@ -167,8 +182,15 @@ async def test_a_model_is_asked_by_an_agent(protocol: str):
     agent = Agent(model, tools=[mcp(mcp_server.server(), protocol=protocol, sampling=Agent(small))])
     await agent.send("Go.")
     (asked,) = small.requests
-    assert [(one.role, one.text) for one in asked.messages] == [("system", "Be brief."), ("user", "Sum up: long")]
-    assert (asked.settings.max_tokens, asked.settings.temperature, asked.settings.stop) == (50, 0.5, ("END",))
+    assert [(one.role, one.text) for one in asked.messages] == [
+        ("system", "Be brief."),
+        ("user", "Sum up: long"),
+    ]
+    assert (asked.settings.max_tokens, asked.settings.temperature, asked.settings.stop) == (
+        50,
+        0.5,
+        ("END",),
+    )
     assert model.requests[-1].messages[-1].tool_results[0].result == "small-1: Brief."
 
 
@@ -230,11 +252,17 @@ async def test_progress_is_an_event_of_the_run(protocol: str):
     model = ScriptedModel([calls("slow", seconds=0), "Done."])
     agent = Agent(model, tools=[mcp(mcp_server.server(), protocol=protocol)])
     events = [event async for event in agent.send_events("Go.")]
-    told = [event.value for event in events if isinstance(event, Custom) and event.name == "tool_progress"]
+    told = [
+        event.value
+        for event in events
+        if isinstance(event, Custom) and event.name == "tool_progress"
+    ]
     assert [(one["done"], one["total"], one["message"]) for one in told] == [(0.5, 1.0, "half")]
 
 
-async def test_what_a_server_logs_is_logged_as_one_line(protocol: str, caplog: pytest.LogCaptureFixture):
+async def test_what_a_server_logs_is_logged_as_one_line(
+    protocol: str, caplog: pytest.LogCaptureFixture
+):
     with caplog.at_level(logging.DEBUG, "dragoman.mcp"):
         async with mcp(mcp_server.server(), protocol=protocol) as server:
             await server.call_tool("logs")
@@ -261,7 +289,9 @@ async def test_a_call_may_take_no_longer_than_its_timeout(tmp_path: Path):
     async with mcp(mcp_server.server(log=log), timeout=0.2) as server:
         await Agent(model, tools=[server]).send("Go.")
         await until(lambda: "cancelled" in log.read_text())
-    assert "did not finish within 0.2 seconds" in str(model.requests[-1].messages[-1].tool_results[0].result)
+    assert "did not finish within 0.2 seconds" in str(
+        model.requests[-1].messages[-1].tool_results[0].result
+    )
 
 
 @pytest.mark.mend("1.12", "1.16")
@@ -276,6 +306,9 @@ async def test_a_call_that_is_made_directly_may_take_no_longer_either(tmp_path: 
 
 @pytest.mark.mend("1.16")
 async def test_calls_have_a_minute_unless_told_otherwise():
-    async with mcp(mcp_server.server()) as server, mcp(mcp_server.server(), timeout=None) as patient:
+    async with (
+        mcp(mcp_server.server()) as server,
+        mcp(mcp_server.server(), timeout=None) as patient,
+    ):
         assert {tool.timeout for tool in await server.list_tools()} == {60.0}
         assert {tool.timeout for tool in await patient.list_tools()} == {None}

@@ -52,7 +52,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[Any]:
     port = free_port()
     command = [*everything(), "streamableHttp"]
     environment = {**os.environ, "PORT": str(port)}
-    process = subprocess.Popen(command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True)
+    process = subprocess.Popen(
+        command, env=environment, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True
+    )
     try:
         assert process.stderr is not None
         for line in process.stderr:
@@ -65,7 +67,9 @@ def server(request: pytest.FixtureRequest) -> Iterator[Any]:
 
 
 async def test_the_server_of_the_time_in_an_agent():
-    model = ScriptedModel([calls("convert_time", source_timezone="UTC", time="12:00", target_timezone="UTC"), "Noon."])
+    model = ScriptedModel(
+        [calls("convert_time", source_timezone="UTC", time="12:00", target_timezone="UTC"), "Noon."]
+    )
     agent = Agent(model, tools=[mcp([sys.executable, "-m", "mcp_server_time"])])
     result = await agent.send("What is noon?")
     (told,) = [one for message in result.messages for one in message.tool_results]
@@ -82,8 +86,12 @@ async def test_results(server: Any):
         image = (await everything.call_tool("get-tiny-image"))[1]
         assert isinstance(image, DataPart)
         assert image.mime_type == "image/png"
-        assert (await everything.call_tool("get-structured-content", {"location": "Chicago"})).keys() >= {"humidity"}
-        parts = await everything.call_tool("get-resource-reference", {"resourceType": "Blob", "resourceId": 1})
+        assert (
+            await everything.call_tool("get-structured-content", {"location": "Chicago"})
+        ).keys() >= {"humidity"}
+        parts = await everything.call_tool(
+            "get-resource-reference", {"resourceType": "Blob", "resourceId": 1}
+        )
         assert isinstance(parts[1], DataPart)
         links = await everything.call_tool("get-resource-links", {"count": 2})
         assert [part.native["mcp"]["type"] for part in links[1:]] == ["resource_link"] * 2
@@ -108,7 +116,11 @@ async def test_progress_and_a_model(server: Any):
     async with mcp(server, sampling=Agent(small)) as everything:
         await until_there(everything, "trigger-sampling-request")
         events = [event async for event in Agent(model, tools=[everything]).send_events("Go.")]
-    told = [event.value for event in events if isinstance(event, Custom) and event.name == "tool_progress"]
+    told = [
+        event.value
+        for event in events
+        if isinstance(event, Custom) and event.name == "tool_progress"
+    ]
     assert [one["done"] for one in told] == [1, 2]
     assert "Small talk." in str(model.requests[-1].messages[-1].tool_results[0].result)
 
@@ -120,7 +132,9 @@ async def test_what_the_server_asks(server: Any, tmp_path: Path):
             await everything.call_tool("trigger-elicitation-request", {}, answered())
         assert asked.value.schema is not None
         answer = {"name": "Ada", "check": True}
-        told = await everything.call_tool("trigger-elicitation-request", {}, answered(answer, to=asked.value))
+        told = await everything.call_tool(
+            "trigger-elicitation-request", {}, answered(answer, to=asked.value)
+        )
         assert "Ada" in str(told)
         await until_there(everything, "get-roots-list")
         assert tmp_path.as_uri() in str(await everything.call_tool("get-roots-list"))

@@ -19,7 +19,18 @@ from mcp_types import (
 )
 from pydantic import BaseModel
 
-from dragoman import Agent, DataPart, FilePart, Limits, LinkPart, Message, TextPart, Tool, ToolContext, tool
+from dragoman import (
+    Agent,
+    DataPart,
+    FilePart,
+    Limits,
+    LinkPart,
+    Message,
+    TextPart,
+    Tool,
+    ToolContext,
+    tool,
+)
 from dragoman.errors import AuthenticationError, SettingsError, ToolError
 from dragoman.event import Event, RunError
 from dragoman.hooks import Hooks
@@ -74,7 +85,9 @@ async def test_tools_are_listed_with_their_schemas_and_hints(era: str) -> None:
 
 async def test_what_a_tool_says_of_itself_for_clients_is_told(era: str) -> None:
     @tool(
-        native={"mcp": {"title": "Look", "annotations": {"readOnlyHint": True, "idempotentHint": False}}},
+        native={
+            "mcp": {"title": "Look", "annotations": {"readOnlyHint": True, "idempotentHint": False}}
+        },
         idempotent=True,
     )
     def look() -> None:
@@ -86,7 +99,11 @@ async def test_what_a_tool_says_of_itself_for_clients_is_told(era: str) -> None:
         added = await client.call_tool("x_add", {"a": 1, "b": 2})
     hints = listed["x_look"].annotations
     assert hints is not None
-    assert (hints.read_only_hint, hints.idempotent_hint, listed["x_look"].title) == (True, False, "Look")
+    assert (hints.read_only_hint, hints.idempotent_hint, listed["x_look"].title) == (
+        True,
+        False,
+        "Look",
+    )
     assert listed["x_add"].annotations is None
     assert added.structured_content == {"sum": 3}
 
@@ -100,14 +117,19 @@ async def test_an_agent_is_a_tool_that_takes_a_prompt(era: str) -> None:
     async with connected(server(mine, description="Knows the weather."), era) as client:
         (listed,) = (await client.list_tools()).tools
         result = await client.call_tool("Weather_more", {"prompt": "And today?"})
-    assert (listed.name, listed.title, listed.description) == ("Weather_more", "Weather & more", "Knows the weather.")
+    assert (listed.name, listed.title, listed.description) == (
+        "Weather_more",
+        "Weather & more",
+        "Knows the weather.",
+    )
     assert text(result) == "It is\nsunny."
     assert not result.is_error
     assert script.requests[0].messages[-1].text == "And today?"
 
 
 @pytest.mark.parametrize(
-    ("expose", "names"), [("agent", ["Me"]), ("tools", ["add", "drop"]), ("both", ["Me", "add", "drop"])]
+    ("expose", "names"),
+    [("agent", ["Me"]), ("tools", ["add", "drop"]), ("both", ["Me", "add", "drop"])],
 )
 async def test_what_of_an_agent_is_shown_is_chosen(era: str, expose: Any, names: list[str]) -> None:
     mine, _ = agent(says("hello"), display_name="Me", tools=[add, drop])
@@ -198,7 +220,9 @@ async def test_what_the_model_made_follows_what_it_said(era: str) -> None:
         (list[str], '{"result": ["a"]}', {"result": ["a"]}),
     ],
 )
-async def test_typed_output_is_structured_content(era: str, output_type: Any, said: str, structured: Any) -> None:
+async def test_typed_output_is_structured_content(
+    era: str, output_type: Any, said: str, structured: Any
+) -> None:
     mine, _ = agent(says(said), display_name="me")
     told = Told()
     async with connected(server(mine, output_type=output_type), era) as client:
@@ -221,7 +245,12 @@ async def test_the_progress_of_a_tool_is_that_of_its_call(era: str) -> None:
 
 async def test_the_progress_of_an_agent_is_what_it_says_and_does(era: str) -> None:
     told = Told()
-    mine, _ = agent(says("First\nI add.", call("add", a=1, b=2)), says("It is 3."), tools=[add], display_name="me")
+    mine, _ = agent(
+        says("First\nI add.", call("add", a=1, b=2)),
+        says("It is 3."),
+        tools=[add],
+        display_name="me",
+    )
     async with connected(server(mine), era) as client:
         result = await client.call_tool("me", {"prompt": "1 + 2?"}, progress_callback=told)
     assert told.words == ["First", "I add.", "calls add", "add 1/2: half", "add 2/2", "It is 3."]
@@ -264,7 +293,9 @@ async def test_what_does_not_fit_or_fails_is_an_error_result(era: str) -> None:
 
 
 async def test_a_model_that_fails_is_an_error_result_without_the_key(era: str) -> None:
-    mine, _ = agent(AuthenticationError("the key is wrong"), display_name="me", api_key="sk-very-secret")
+    mine, _ = agent(
+        AuthenticationError("the key is wrong"), display_name="me", api_key="sk-very-secret"
+    )
     async with connected(server(mine), era) as client:
         result = await client.call_tool("me", {"prompt": "hello"})
     assert result.is_error
@@ -272,12 +303,16 @@ async def test_a_model_that_fails_is_an_error_result_without_the_key(era: str) -
     assert "sk-very" not in text(result)
 
 
-async def test_code_of_the_users_that_fails_does_not_tell_the_client_what_it_knows(era: str) -> None:
+async def test_code_of_the_users_that_fails_does_not_tell_the_client_what_it_knows(
+    era: str,
+) -> None:
     async def broken(_request: Any, _next: Any) -> AsyncIterator[Event]:
         raise RuntimeError("postgres://admin:pw@db")
         yield RunError(AuthenticationError(""))
 
-    async with connected(server(Agent("openai:x", middleware=[broken], display_name="me")), era) as client:
+    async with connected(
+        server(Agent("openai:x", middleware=[broken], display_name="me")), era
+    ) as client:
         result = await client.call_tool("me", {"prompt": "hello"})
     assert result.is_error
     assert "RuntimeError" in text(result)
@@ -295,7 +330,9 @@ async def test_calls_run_side_by_side_each_on_its_own(era: str) -> None:
         return name
 
     async with connected(server([meet]), era) as client:
-        results = await asyncio.gather(*(client.call_tool("meet", {"name": name}) for name in ("a", "b")))
+        results = await asyncio.gather(
+            *(client.call_tool("meet", {"name": name}) for name in ("a", "b"))
+        )
     assert [text(one) for one in results] == ["a", "b"]
     assert len({run for run, _ in seen}) == 2
     assert len({thread for _, thread in seen}) == 2
@@ -321,7 +358,9 @@ async def test_a_client_that_cancels_ends_the_run(era: str, asked: str) -> None:
     slow = Slow()
     mine, script = agent(says(call("wait")), says("done"), display_name="me", tools=[slow.tool])
     async with connected(server(mine, expose="both"), era) as client:
-        task = asyncio.create_task(client.call_tool(asked, {"prompt": "x"} if asked == "me" else {}))
+        task = asyncio.create_task(
+            client.call_tool(asked, {"prompt": "x"} if asked == "me" else {})
+        )
         await slow.began.wait()
         task.cancel()
         await slow.ended.wait()
@@ -408,12 +447,17 @@ WIRES = ("openai_chat", "anthropic", "google", "openai_responses")
 @pytest.mark.parametrize("wire", WIRES)
 async def test_an_agent_answers_on_every_wire(era: str, wire: str, stream: bool) -> None:
     model = ScriptedModel(
-        [Message.model("I add.", call("add", a=1, b=2), call("drop", id="c2", path="x")), "It is 3."],
+        [
+            Message.model("I add.", call("add", a=1, b=2), call("drop", id="c2", path="x")),
+            "It is 3.",
+        ],
         wire=wire,
         stream=stream,
     )
     told = Told()
-    async with connected(server(Agent(model, tools=[add, drop]), name="me"), era, User(DECLINED)) as client:
+    async with connected(
+        server(Agent(model, tools=[add, drop]), name="me"), era, User(DECLINED)
+    ) as client:
         result = await client.call_tool("me", {"prompt": "1 + 2?"}, progress_callback=told)
     assert text(result) == "I add.\nIt is 3."
     assert {"I add.", "calls add", "add 1/2: half", "calls drop"} < set(told.words)
@@ -443,7 +487,9 @@ async def test_a_toolset_is_entered_while_the_server_is_up_and_asked_at_each_cal
             self.entered -= 1
 
     mine = Changing()
-    async with connected(server([mine.prefix("x_"), drop], options={"deps": 7}), era, User(DECLINED)) as client:
+    async with connected(
+        server([mine.prefix("x_"), drop], options={"deps": 7}), era, User(DECLINED)
+    ) as client:
         assert mine.entered == 1
         assert [one.name for one in (await client.list_tools()).tools] == ["x_add", "drop"]
         assert (await client.call_tool("x_add", {"a": 1, "b": 2})).structured_content == {"sum": 3}

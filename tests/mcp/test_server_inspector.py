@@ -66,7 +66,17 @@ def module(tmp_path: Path) -> Path:
 def inspect(module: Path, era: str, *arguments: str) -> tuple[int, dict[str, Any]]:
     """Runs the inspector → its exit code, and what it shows of the answer."""
     done = subprocess.run(
-        [*node(), str(PROGRAM), "--cli", "--format", "json", "--quiet", "--protocol-era", era, *arguments],
+        [
+            *node(),
+            str(PROGRAM),
+            "--cli",
+            "--format",
+            "json",
+            "--quiet",
+            "--protocol-era",
+            era,
+            *arguments,
+        ],
         cwd=module,
         env={**os.environ, "PYTHONPATH": SRC, "HOME": str(module)},
         capture_output=True,
@@ -76,8 +86,17 @@ def inspect(module: Path, era: str, *arguments: str) -> tuple[int, dict[str, Any
     return done.returncode, json.loads(done.stdout)["result"]
 
 
-def call(module: Path, era: str, name: str, arguments: dict[str, Any], *server: str) -> tuple[int, dict[str, Any]]:
-    words = ("--method", "tools/call", "--tool-name", name, "--tool-args-json", json.dumps(arguments))
+def call(
+    module: Path, era: str, name: str, arguments: dict[str, Any], *server: str
+) -> tuple[int, dict[str, Any]]:
+    words = (
+        "--method",
+        "tools/call",
+        "--tool-name",
+        name,
+        "--tool-args-json",
+        json.dumps(arguments),
+    )
     return inspect(module, era, *words, *(server or SERVER))
 
 
@@ -104,7 +123,9 @@ def test_tools_and_agents_answer(module: Path, era: str) -> None:
 @in_both_eras
 def test_many_calls_at_once_are_all_answered(module: Path, era: str) -> None:
     words = ("--method", "tools/call", "--tool-name", "add", "--tool-args-json", '{"a": 1, "b": 2}')
-    code, result = inspect(module, era, *words, "--load", "--load-requests", "200", "--load-concurrency", "20", *SERVER)
+    code, result = inspect(
+        module, era, *words, "--load", "--load-requests", "200", "--load-concurrency", "20", *SERVER
+    )
     assert (code, result["ok"]) == (0, 200)
 
 
@@ -113,7 +134,11 @@ def over_http(module: Path, *arguments: str) -> Generator[str]:
     """A server → its URL."""
     environment = {**os.environ, "PYTHONPATH": SRC}
     with subprocess.Popen(
-        [*SERVER, "--http", "--port", "0", *arguments], cwd=module, env=environment, stderr=subprocess.PIPE, text=True
+        [*SERVER, "--http", "--port", "0", *arguments],
+        cwd=module,
+        env=environment,
+        stderr=subprocess.PIPE,
+        text=True,
     ) as process:
         assert process.stderr is not None
         try:
@@ -127,5 +152,15 @@ def over_http(module: Path, *arguments: str) -> Generator[str]:
 def test_over_http_with_a_token(module: Path, era: str) -> None:
     with over_http(module, "--token", "sesame") as url:
         header = ("--header", "Authorization: Bearer sesame")
-        code, result = call(module, era, "add", {"a": 1, "b": 2}, "--server-url", url, "--transport", "http", *header)
+        code, result = call(
+            module,
+            era,
+            "add",
+            {"a": 1, "b": 2},
+            "--server-url",
+            url,
+            "--transport",
+            "http",
+            *header,
+        )
     assert (code, result["structuredContent"]) == (0, {"sum": 3})

@@ -94,11 +94,20 @@ def stream(file: IO[bytes] | None) -> IO[bytes]:
 
 
 def request(number: int, method: str, **params: Any) -> bytes:
-    return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode() + b"\n"
+    return (
+        json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params}).encode()
+        + b"\n"
+    )
 
 
 HELLO = (
-    request(0, "initialize", protocolVersion="2025-11-25", capabilities={}, clientInfo={"name": "x", "version": "1"})
+    request(
+        0,
+        "initialize",
+        protocolVersion="2025-11-25",
+        capabilities={},
+        clientInfo={"name": "x", "version": "1"},
+    )
     + b'{"jsonrpc": "2.0", "method": "notifications/initialized"}\n'
 )
 
@@ -111,9 +120,13 @@ def answers(output: bytes) -> dict[Any, dict[str, Any]]:
 
 
 @pytest.mark.parametrize("era", ERAS)
-async def test_the_official_client_starts_it_and_leaves_nothing_behind(module: Path, era: str) -> None:
+async def test_the_official_client_starts_it_and_leaves_nothing_behind(
+    module: Path, era: str
+) -> None:
     user, told = User(accepted(approved=True)), Told()
-    async with Client(command(module, "served_module"), mode=era, elicitation_callback=user) as client:
+    async with Client(
+        command(module, "served_module"), mode=era, elicitation_callback=user
+    ) as client:
         assert [one.name for one in (await client.list_tools()).tools] == ["add", "drop", "wait"]
         added = await client.call_tool("add", {"a": 1, "b": 2}, progress_callback=told)
         dropped = await client.call_tool("drop", {"path": "a"})
@@ -164,7 +177,9 @@ def test_what_is_no_request_is_answered_or_passed_over_and_the_server_goes_on(mo
         stream(process.stdin).write(b"".join(lines))
         stream(process.stdin).flush()
         output = b""
-        while not {0, *range(1, 7)} <= answers(output).keys():  # the end of the input would end calls
+        while (
+            not {0, *range(1, 7)} <= answers(output).keys()
+        ):  # the end of the input would end calls
             output += stream(process.stdout).readline()
         left, errors = process.communicate(timeout=20)
     found = answers(output + left)
@@ -196,7 +211,9 @@ def test_the_end_of_the_input_ends_what_runs(module: Path, tmp_path: Path) -> No
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 @pytest.mark.parametrize("arguments", [(), ("--http", "--port", "0")])
-def test_it_ends_cleanly_when_it_is_asked_to(module: Path, number: signal.Signals, arguments: Sequence[str]) -> None:
+def test_it_ends_cleanly_when_it_is_asked_to(
+    module: Path, number: signal.Signals, arguments: Sequence[str]
+) -> None:
     with started(module, "served_module", *arguments) as process:
         if arguments:
             while b"serving at http://127.0.0.1:" not in stream(process.stderr).readline():
@@ -213,7 +230,9 @@ def test_it_ends_cleanly_when_it_is_asked_to(module: Path, number: signal.Signal
 
 
 async def test_over_http_the_address_is_told_for_a_clients_configuration(module: Path) -> None:
-    with started(module, "served_module:agent", "--http", "--port", "0", "--token", "sesame") as process:
+    with started(
+        module, "served_module:agent", "--http", "--port", "0", "--token", "sesame"
+    ) as process:
         errors = b""
         while b"\n}\n" not in errors:
             errors += await anyio.to_thread.run_sync(stream(process.stderr).readline)

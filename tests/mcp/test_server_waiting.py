@@ -24,7 +24,9 @@ class Files:
     def __init__(self) -> None:
         self.dropped: list[str] = []
         self.drop = Tool("drop", "Drops a file.", self._drop, requires_approval=True)
-        self.edit = Tool("edit", "Drops another.", self._drop, requires_approval=True, editable=True)
+        self.edit = Tool(
+            "edit", "Drops another.", self._drop, requires_approval=True, editable=True
+        )
 
     def _drop(self, path: str) -> str:
         self.dropped.append(path)
@@ -143,13 +145,20 @@ QUESTIONS: list[tuple[Any, Any, dict[str, Any], Any]] = [
         {"answer": {"type": "string", "enum": ["a", "b"]}},
         "a",
     ),
-    ({"type": "string", "format": "email"}, "a@b", {"answer": {"type": "string", "format": "email"}}, "a@b"),
+    (
+        {"type": "string", "format": "email"},
+        "a@b",
+        {"answer": {"type": "string", "format": "email"}},
+        "a@b",
+    ),
 ]
 
 
 @in_both_eras
 @pytest.mark.parametrize(("schema", "given", "form", "got"), QUESTIONS)
-async def test_a_question_is_a_form_of_one_field(era: str, schema: Any, given: Any, form: Any, got: Any) -> None:
+async def test_a_question_is_a_form_of_one_field(
+    era: str, schema: Any, given: Any, form: Any, got: Any
+) -> None:
     @tool
     def book(ctx: ToolContext[Any]) -> dict[str, Any]:
         return {"got": ctx.ask("How many nights?", schema)}
@@ -166,7 +175,10 @@ async def test_a_question_is_a_form_of_one_field(era: str, schema: Any, given: A
 async def test_a_question_for_a_flat_object_is_a_form_of_its_fields(era: str) -> None:
     schema = {
         "type": "object",
-        "properties": {"nights": {"type": "integer"}, "breakfast": {"type": "boolean", "default": True}},
+        "properties": {
+            "nights": {"type": "integer"},
+            "breakfast": {"type": "boolean", "default": True},
+        },
         "required": ["nights"],
         "additionalProperties": False,
     }
@@ -188,13 +200,18 @@ async def test_a_question_for_a_flat_object_is_a_form_of_its_fields(era: str) ->
 
 @in_both_eras
 async def test_a_question_that_no_form_can_ask_is_answered_in_json(era: str) -> None:
-    schema = {"type": "array", "items": {"type": "object", "properties": {"n": {"type": "integer"}}}}
+    schema = {
+        "type": "array",
+        "items": {"type": "object", "properties": {"n": {"type": "integer"}}},
+    }
 
     @tool
     def book(ctx: ToolContext[Any]) -> Any:
         return ctx.ask("Which?", schema)
 
-    user = User(accepted(answer="no json"), accepted(answer='[{"n": "x"}]'), accepted(answer='[{"n": 1}]'))
+    user = User(
+        accepted(answer="no json"), accepted(answer='[{"n": "x"}]'), accepted(answer='[{"n": 1}]')
+    )
     async with connected(server([book]), era, user) as client:
         result = await client.call_tool("book", {})
     assert "JSON Schema" in user.form.requested_schema["properties"]["answer"]["description"]
@@ -203,7 +220,9 @@ async def test_a_question_that_no_form_can_ask_is_answered_in_json(era: str) -> 
 
 
 @in_both_eras
-async def test_questions_follow_one_another_behind_an_approval_and_progress_goes_on(era: str) -> None:
+async def test_questions_follow_one_another_behind_an_approval_and_progress_goes_on(
+    era: str,
+) -> None:
     @tool(requires_approval=True)
     async def book(ctx: ToolContext[Any], city: str) -> str:
         await ctx.progress(1 + len(ctx.answers))
@@ -249,7 +268,9 @@ async def test_a_sign_in_is_an_address_that_the_client_opens(era: str) -> None:
 
 @in_both_eras
 async def test_a_call_that_the_agents_client_runs_is_run_by_the_user(era: str) -> None:
-    mine, script = agent(says(call("where")), says("You are in Bern."), tools=[Tool("where")], display_name="me")
+    mine, script = agent(
+        says(call("where")), says("You are in Bern."), tools=[Tool("where")], display_name="me"
+    )
     user = User(accepted(answer='{"city": "Bern"}'))
     async with connected(server(mine), era, user) as client:
         result = await client.call_tool("me", {"prompt": "Where am I?"})
@@ -290,11 +311,17 @@ async def waits(client: Client, name: str = "drop", **arguments: Any) -> Waits:
     return key, result.request_state
 
 
-async def goes_on(client: Client, waiting: Waits, name: str = "drop", **arguments: Any) -> CallToolResult:
+async def goes_on(
+    client: Client, waiting: Waits, name: str = "drop", **arguments: Any
+) -> CallToolResult:
     """Answers it, with an approval."""
     key, state = waiting
     result = await client.session.call_tool(
-        name, arguments, input_responses={key: accepted(approved=True)}, request_state=state, allow_input_required=True
+        name,
+        arguments,
+        input_responses={key: accepted(approved=True)},
+        request_state=state,
+        allow_input_required=True,
     )
     assert isinstance(result, CallToolResult)
     return result
@@ -311,12 +338,18 @@ async def test_an_approval_counts_once() -> None:
     assert files.dropped == ["a"]
 
 
-async def test_what_the_client_keeps_it_can_neither_read_nor_change_nor_use_for_another_call() -> None:
+async def test_what_the_client_keeps_it_can_neither_read_nor_change_nor_use_for_another_call() -> (
+    None
+):
     files = Files()
     async with connected(server([files.drop]), user=User(DECLINED)) as client:
         key, state = await waits(client, path="secret.txt")
         assert "secret" not in state
-        for changed in (state[:-2] + ("A" if state[-2] != "A" else "B") + state[-1], "v1.AAAA", "{}"):
+        for changed in (
+            state[:-2] + ("A" if state[-2] != "A" else "B") + state[-1],
+            "v1.AAAA",
+            "{}",
+        ):
             with pytest.raises(MCPError, match="requestState"):
                 await goes_on(client, (key, changed), path="secret.txt")
         with pytest.raises(MCPError, match="requestState"):
@@ -332,7 +365,10 @@ async def test_an_approval_from_nowhere_runs_nothing() -> None:
     async with connected(server([files.drop]), user=User(DECLINED)) as client:
         key, _ = await waits(client, path="a")
         result = await client.session.call_tool(
-            "drop", {"path": "a"}, input_responses={key: accepted(approved=True)}, allow_input_required=True
+            "drop",
+            {"path": "a"},
+            input_responses={key: accepted(approved=True)},
+            allow_input_required=True,
         )
     assert isinstance(result, InputRequiredResult)
     assert files.dropped == []
@@ -340,7 +376,12 @@ async def test_an_approval_from_nowhere_runs_nothing() -> None:
 
 async def test_any_process_with_the_same_key_goes_on() -> None:
     files = Files()
-    mine, _ = agent(says("I drop it.", call("drop", path="a")), says("Done."), tools=[files.drop], display_name="me")
+    mine, _ = agent(
+        says("I drop it.", call("drop", path="a")),
+        says("Done."),
+        tools=[files.drop],
+        display_name="me",
+    )
     async with connected(server(mine, key=KEY), user=User(DECLINED)) as client:
         waiting = await waits(client, "me", prompt="Drop a.")
     again, script = agent(says("Done."), tools=[files.drop], display_name="me")
@@ -355,7 +396,9 @@ async def test_a_question_that_was_not_answered_is_asked_again() -> None:
     files = Files()
     async with connected(server([files.drop]), user=User(DECLINED)) as client:
         key, state = await waits(client, path="a")
-        result = await client.session.call_tool("drop", {"path": "a"}, request_state=state, allow_input_required=True)
+        result = await client.session.call_tool(
+            "drop", {"path": "a"}, request_state=state, allow_input_required=True
+        )
         assert isinstance(result, InputRequiredResult)
         assert result.input_requests is not None
         assert list(result.input_requests) == [key]

@@ -38,11 +38,15 @@ def url(accounts: Accounts) -> Iterator[str]:
         yield served
 
 
-async def test_a_sign_in_is_an_interrupt_that_another_process_may_end(url: str, protocol: str, accounts: Accounts):
+async def test_a_sign_in_is_an_interrupt_that_another_process_may_end(
+    url: str, protocol: str, accounts: Accounts
+):
     store: TokenStore = MemoryTokenStore()
 
     def agent() -> Agent[None]:
-        return Agent(model, tools=[mcp(url, protocol=protocol, oauth=OAuth(redirect_uri=BACK, store=store))])
+        return Agent(
+            model, tools=[mcp(url, protocol=protocol, oauth=OAuth(redirect_uri=BACK, store=store))]
+        )
 
     model = ScriptedModel([calls("sign_in_to_127_0_0_1"), calls("whoami"), "Done."])
     first = await agent().send("Who am I?")
@@ -121,7 +125,9 @@ async def test_a_code_that_the_server_does_not_take_is_an_error(url: str, protoc
         await server.sign_in(f"{BACK}?code=wrong&state={state}")
 
 
-async def test_a_client_that_the_server_knows_is_not_registered(url: str, protocol: str, accounts: Accounts):
+async def test_a_client_that_the_server_knows_is_not_registered(
+    url: str, protocol: str, accounts: Accounts
+):
     known = OAuthClientInformationFull(
         client_id="me",
         client_secret="s3cret",

@@ -30,7 +30,9 @@ async def test_tools_keep_their_names_descriptions_and_schemas(server: MCPToolse
     assert tools["add"].input_schema["properties"].keys() == {"a", "b"}
     assert tools["add"].idempotent
     assert not tools["fail"].idempotent
-    assert hints(tools["add"]) == ToolHints(title="Add two numbers", read_only_hint=True, destructive_hint=False)
+    assert hints(tools["add"]) == ToolHints(
+        title="Add two numbers", read_only_hint=True, destructive_hint=False
+    )
     assert hints(tools["fail"]) == ToolHints()
 
 
@@ -90,7 +92,9 @@ async def test_everything_in_a_result_is_kept(server: MCPToolset):
     assert (text, image) == (TextPart("look"), DataPart(mcp_server.PIXEL, "image/png"))
     assert audio == DataPart(b"RIFF", "audio/wav")
     assert memo == TextPart("a memo", {"mcp": {"uri": "memo://1", "mimeType": "text/plain"}})
-    assert data == DataPart(b"\0\1", "application/octet-stream", "data.bin", {"mcp": {"uri": "file:///x/data.bin"}})
+    assert data == DataPart(
+        b"\0\1", "application/octet-stream", "data.bin", {"mcp": {"uri": "file:///x/data.bin"}}
+    )
     assert link == LinkPart("https://example.com/a.png", "image/png", "pic")
     assert other.text == "memo://2 (The memo, more)"
     assert other.native["mcp"]["uri"] == "memo://2"
@@ -136,7 +140,10 @@ async def test_prompts_are_messages(server: MCPToolset):
     async with server:
         (prompt,) = await server.list_prompts()
         assert (prompt.name, prompt.title) == ("review", "Review")
-        assert [(one.name, one.required) for one in prompt.arguments] == [("code", True), ("style", False)]
+        assert [(one.name, one.required) for one in prompt.arguments] == [
+            ("code", True),
+            ("style", False),
+        ]
         (message,) = await server.prompt("review", code="x = 1")
         assert (message.role, message.text) == ("user", "Review this, kind: x = 1")
         with pytest.raises(ToolError):
@@ -192,7 +199,9 @@ async def test_what_a_program_wrote_last_is_in_the_error():
 @pytest.mark.slow
 async def test_a_program_that_does_not_answer_is_given_up():
     with pytest.raises(ToolError, match=r"did not answer within 0\.5 seconds"):
-        await mcp([sys.executable, "-c", "import sys; sys.stdin.read()"], connect_timeout=0.5).list_tools()
+        await mcp(
+            [sys.executable, "-c", "import sys; sys.stdin.read()"], connect_timeout=0.5
+        ).list_tools()
 
 
 async def test_a_program_gets_few_variables_of_ours(monkeypatch: pytest.MonkeyPatch):

@@ -28,7 +28,12 @@ def files(request: ModelRequest) -> list[bytes]:
 @pytest.mark.parametrize("stream", [True, False], ids=["streamed", "whole"])
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_tool_is_offered_and_run_and_its_results_go_back(wire: str, stream: bool):
-    turn = [calls("add", a=1, b=2), calls("mixed", fails=True), calls("point", x=1, y=2), calls("picture")]
+    turn = [
+        calls("add", a=1, b=2),
+        calls("mixed", fails=True),
+        calls("point", x=1, y=2),
+        calls("picture"),
+    ]
     model = ScriptedModel.like(WIRES[wire], [turn, "Done."], stream=stream)
     async with Agent(model, tools=[mcp(mcp_server.server())]) as agent:
         result = await agent.send("Go.")

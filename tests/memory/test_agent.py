@@ -48,7 +48,10 @@ async def t(x: int = 0) -> int:
 
 def remembering(memory: Memory | None, *answers: Any, **how: Any) -> tuple[Agent[Any], Any]:
     """An agent, and its scripted model, whose messages have ids and times as those of a real one have."""
-    named = [each.replace(created_at=datetime.now(UTC)) if isinstance(each, Message) else each for each in answers]
+    named = [
+        each.replace(created_at=datetime.now(UTC)) if isinstance(each, Message) else each
+        for each in answers
+    ]
     return agent(*named, memory=memory, ids=f"n{next(_numbers)}-", **how)
 
 
@@ -70,7 +73,9 @@ def texts(messages: Any) -> list[str]:
 
 async def test_a_thread_is_gone_on_with_in_another_process(url: str, memory: Memory) -> None:
     """R-03, R-04: what was said is loaded and sent; prompt, answers and results of tools are stored, with ids and times; the thread is made."""
-    first, _ = remembering(memory, says("A", call("t", x=1)), says("B"), tools=[t], system="Be brief.")
+    first, _ = remembering(
+        memory, says("A", call("t", x=1)), says("B"), tools=[t], system="Be brief."
+    )
     one = await first.send("hi", thread_id="t", resource_id="ann")
     assert await stored(memory) == bare(one.messages)
     thread = await memory.thread("t")
@@ -78,7 +83,9 @@ async def test_a_thread_is_gone_on_with_in_another_process(url: str, memory: Mem
     assert (thread.resource_id, thread.title) == ("ann", "")
     second, script = remembering(memory, says("C"), system="Be kind.")
     two = await second.send("more", thread_id="t", resource_id="ann")
-    assert bare(script.requests[0].messages) == bare((Message.system("Be kind."), *one.messages, two.messages[0]))
+    assert bare(script.requests[0].messages) == bare(
+        (Message.system("Be kind."), *one.messages, two.messages[0])
+    )
     assert await stored(memory) == bare((*one.messages, *two.messages))
     after = await memory.thread("t")
     assert after is not None
@@ -106,7 +113,9 @@ class Failing(MemoryStore):
         return await super().threads(wanted)
 
     async def save(self, batch: Any) -> Thread:
-        if "save" in self.operations or ("answers" in self.operations and batch.messages[0].role is Role.MODEL):
+        if "save" in self.operations or (
+            "answers" in self.operations and batch.messages[0].role is Role.MODEL
+        ):
             raise StoreError("no save")
         return await super().save(batch)
 
@@ -144,13 +153,17 @@ async def test_r04_a_cancelled_run_that_cannot_be_stored_fails_once() -> None:
             if isinstance(event, PartDelta) and run.so_far().messages[-1].role is Role.MODEL:
                 run.cancel()
     assert isinstance(run.error, StoreError)
-    assert [type(each) for each in events if isinstance(each, (RunError, RunFinished))] == [RunError]
+    assert [type(each) for each in events if isinstance(each, (RunError, RunFinished))] == [
+        RunError
+    ]
 
 
 async def test_r04_system_messages_are_not_stored(memory: Memory) -> None:
     """R-04: nor the agent's instructions; they are sent."""
     a, script = remembering(memory, says("A"), system="agent")
-    await a.send("hi", thread_id="t", history=[Message.system("of this request"), Message.user("before")])
+    await a.send(
+        "hi", thread_id="t", history=[Message.system("of this request"), Message.user("before")]
+    )
     assert [each.text for each in script.requests[0].messages if each.role is Role.SYSTEM] == [
         "agent",
         "of this request",
@@ -279,7 +292,9 @@ async def sent_ids(memory: Memory, thread_id: str = "t", **how: Any) -> list[str
 @pytest.mark.parametrize(
     ("last", "first", "count"), [(1, "q4", 4), (4, "q4", 4), (5, "q4", 4), (7, "q4", 4), (8, "q3", 8), (10, "q3", 8), (100, "q0", 20)]
 )  # fmt: skip
-async def test_r19_a_cut_falls_between_exchanges(shared_url: str, last: int, first: str, count: int) -> None:
+async def test_r19_a_cut_falls_between_exchanges(
+    shared_url: str, last: int, first: str, count: int
+) -> None:
     """R-19: as many messages as are wanted, or fewer; the last exchange is always whole."""
     async with Memory(shared_url, last_messages=last) as memory:
         await memory.save([each for number in range(5) for each in exchange(number)], "t")
@@ -308,7 +323,9 @@ async def test_r19_a_result_that_comes_late_keeps_its_call(shared_url: str) -> N
     """R-19: a call that a later exchange answers is not cut from its result."""
     late = Message.user("other", ToolResultPart("c0", "t", 1)).replace(id="late")
     async with Memory(shared_url, last_messages=3) as memory:
-        await memory.save([*exchange(0)[:2], late, Message.model("ok").replace(id="ok"), *exchange(1)[:1]], "t")
+        await memory.save(
+            [*exchange(0)[:2], late, Message.model("ok").replace(id="ok"), *exchange(1)[:1]], "t"
+        )
         assert await sent_ids(memory) == ["q1"]
     async with Memory(shared_url, last_messages=2) as memory:
         await memory.save([*exchange(0)[:2], late, Message.model("ok").replace(id="ok")], "u")
@@ -364,7 +381,9 @@ def waits() -> Tool:
     return Tool("ask", "Asks.", None, {"type": "object", "properties": {"q": {"type": "integer"}}})
 
 
-async def test_a_run_that_waits_is_resumed_from_the_store_in_another_process(shared_url: str) -> None:
+async def test_a_run_that_waits_is_resumed_from_the_store_in_another_process(
+    shared_url: str,
+) -> None:
     async with Memory(shared_url) as memory:
         a, _ = remembering(memory, says("A", waiting()), tools=[waits()])
         first = await a.send("hi", thread_id="t")
@@ -378,15 +397,21 @@ async def test_a_run_that_waits_is_resumed_from_the_store_in_another_process(sha
         turn = first.messages[1].id
         assert [each.turn for each in await stored(memory)] == [None, turn, turn, turn]
         assert script.requests[0].messages[-1].tool_results[0].result == "x"
-        assert await stored(memory) == bare((*first.messages, *second.messages)) == bare(chat.history)
+        assert (
+            await stored(memory) == bare((*first.messages, *second.messages)) == bare(chat.history)
+        )
 
 
 @pytest.mark.parametrize("how", [{"last_messages": 3}, {"last_messages": False}, {"tokens": 300}])
-async def test_what_stood_before_a_waiting_run_stands_before_it_when_it_goes_on(shared_url: str, how: Any) -> None:
+async def test_what_stood_before_a_waiting_run_stands_before_it_when_it_goes_on(
+    shared_url: str, how: Any
+) -> None:
     """The window does not slide in the middle of an exchange: what the provider signed in it holds only while the same stands before it."""
     async with Memory(shared_url, **how) as memory:
         await memory.save([each for number in range(6) for each in exchange(number, words=20)], "t")
-        a, script = remembering(memory, says("A", call("t")), says("B", waiting()), says("C"), tools=[t, waits()])
+        a, script = remembering(
+            memory, says("A", call("t")), says("B", waiting()), says("C"), tools=[t, waits()]
+        )
         first = await a.send("now", thread_id="t")
         (interrupt,) = first.pending
         await a.send(None, thread_id="t", resume=[interrupt.answer("x")])
@@ -423,7 +448,11 @@ async def test_a_fallback_goes_on_with_the_thread_as_its_first_model_would(memor
     a = Agent([PROVIDER, other], middleware=[script], memory=memory)
     result = await a.send("hi", thread_id="t")
     assert [texts(request.messages) for request in script.requests] == [["u1", "s1", "hi"]] * 2
-    assert texts(await stored(memory)) == ["u1", "s1", "hi", "B"] == ["u1", "s1", *texts(result.messages)]
+    assert (
+        texts(await stored(memory))
+        == ["u1", "s1", "hi", "B"]
+        == ["u1", "s1", *texts(result.messages)]
+    )
 
 
 async def test_hooks_are_told_what_the_run_begins_with(memory: Memory) -> None:
@@ -432,7 +461,8 @@ async def test_hooks_are_told_what_the_run_begins_with(memory: Memory) -> None:
     begun: list[list[str]] = []
     ended: list[str] = []
     hooks = Hooks(
-        run_start=lambda start: begun.append(texts(start.messages)), run_end=lambda end: ended.append(end.outcome)
+        run_start=lambda start: begun.append(texts(start.messages)),
+        run_end=lambda end: ended.append(end.outcome),
     )
     a, script = remembering(memory, says("A"), hooks=hooks, system="Be brief.")
     await a.send("hi", thread_id="t", resource_id="ann")
@@ -495,7 +525,9 @@ async def test_what_was_shown_of_an_answer_that_failed_is_kept(memory: Memory) -
 
 
 async def test_what_was_shown_of_a_run_that_was_cancelled_or_left_is_kept(memory: Memory) -> None:
-    a, _ = remembering(memory, says("one two three four"), says("one two three four"), says("one two three four"))
+    a, _ = remembering(
+        memory, says("one two three four"), says("one two three four"), says("one two three four")
+    )
     async with a.run("hi", thread_id="cancelled") as run:
         async for event in run:
             if isinstance(event, PartDelta):
@@ -529,7 +561,9 @@ async def test_what_was_shown_of_a_run_that_was_cancelled_or_left_is_kept(memory
 
 @pytest.mark.parametrize("how", ["cancel", "leave"])
 @pytest.mark.slow
-async def test_wherever_a_run_is_cancelled_what_it_showed_is_stored_and_nothing_half(memory: Memory, how: str) -> None:
+async def test_wherever_a_run_is_cancelled_what_it_showed_is_stored_and_nothing_half(
+    memory: Memory, how: str
+) -> None:
     """After each of its events; the thread is gone on with, and no call in it lacks its result."""
     ended, at = False, 0
     while not ended:
@@ -544,7 +578,11 @@ async def test_wherever_a_run_is_cancelled_what_it_showed_is_stored_and_nothing_
                 elif seen == at:
                     break
         ended = seen < at
-        there = bare((await memory.recall(name, per_page=None)).items) if await memory.thread(name) else []
+        there = (
+            bare((await memory.recall(name, per_page=None)).items)
+            if await memory.thread(name)
+            else []
+        )
         assert there == bare(run.so_far().messages)
         b, script = remembering(memory, says("C"), tools=[t])
         await b.send("more", thread_id=name)
@@ -563,16 +601,23 @@ async def test_each_message_is_stored_before_the_end_of_it_is_told(memory: Memor
                 assert event.message_id in {each.id for each in await stored(memory)}
 
 
-async def test_of_agents_within_tools_and_of_hand_offs_one_conversation_is_stored(memory: Memory) -> None:
+async def test_of_agents_within_tools_and_of_hand_offs_one_conversation_is_stored(
+    memory: Memory,
+) -> None:
     inner, _ = remembering(memory, says("inner"), says("inner"))
     outer, _ = remembering(
-        memory, says(call("asks", prompt="x")), says("outer"), tools=[inner.as_tool("asks", "Asks.")]
+        memory,
+        says(call("asks", prompt="x")),
+        says("outer"),
+        tools=[inner.as_tool("asks", "Asks.")],
     )
     result = await outer.send("hi", thread_id="t")
     assert await stored(memory) == bare(result.messages)
     assert [each.id for each in (await memory.threads()).items] == ["t"]
     other, _ = remembering(memory, says("the other"))
-    first, _ = remembering(memory, says(call("transfer_to_go")), tools=[handoff(other, name="go", description="Goes.")])
+    first, _ = remembering(
+        memory, says(call("transfer_to_go")), tools=[handoff(other, name="go", description="Goes.")]
+    )
     result = await first.send("hi", thread_id="u")
     assert await stored(memory, "u") == bare(result.messages)
     assert texts(await stored(memory, "u"))[-1] == "the other"
@@ -627,7 +672,9 @@ async def test_a_list_gets_the_prompt_and_each_message(anyio_backend: Any) -> No
     assert texts(messages.get("input")) == ["hi"]
     assert len(messages.get("response")) == 3
     two = await a.send("more", history=messages)
-    assert [each.id for each in script.requests[2].messages] == [each.id for each in (*one.messages, two.messages[0])]
+    assert [each.id for each in script.requests[2].messages] == [
+        each.id for each in (*one.messages, two.messages[0])
+    ]
     assert bare(messages.get_messages()) == bare((*one.messages, *two.messages))
     assert len(messages.unsaved()) == 6
 

@@ -13,7 +13,9 @@ CHECKS = [check.name for check in testing.STORE_CHECKS]
 def checked(url: str, name: str) -> None:
     maker = {
         check.name: check
-        for check in testing.store_checks(lambda: open_store(url), name="ours", shared=url != "memory:")
+        for check in testing.store_checks(
+            lambda: open_store(url), name="ours", shared=url != "memory:"
+        )
     }
     maker[name]()
 

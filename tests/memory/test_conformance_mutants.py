@@ -56,7 +56,9 @@ async def nothing(self: MemoryStore, *_: Any) -> Any:
 
 async def one_by_one(self: MemoryStore, batch: Batch) -> Any:
     thread = await MemoryStore.save(self, replace(batch, messages=(), after=None))
-    return await MemoryStore.save(self, replace(batch, make="missing")) if batch.messages else thread
+    return (
+        await MemoryStore.save(self, replace(batch, make="missing")) if batch.messages else thread
+    )
 
 
 async def in_time(self: MemoryStore, wanted: MessageQuery) -> Any:
@@ -98,6 +100,8 @@ MUTANTS = {
 @pytest.mark.parametrize("check", testing.STORE_CHECKS, ids=lambda check: check.name)
 def test_each_check_fails_where_its_behaviour_is_not_there(check: Any) -> None:
     broken_store = MUTANTS[check.name]
-    (bound,) = [each for each in testing.store_checks(broken_store, shared=True) if each.name == check.name]
+    (bound,) = [
+        each for each in testing.store_checks(broken_store, shared=True) if each.name == check.name
+    ]
     with pytest.raises(CheckFailed):
         bound()

@@ -20,15 +20,25 @@ async def test_the_last_ten_of_a_million(shared_url: str) -> None:
         assert isinstance(memory.store, SqlStore)
         for first in range(0, COUNT, BATCH):
             numbers = range(first, first + BATCH)
-            batch = [Message.user(f"number {number % 1000}").replace(id=str(number)) for number in numbers]
+            batch = [
+                Message.user(f"number {number % 1000}").replace(id=str(number))
+                for number in numbers
+            ]
             await memory.save(batch, "t")
         page = await memory.recall("t", per_page=10, newest_first=True)
         assert [each.id for each in page.items] == [str(COUNT - number) for number in range(1, 11)]
-        assert [each.message.id for each in (await memory.search("777", per_page=1)).items] == ["999777"]
+        assert [each.message.id for each in (await memory.search("777", per_page=1)).items] == [
+            "999777"
+        ]
         if memory.store.database.dialect == "postgresql":
             newest = (
                 "EXPLAIN (ANALYZE, FORMAT TEXT) SELECT * FROM dragoman_messages JOIN dragoman_bodies USING (body_id) "
                 "WHERE thread_id = 't' AND branch = 0 ORDER BY position DESC LIMIT 10"
             )
-            rows = await memory.store.database.read(lambda c: [row[0] for row in c.execute(text(newest))])
-            assert any("Index Scan Backward using dragoman_messages_pkey" in row and "rows=10" in row for row in rows)
+            rows = await memory.store.database.read(
+                lambda c: [row[0] for row in c.execute(text(newest))]
+            )
+            assert any(
+                "Index Scan Backward using dragoman_messages_pkey" in row and "rows=10" in row
+                for row in rows
+            )

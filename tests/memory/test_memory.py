@@ -18,7 +18,9 @@ START = datetime(2026, 1, 1, tzinfo=UTC)
 
 def numbered(*numbers: int) -> list[Message]:
     return [
-        Message.user(f"m{number}").replace(id=f"m{number}", created_at=START + timedelta(minutes=number))
+        Message.user(f"m{number}").replace(
+            id=f"m{number}", created_at=START + timedelta(minutes=number)
+        )
         for number in numbers
     ]
 
@@ -52,7 +54,15 @@ def test_r01_the_window_is_ten_messages_or_a_budget() -> None:
 
 @pytest.mark.parametrize(
     "url",
-    ["", "mysql://u:secret@h/d", "sqlite://", "sqlite:///", "chats.db", "memory", "sqlite:////nowhere/at/all/x.db"],
+    [
+        "",
+        "mysql://u:secret@h/d",
+        "sqlite://",
+        "sqlite:///",
+        "chats.db",
+        "memory",
+        "sqlite:////nowhere/at/all/x.db",
+    ],
 )
 def test_a_store_that_is_none_is_refused(url: str) -> None:
     with pytest.raises(SettingsError) as refused:
@@ -86,12 +96,22 @@ async def test_r16_messages_come_in_pages(memory: Memory) -> None:
     assert texts(first) == [f"m{n}" for n in range(40)]
     assert (first.page, first.per_page, first.has_more) == (0, 40, True)
     assert (texts(last), last.has_more) == ([f"m{n}" for n in range(80, 90)], False)
-    assert texts(await memory.recall("t", per_page=3, page=1, newest_first=True)) == ["m86", "m85", "m84"]
+    assert texts(await memory.recall("t", per_page=3, page=1, newest_first=True)) == [
+        "m86",
+        "m85",
+        "m84",
+    ]
     everything = await memory.recall("t", per_page=None)
     assert (len(everything.items), everything.has_more) == (90, False)
     assert (await memory.recall("t", per_page=0)).items == ()
     assert not (await memory.recall("t", per_page=90)).has_more
-    for wrong in ({"page": -1}, {"per_page": -1}, {"per_page": None, "page": 1}, {"page": 1.0}, {"per_page": True}):
+    for wrong in (
+        {"page": -1},
+        {"per_page": -1},
+        {"per_page": None, "page": 1},
+        {"page": 1.0},
+        {"per_page": True},
+    ):
         with pytest.raises(HistoryError, match="page"):
             await memory.recall("t", **wrong)  # type: ignore[arg-type]
 
@@ -99,9 +119,15 @@ async def test_r16_messages_come_in_pages(memory: Memory) -> None:
 async def test_r16_dates_and_neighbours(memory: Memory) -> None:
     """R-16: a range of dates; `include` adds neighbours, none twice."""
     await memory.save(numbered(*range(20)), "t")
-    page = await memory.recall("t", since=START + timedelta(minutes=3), until=START + timedelta(minutes=6))
+    page = await memory.recall(
+        "t", since=START + timedelta(minutes=3), until=START + timedelta(minutes=6)
+    )
     assert texts(page) == ["m3", "m4", "m5"]
-    include = [Neighbours("m9", before=2, after=1), Neighbours("m2", after=1), Neighbours("nowhere", 1, 1)]
+    include = [
+        Neighbours("m9", before=2, after=1),
+        Neighbours("m2", after=1),
+        Neighbours("nowhere", 1, 1),
+    ]
     page = await memory.recall("t", per_page=3, include=include)
     assert texts(page) == ["m0", "m1", "m2", "m3", "m7", "m8", "m9", "m10"]
     page = await memory.recall("t", per_page=0, include=include[:1], newest_first=True)
@@ -111,7 +137,9 @@ async def test_r16_dates_and_neighbours(memory: Memory) -> None:
 async def test_r16_threads_come_in_pages_and_by_their_metadata(memory: Memory) -> None:
     """R-16: 100 a page; all fields must be there."""
     for number in range(101):
-        await memory.save_thread(f"t{number}", resource_id="ann", metadata={"even": number % 2 == 0, "n": number})
+        await memory.save_thread(
+            f"t{number}", resource_id="ann", metadata={"even": number % 2 == 0, "n": number}
+        )
     page = await memory.threads(resource_id="ann")
     assert (len(page.items), page.has_more, page.items[0].id) == (100, True, "t100")
     assert [each.id for each in (await memory.threads(page=1)).items] == ["t0"]
@@ -149,12 +177,18 @@ async def test_r18_a_thread_is_cloned(memory: Memory) -> None:
     """R-18"""
     with pytest.raises(HistoryError, match=r"^Source thread with id t not found$"):
         await memory.clone_thread("t")
-    turn = [Message.model("a").replace(id="a", turn="a"), Message.model("b").replace(id="b", turn="a")]
+    turn = [
+        Message.model("a").replace(id="a", turn="a"),
+        Message.model("b").replace(id="b", turn="a"),
+    ]
     await memory.save([*numbered(1, 2), *turn], "t", resource_id="ann")
     copy = await memory.clone_thread("t")
     assert (copy.title, copy.resource_id) == ("", "ann")
     assert {*copy.metadata["clone"]} == {"sourceThreadId", "clonedAt", "lastMessageId"}
-    assert (copy.metadata["clone"]["sourceThreadId"], copy.metadata["clone"]["lastMessageId"]) == ("t", "b")
+    assert (copy.metadata["clone"]["sourceThreadId"], copy.metadata["clone"]["lastMessageId"]) == (
+        "t",
+        "b",
+    )
     messages = (await memory.recall(copy.id)).items
     assert [each.text for each in messages] == ["m1", "m2", "a", "b"]
     assert not {each.id for each in messages} & {"m1", "m2", "a", "b"}
@@ -162,7 +196,9 @@ async def test_r18_a_thread_is_cloned(memory: Memory) -> None:
     assert messages[0].created_at == START + timedelta(minutes=1)
     await memory.update_thread("t", title="Chat")
     assert (await memory.clone_thread("t")).title == "Clone of Chat"
-    named = await memory.clone_thread("t", new_id="mine", title="Mine", last_messages=2, metadata={"x": 1})
+    named = await memory.clone_thread(
+        "t", new_id="mine", title="Mine", last_messages=2, metadata={"x": 1}
+    )
     assert (named.id, named.title, named.metadata["x"]) == ("mine", "Mine", 1)
     assert texts(await memory.recall("mine")) == ["a", "b"]
     with pytest.raises(HistoryError, match="mine is there already"):
@@ -187,14 +223,22 @@ async def test_an_edit_is_a_branch_and_nothing_is_deleted(memory: Memory) -> Non
 
 async def test_search_gives_pages_newest_first(memory: Memory) -> None:
     for number, thread in enumerate(["t1", "t2", "t1"]):
-        await memory.save([*numbered(number)[:1], Message.user(f"River {number}")], thread, resource_id=thread)
+        await memory.save(
+            [*numbered(number)[:1], Message.user(f"River {number}")], thread, resource_id=thread
+        )
     page = await memory.search("river", per_page=2)
-    assert [(each.thread_id, each.message.text) for each in page.items] == [("t1", "River 2"), ("t2", "River 1")]
-    assert page.has_more
-    assert [each.message.text for each in (await memory.search("river", resource_id="t2")).items] == ["River 1"]
-    assert [each.message.text for each in (await memory.search("river", thread_id="t1", page=1, per_page=1)).items] == [
-        "River 0"
+    assert [(each.thread_id, each.message.text) for each in page.items] == [
+        ("t1", "River 2"),
+        ("t2", "River 1"),
     ]
+    assert page.has_more
+    assert [
+        each.message.text for each in (await memory.search("river", resource_id="t2")).items
+    ] == ["River 1"]
+    assert [
+        each.message.text
+        for each in (await memory.search("river", thread_id="t1", page=1, per_page=1)).items
+    ] == ["River 0"]
 
 
 async def test_what_has_no_id_or_time_gets_one(memory: Memory) -> None:
@@ -256,7 +300,9 @@ async def test_a_closed_store_says_so(shared_url: str) -> None:
 
 async def test_words_of_a_huge_message_are_found_as_far_as_it_says(memory: Memory) -> None:
     words = " ".join(f"w{number}" for number in range(300_000))
-    await memory.save([Message.user(words, DataPart(bytes(1000), "image/png")).replace(id="m")], "t")
+    await memory.save(
+        [Message.user(words, DataPart(bytes(1000), "image/png")).replace(id="m")], "t"
+    )
     assert len((await memory.search("w0 w9999")).items) == 1
     assert (await memory.search("w299999")).items == ()
     assert (await memory.recall("t")).items[0].text == words

@@ -17,17 +17,24 @@ QUESTION = Message.user("secret").replace(id="m1")
 
 REFUSED = {
     "recall": lambda memory, owner: memory.recall("t", resource_id=owner),
-    "update_thread": lambda memory, owner: memory.update_thread("t", resource_id=owner, title="mine"),
+    "update_thread": lambda memory, owner: memory.update_thread(
+        "t", resource_id=owner, title="mine"
+    ),
     "save_thread": lambda memory, owner: memory.save_thread("t", resource_id=owner, title="mine"),
     "clone_thread": lambda memory, owner: memory.clone_thread("t", resource_id=owner),
     "show_branch": lambda memory, owner: memory.show_branch("t", 0, resource_id=owner),
     "save": lambda memory, owner: memory.save([Message.user("mine")], "t", resource_id=owner),
-    "update_messages": lambda memory, owner: memory.update_messages([QUESTION], "t", resource_id=owner),
+    "update_messages": lambda memory, owner: memory.update_messages(
+        [QUESTION], "t", resource_id=owner
+    ),
 }
 NOTHING: dict[str, tuple[Any, Any]] = {
     "thread": (lambda memory, owner: memory.thread("t", resource_id=owner), None),
     "delete_thread": (lambda memory, owner: memory.delete_thread("t", resource_id=owner), False),
-    "delete_messages": (lambda memory, owner: memory.delete_messages(["m1"], "t", resource_id=owner), 0),
+    "delete_messages": (
+        lambda memory, owner: memory.delete_messages(["m1"], "t", resource_id=owner),
+        0,
+    ),
     "branches": (lambda memory, owner: memory.branches("t", resource_id=owner), []),
 }
 
@@ -39,7 +46,11 @@ async def test_another_resource_finds_no_thread(memory: Memory, name: str) -> No
         await REFUSED[name](memory, "bob")
     assert "ann-owner" not in str(refused.value)
     assert isinstance(refused.value, HistoryError)
-    assert (await memory.recall("t", resource_id="ann-owner")).items == ((await memory.recall("t")).items) != ()
+    assert (
+        (await memory.recall("t", resource_id="ann-owner")).items
+        == ((await memory.recall("t")).items)
+        != ()
+    )
     assert (await memory.thread("t")).title == ""  # pyright: ignore
     await REFUSED[name](memory, "ann-owner")
 
@@ -84,4 +95,6 @@ async def test_a_thread_of_nobody_is_given_an_owner_by_save_thread_alone(memory:
 async def test_a_copy_is_the_owners_unless_another_is_named(memory: Memory) -> None:
     await memory.save([QUESTION], "t", resource_id="ann")
     assert (await memory.clone_thread("t", resource_id="ann")).resource_id == "ann"
-    assert (await memory.clone_thread("t", resource_id="ann", new_resource_id="bob")).resource_id == "bob"
+    assert (
+        await memory.clone_thread("t", resource_id="ann", new_resource_id="bob")
+    ).resource_id == "bob"

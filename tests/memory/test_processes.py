@@ -22,7 +22,9 @@ pytestmark = [pytest.mark.anyio, pytest.mark.timeout(180)]
 def processes() -> ForkServerContext:
     """Processes that begin in milliseconds, since what they need is imported once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["support.memory", "dragoman.memory.sql_store", "dragoman.memory.memory"])
+    context.set_forkserver_preload(
+        ["support.memory", "dragoman.memory.sql_store", "dragoman.memory.memory"]
+    )
     return context
 
 
@@ -32,13 +34,17 @@ def start(processes: ForkServerContext, function: Any, *arguments: Any) -> ForkS
     return process
 
 
-async def killed_at_random(processes: ForkServerContext, url: str, folder: Path, seeds: Sequence[int]) -> None:
+async def killed_at_random(
+    processes: ForkServerContext, url: str, folder: Path, seeds: Sequence[int]
+) -> None:
     async with Memory(url) as memory:
         await memory.save_thread("there")
         await asyncio.gather(*[killed_once(processes, url, folder, seed, memory) for seed in seeds])
 
 
-async def killed_once(processes: ForkServerContext, url: str, folder: Path, seed: int, memory: Memory) -> None:
+async def killed_once(
+    processes: ForkServerContext, url: str, folder: Path, seed: int, memory: Memory
+) -> None:
     """What was acknowledged is there, in order and whole; what was not is there whole or not at all; the thread goes on."""
     place, name = folder / f"acknowledged-{seed}", f"w{seed}"
     writer = start(processes, write, url, str(place), name, name, 100_000)
@@ -52,7 +58,9 @@ async def killed_once(processes: ForkServerContext, url: str, folder: Path, seed
     found = (await memory.recall(name, resource_id="ann", per_page=None)).items
     assert len(found) >= seen
     assert len(found) % 2 == 0
-    assert [each.replace(created_at=None) for each in found] == [message(name, number) for number in range(len(found))]
+    assert [each.replace(created_at=None) for each in found] == [
+        message(name, number) for number in range(len(found))
+    ]
     await memory.save([message(name, len(found))], name)
     newest = (await memory.recall(name, per_page=1, newest_first=True)).items[0]
     assert newest.id == f"{name}-{len(found)}"
@@ -67,7 +75,9 @@ async def test_what_was_acknowledged_is_there_after_kill_9(
 
 @pytest.mark.service
 @pytest.mark.timeout(600)
-async def test_a_hundred_times(shared_url: str, processes: ForkServerContext, tmp_path: Path) -> None:
+async def test_a_hundred_times(
+    shared_url: str, processes: ForkServerContext, tmp_path: Path
+) -> None:
     for first in range(100, 200, 5):
         await killed_at_random(processes, shared_url, tmp_path, range(first, first + 5))
 
@@ -78,7 +88,10 @@ async def test_processes_that_write_one_thread_at_once_lose_nothing(
 ) -> None:
     """The thread and the tables, too, are made by whoever comes first. Each writer's messages stand in its order, and no two in one place."""
     names, saves = "abc", 40
-    writers = [start(processes, write, shared_url, str(tmp_path / name), name, "t", saves) for name in names]
+    writers = [
+        start(processes, write, shared_url, str(tmp_path / name), name, "t", saves)
+        for name in names
+    ]
     for each in writers:
         await asyncio.to_thread(each.join)
         assert each.exitcode == 0
@@ -86,4 +99,6 @@ async def test_processes_that_write_one_thread_at_once_lose_nothing(
         found = [each.id or "" for each in (await memory.recall("t", per_page=None)).items]
     assert len(found) == 2 * saves * len(names)
     for name in names:
-        assert [each for each in found if each.startswith(name)] == [f"{name}-{number}" for number in range(2 * saves)]
+        assert [each for each in found if each.startswith(name)] == [
+            f"{name}-{number}" for number in range(2 * saves)
+        ]

@@ -43,7 +43,10 @@ async def opened(url: str) -> AsyncIterator[tuple[Memory, SqlStore]]:
 
 async def counted(store: SqlStore, *tables: str) -> list[int]:
     def rows(connection: Connection) -> list[int]:
-        return [connection.execute(text(f"SELECT count(*) FROM dragoman_{table}")).scalar_one() for table in tables]
+        return [
+            connection.execute(text(f"SELECT count(*) FROM dragoman_{table}")).scalar_one()
+            for table in tables
+        ]
 
     return await store.database.read(rows)
 
@@ -88,10 +91,17 @@ async def test_b7_a_body_is_written_once_and_attachments_never_inlined(shared_ur
             return [*connection.execute(text("SELECT body FROM dragoman_bodies")).scalars()]
 
         assert all(len(body) < 300 for body in await store.database.read(bodies))
-        assert [each.content for each in (await memory.recall("t2")).items] == [each.content for each in history]
+        assert [each.content for each in (await memory.recall("t2")).items] == [
+            each.content for each in history
+        ]
         for thread in (await memory.threads()).items:
             await memory.delete_thread(thread.id)
-        assert await counted(store, "messages", "bodies", "attachments", "files", "threads", "branches") == [0] * 6
+        assert (
+            await counted(
+                store, "messages", "bodies", "attachments", "files", "threads", "branches"
+            )
+            == [0] * 6
+        )
 
 
 async def test_a_body_that_is_replaced_is_gone(shared_url: str) -> None:
@@ -109,7 +119,15 @@ class Statements:
         self.writes: list[tuple[str, int]] = []
         event.listen(store.database._write_engine, "before_cursor_execute", self._note)
 
-    def _note(self, _connection: Any, _cursor: Any, statement: str, parameters: Any, _context: Any, many: bool) -> None:
+    def _note(
+        self,
+        _connection: Any,
+        _cursor: Any,
+        statement: str,
+        parameters: Any,
+        _context: Any,
+        many: bool,
+    ) -> None:
         self.writes.append((statement, len(parameters) if many else 1))
 
 
@@ -144,10 +162,16 @@ async def test_the_newest_messages_are_found_by_an_index(shared_url: str) -> Non
                 index = "SEARCH dragoman_messages USING INDEX sqlite_autoindex_dragoman_messages_1"
                 assert f"{index} (thread_id=? AND position>? AND position<?)\nSCAN found\n" in found
             else:
-                assert re.search(r"Index Scan Backward using dragoman_messages_pkey .*actual.* rows=10\b", found)
-                assert re.search(r"Index Scan using dragoman_bodies_pkey .*actual.* rows=1\b.* loops=10\b", found)
+                assert re.search(
+                    r"Index Scan Backward using dragoman_messages_pkey .*actual.* rows=10\b", found
+                )
+                assert re.search(
+                    r"Index Scan using dragoman_bodies_pkey .*actual.* rows=1\b.* loops=10\b", found
+                )
                 assert "Sort" not in found
-        one = await store.database.read(lambda c: plan(c, MessageQuery(thread_id="t", branch=0, ids=("m7",))))
+        one = await store.database.read(
+            lambda c: plan(c, MessageQuery(thread_id="t", branch=0, ids=("m7",)))
+        )
         assert "(thread_id=? AND message_id=?)" in one if is_sqlite else "Rows Removed" not in one
 
 
@@ -155,19 +179,34 @@ def plan(connection: Connection, query: MessageQuery) -> str:
     """How the database finds messages; in Postgres with what it read then."""
     is_sqlite = connection.dialect.name == "sqlite"
     dialect = sqlite.dialect() if is_sqlite else postgresql.dialect()
-    sql = selection(connection, query).compile(dialect=dialect, compile_kwargs={"literal_binds": True})
+    sql = selection(connection, query).compile(
+        dialect=dialect, compile_kwargs={"literal_binds": True}
+    )
     if is_sqlite:
         return "\n".join(row[3] for row in connection.execute(text(f"EXPLAIN QUERY PLAN {sql}")))
-    return "\n".join(row[0] for row in connection.execute(text(f"EXPLAIN (ANALYZE, TIMING OFF) {sql}")))
+    return "\n".join(
+        row[0] for row in connection.execute(text(f"EXPLAIN (ANALYZE, TIMING OFF) {sql}"))
+    )
 
 
 async def test_what_is_refused_of_one_save_fails_no_other(shared_url: str) -> None:
     async with opened(shared_url) as (memory, _):
         await memory.save_thread("t3", resource_id="ann")
-        saves = [memory.save(messages(number), f"t{number}", resource_id="bob") for number in range(6)]
+        saves = [
+            memory.save(messages(number), f"t{number}", resource_id="bob") for number in range(6)
+        ]
         done = await asyncio.gather(*saves, return_exceptions=True)
-        assert [isinstance(each, Exception) for each in done] == [number == 3 for number in range(6)]
-        assert [len((await memory.recall(f"t{number}")).items) for number in range(6)] == [1, 1, 1, 0, 1, 1]
+        assert [isinstance(each, Exception) for each in done] == [
+            number == 3 for number in range(6)
+        ]
+        assert [len((await memory.recall(f"t{number}")).items) for number in range(6)] == [
+            1,
+            1,
+            1,
+            0,
+            1,
+            1,
+        ]
 
 
 async def test_saves_that_come_together_are_committed_together(shared_url: str) -> None:
@@ -179,7 +218,9 @@ async def test_saves_that_come_together_are_committed_together(shared_url: str) 
         assert len((await memory.recall("t", per_page=None)).items) == 50
 
 
-@pytest.mark.parametrize("url", ["sqlite:////proc/nowhere/chats.db", "postgresql://u:secret@127.0.0.1:9/d"])
+@pytest.mark.parametrize(
+    "url", ["sqlite:////proc/nowhere/chats.db", "postgresql://u:secret@127.0.0.1:9/d"]
+)
 @pytest.mark.slow
 async def test_a_database_that_is_not_there_is_told_and_no_password(url: str) -> None:
     store = SqlStore(url)
@@ -207,7 +248,9 @@ async def test_damage_is_told(shared_url: str) -> None:
     """Bytes that were changed or lost in the database give an error of ours that names thread and message, and not another message; where problems are
     collected, the rest of the thread is read."""
     async with opened(shared_url) as (memory, store):
-        await memory.save([Message.user("x", DataPart(b"x", "image/png")).replace(id="f1"), *messages(2)], "t")
+        await memory.save(
+            [Message.user("x", DataPart(b"x", "image/png")).replace(id="f1"), *messages(2)], "t"
+        )
         await memory.save(messages(1, 2, 3), "u")
 
         async def execute(sql: str, **values: Any) -> None:
@@ -225,13 +268,24 @@ async def test_damage_is_told(shared_url: str) -> None:
 
         await execute("DELETE FROM dragoman_attachments")
         await damaged("t", "f1")
-        for wrong in ("{", "null", "[]", '{"v": 9}', '{"v": 2, "role": "model", "content": 7}', "[" * 100_000):
+        for wrong in (
+            "{",
+            "null",
+            "[]",
+            '{"v": 9}',
+            '{"v": 2, "role": "model", "content": 7}',
+            "[" * 100_000,
+        ):
             await execute("UPDATE dragoman_bodies SET body = :body WHERE text = 'm1'", body=wrong)
             await damaged("u", "m1")
         await memory.delete_messages(["m1"], "u")
         await execute("UPDATE dragoman_messages SET created_at = 'never' WHERE message_id = 'm3'")
         await damaged("u", "m3")
-        for change in ("metadata = '{'", "metadata = '[]'", "metadata = '{}', created_at = 'never'"):
+        for change in (
+            "metadata = '{'",
+            "metadata = '[]'",
+            "metadata = '{}', created_at = 'never'",
+        ):
             await execute(f"UPDATE dragoman_threads SET {change} WHERE thread_id = 'u'")
             for work in (memory.recall("u"), memory.threads(), memory.save(messages(9), "u")):
                 with pytest.raises(HistoryError, match='the thread "u" is damaged'):

@@ -21,7 +21,13 @@ from cryptography.hazmat.primitives.asymmetric import ec, padding, rsa
 from cryptography.hazmat.primitives.hashes import SHA256
 
 from dragoman import Agent, providers
-from dragoman.errors import AuthenticationError, PermissionDeniedError, ProviderError, RateLimitError, SettingsError
+from dragoman.errors import (
+    AuthenticationError,
+    PermissionDeniedError,
+    ProviderError,
+    RateLimitError,
+    SettingsError,
+)
 from dragoman.model.access import Access, Route, read_all
 from dragoman.providers.auth import Answer, Grant
 from dragoman.providers.google_auth import vertex_url
@@ -52,7 +58,9 @@ class Google:
 
     def token(self, body: str, headers: dict[str, str]) -> tuple[int, Any]:
         with self.lock:
-            self.asked.append({name: values[0] for name, values in parse_qs(body).items()} | {"headers": headers})
+            self.asked.append(
+                {name: values[0] for name, values in parse_qs(body).items()} | {"headers": headers}
+            )
             if self.error:
                 return self.error
             token = f"token-{len(self.asked)}"
@@ -62,7 +70,11 @@ class Google:
         self.seen.append(headers.get("authorization", ""))
         if self.seen[-1].removeprefix("Bearer ") in self.refused:
             return 401, {
-                "error": {"code": 401, "message": "Request had invalid credentials.", "status": "UNAUTHENTICATED"}
+                "error": {
+                    "code": 401,
+                    "message": "Request had invalid credentials.",
+                    "status": "UNAUTHENTICATED",
+                }
             }
         said = {"parts": [{"text": "Hello."}], "role": "model"}
         return 200, {"candidates": [{"content": said, "finishReason": "STOP", "index": 0}]}
@@ -79,7 +91,9 @@ def google() -> Iterator[Google]:
         def _serve(self) -> None:
             body = self.rfile.read(int(self.headers.get("content-length") or 0)).decode()
             headers = {name.lower(): value for name, value in self.headers.items()}
-            status, said = google.token(body, headers) if "token" in self.path else google.answer(headers)
+            status, said = (
+                google.token(body, headers) if "token" in self.path else google.answer(headers)
+            )
             data = json.dumps(said).encode()
             if "stream" in self.path and status == 200:
                 data = b"data: " + data + b"\r\n\r\n"
@@ -169,7 +183,9 @@ async def test_a_service_accounts_key_signs_for_a_token(google: Google, tmp_path
         claims(asked["assertion"].replace(".", ".e30", 1))
 
 
-async def test_an_agent_speaks_to_vertex_with_a_service_account(google: Google, tmp_path: Path) -> None:
+async def test_an_agent_speaks_to_vertex_with_a_service_account(
+    google: Google, tmp_path: Path
+) -> None:
     environment = service_account(tmp_path, google) | {"VERTEX_BASE_URL": google.url}
     async with Agent("vertex:gemini-3.5-flash", environment=environment) as agent:
         assert (await agent.send("Hello")).output == "Hello."
@@ -179,7 +195,9 @@ async def test_an_agent_speaks_to_vertex_with_a_service_account(google: Google, 
 
 
 @pytest.mark.parametrize("lifetime", [3600, "3600"])
-async def test_a_token_is_renewed_before_it_ends(google: Google, tmp_path: Path, lifetime: Any) -> None:
+async def test_a_token_is_renewed_before_it_ends(
+    google: Google, tmp_path: Path, lifetime: Any
+) -> None:
     time = [0.0]
     google.lifetime = lifetime
     way = access(service_account(tmp_path, google), clock=lambda: time[0])
@@ -223,7 +241,9 @@ async def test_many_requests_wait_for_one_token(google: Google, tmp_path: Path) 
     assert len(google.asked) == 2
 
 
-async def test_who_waits_for_a_token_that_fails_does_not_ask_again(google: Google, tmp_path: Path) -> None:
+async def test_who_waits_for_a_token_that_fails_does_not_ask_again(
+    google: Google, tmp_path: Path
+) -> None:
     google.error = (400, {"error": "invalid_grant"})
     way = access(service_account(tmp_path, google))
     failed = await asyncio.gather(*(status(way, google) for _ in range(8)), return_exceptions=True)
@@ -236,15 +256,24 @@ async def test_who_waits_for_a_token_that_fails_does_not_ask_again(google: Googl
 
 def test_no_repr_shows_a_key() -> None:
     secret = "sk-secret"
-    sent = HttpRequest(f"http://x/v1?key={secret}", {"authorization": f"Bearer {secret}"}, secret.encode())
-    held = (sent, Grant({"authorization": secret}), Answer(200, secret.encode()), Agent("openai", api_key=secret))
+    sent = HttpRequest(
+        f"http://x/v1?key={secret}", {"authorization": f"Bearer {secret}"}, secret.encode()
+    )
+    held = (
+        sent,
+        Grant({"authorization": secret}),
+        Answer(200, secret.encode()),
+        Agent("openai", api_key=secret),
+    )
     assert secret not in repr((held, access({}, api_key=secret)))
     assert repr(sent) == "HttpRequest(POST http://x/v1)"
 
 
 async def test_a_key_that_a_refusal_repeats_is_not_shown() -> None:
     body = b'{"error":{"code":403,"message":"Consumer \'api_key:AIzaSecret123\' has been suspended.","status":"PERMISSION_DENIED"}}'
-    way = Access(providers.get("google"), Player([Exchange(status=403, body=body)]), api_key="AIzaSecret123")
+    way = Access(
+        providers.get("google"), Player([Exchange(status=403, body=body)]), api_key="AIzaSecret123"
+    )
     with pytest.raises(PermissionDeniedError, match=r"api_key:\*\*\*") as caught:
         await way.fetch(HttpRequest("http://x/v1", body={}))
     assert b"AIzaSecret" not in (caught.value.body or b"")
@@ -297,7 +326,9 @@ def test_event_loops_share_a_token_and_no_lock(google: Google, tmp_path: Path) -
     assert len(google.asked) == 1
 
 
-async def test_a_user_of_gcloud_is_known_by_the_file_of_its_login(google: Google, tmp_path: Path) -> None:
+async def test_a_user_of_gcloud_is_known_by_the_file_of_its_login(
+    google: Google, tmp_path: Path
+) -> None:
     told = {
         "type": "authorized_user",
         "client_id": "c",
@@ -307,12 +338,19 @@ async def test_a_user_of_gcloud_is_known_by_the_file_of_its_login(google: Google
         "token_uri": f"{google.url}/token",
     }
     (tmp_path / ".config" / "gcloud").mkdir(parents=True)
-    (tmp_path / ".config" / "gcloud" / "application_default_credentials.json").write_text(json.dumps(told))
+    (tmp_path / ".config" / "gcloud" / "application_default_credentials.json").write_text(
+        json.dumps(told)
+    )
     way = access({"HOME": str(tmp_path), "CLOUDSDK_CONFIG": str(tmp_path / ".config" / "gcloud")})
     assert await status(way, google) == 200
     [asked] = google.asked
     del asked["headers"]
-    assert asked == {"grant_type": "refresh_token", "client_id": "c", "client_secret": "s", "refresh_token": "r"}
+    assert asked == {
+        "grant_type": "refresh_token",
+        "client_id": "c",
+        "client_secret": "s",
+        "refresh_token": "r",
+    }
     assert (await way._credentials()).headers["x-goog-user-project"] == "pays"
     assert await way.base_url("m") == vertex_url("pays", "global")
 
@@ -339,11 +377,16 @@ async def test_a_machine_of_googles_asks_its_metadata_server(google: Google) -> 
 async def test_project_and_location_make_the_base_url(
     google: Google, tmp_path: Path, location: str | None, url: str
 ) -> None:
-    environment = service_account(tmp_path, google) | ({"GOOGLE_CLOUD_LOCATION": location} if location else {})
+    environment = service_account(tmp_path, google) | (
+        {"GOOGLE_CLOUD_LOCATION": location} if location else {}
+    )
     assert await access(environment).base_url("m") == url
     other = environment | {"GOOGLE_CLOUD_PROJECT": "other"}
     assert await access(other).base_url("m") == url.replace("my-project", "other")
-    assert await access(other | {"VERTEX_BASE_URL": "http://proxy/v1"}).base_url("m") == "http://proxy/v1"
+    assert (
+        await access(other | {"VERTEX_BASE_URL": "http://proxy/v1"}).base_url("m")
+        == "http://proxy/v1"
+    )
     assert await access(other, base_url="http://here/v1").base_url("m") == "http://here/v1"
 
 
@@ -408,7 +451,9 @@ async def test_a_run_is_told_of_credentials_that_fail(google: Google, tmp_path: 
         ({"type": "service_account", "private_key": "x"}, "no key in PEM"),
     ],
 )
-async def test_a_file_that_cannot_be_used_says_why(google: Google, tmp_path: Path, told: Any, words: str) -> None:
+async def test_a_file_that_cannot_be_used_says_why(
+    google: Google, tmp_path: Path, told: Any, words: str
+) -> None:
     with pytest.raises(SettingsError, match=words):
         await status(access(credentials(tmp_path, told)), google)
 
@@ -444,13 +489,17 @@ async def test_without_the_library_that_signs_the_extra_is_named(
 def test_d72_without_anything_both_ways_are_named() -> None:
     vertex = providers.get("vertex")
     with pytest.raises(
-        AuthenticationError, match=r"VERTEX_API_KEY is required.*variable or GOOGLE_APPLICATION_CREDENTIALS, or pass"
+        AuthenticationError,
+        match=r"VERTEX_API_KEY is required.*variable or GOOGLE_APPLICATION_CREDENTIALS, or pass",
     ):
         find_key(vertex, environment=NOTHING, system={})
 
 
 def test_credentials_do_without_a_key(google: Google, tmp_path: Path) -> None:
-    assert find_key(providers.get("vertex"), environment=service_account(tmp_path, google), system={}) is None
+    assert (
+        find_key(providers.get("vertex"), environment=service_account(tmp_path, google), system={})
+        is None
+    )
 
 
 async def test_no_recording_holds_a_token(google: Google, tmp_path: Path) -> None:
@@ -458,12 +507,18 @@ async def test_no_recording_holds_a_token(google: Google, tmp_path: Path) -> Non
         service_account(tmp_path, google),
         {"GCE_METADATA_HOST": google.url.removeprefix("http://"), **NOTHING},
     ):
-        way = Access(providers.get("vertex"), Recorder(AiohttpTransport(), tmp_path / "to"), environment=environment)
+        way = Access(
+            providers.get("vertex"),
+            Recorder(AiohttpTransport(), tmp_path / "to"),
+            environment=environment,
+        )
         response = await way.send(HttpRequest(f"{google.url}/model", body={}))
         await read_all(response)
     files = list((tmp_path / "to").iterdir())
     assert len(files) == len(google.seen) == 2  # the requests to the model alone
-    assert not any("token-" in file.read_text() or "assertion" in file.read_text() for file in files)
+    assert not any(
+        "token-" in file.read_text() or "assertion" in file.read_text() for file in files
+    )
 
 
 # Azure
@@ -478,7 +533,9 @@ async def test_azure_takes_an_application_of_entra(google: Google) -> None:
     }
     for provider in ("azure", "azure-responses"):
         assert await status(access(environment, provider), google) == 200
-    asked = [{name: value for name, value in one.items() if name != "headers"} for one in google.asked]
+    asked = [
+        {name: value for name, value in one.items() if name != "headers"} for one in google.asked
+    ]
     assert (
         asked
         == [
@@ -520,15 +577,22 @@ async def test_a_key_may_be_a_function(google: Google, promise: bool) -> None:
 
 async def test_a_refused_key_is_replaced_where_its_function_gives_another(google: Google) -> None:
     google.refused = {"old"}
-    assert await status(access({}, "openai", api_key=rotating(["old", "new"], promise=True)), google) == 200
+    assert (
+        await status(access({}, "openai", api_key=rotating(["old", "new"], promise=True)), google)
+        == 200
+    )
     assert google.seen == ["Bearer old", "Bearer new"]
-    assert await status(access({}, "openai", api_key=rotating(["old"], promise=True)), google) == 401
+    assert (
+        await status(access({}, "openai", api_key=rotating(["old"], promise=True)), google) == 401
+    )
     assert await status(access({}, "openai", api_key="old"), google) == 401
     assert len(google.seen) == 4  # the same again would be refused again
 
 
 async def test_a_token_of_a_function_leads_to_the_project(google: Google) -> None:
-    way = access({"GOOGLE_CLOUD_PROJECT": "p", **NOTHING}, api_key=rotating(["ya29.a"], promise=True))
+    way = access(
+        {"GOOGLE_CLOUD_PROJECT": "p", **NOTHING}, api_key=rotating(["ya29.a"], promise=True)
+    )
     route = await way.route("m")
     assert route.base_url == vertex_url("p", "global")
     assert await status(way, google, route) == 200
@@ -585,4 +649,6 @@ def test_what_requests_carry_has_a_digest_and_what_is_secret_of_it_another() -> 
 
 def test_credentials_that_the_environment_names_tell_users_apart() -> None:
     one, other = ({"GOOGLE_APPLICATION_CREDENTIALS": path} for path in ("/a.json", "/b.json"))
-    assert identity(provider="vertex", system=one)[1] != identity(provider="vertex", system=other)[1]
+    assert (
+        identity(provider="vertex", system=one)[1] != identity(provider="vertex", system=other)[1]
+    )

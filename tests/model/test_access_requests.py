@@ -53,7 +53,9 @@ async def test_a_request_carries_its_headers_and_the_providers() -> None:
     response = await one.send(ASK)
     assert (response.status, await read_all(response)) == (200, b"done")
     assert player.requests == [
-        ASK.__class__(ASK.path, {"x-own": "1", "authorization": "Bearer k", "x-team": "t"}, {"a": 1})
+        ASK.__class__(
+            ASK.path, {"x-own": "1", "authorization": "Bearer k", "x-team": "t"}, {"a": 1}
+        )
     ]
     fetched, _ = way(OK, api_key="k")
     assert await fetched.fetch(ASK) == ({"a": "b"}, b"done")
@@ -98,7 +100,9 @@ async def test_where_each_use_has_its_place() -> None:
         started.append(model)
         return "http://started/"
 
-    one, _ = way(provider=msgspec.structs.replace(PROVIDER, base_url=start, embeddings_url="http://vectors/"))
+    one, _ = way(
+        provider=msgspec.structs.replace(PROVIDER, base_url=start, embeddings_url="http://vectors/")
+    )
     assert await one.base_url("m") == "http://started"
     assert await one.base_url("e", embeddings=True) == "http://vectors"
     assert started == ["m"]
@@ -106,7 +110,9 @@ async def test_where_each_use_has_its_place() -> None:
     assert await same.base_url("e", embeddings=True) == "http://started"
     assert started == ["m", "e"]
     names = msgspec.structs.replace(PROVIDER, base_url_names={"URL": ""})
-    mine, _ = way(provider=names, environment={"URL": "http://mine"}, system={"URL": "http://theirs"})
+    mine, _ = way(
+        provider=names, environment={"URL": "http://mine"}, system={"URL": "http://theirs"}
+    )
     assert await mine.base_url("m") == "http://mine"
     theirs, _ = way(provider=names, system={"URL": "http://theirs"})
     assert await theirs.base_url("m") == "http://theirs"
@@ -114,7 +120,9 @@ async def test_where_each_use_has_its_place() -> None:
     assert await given.base_url("m") == "http://given"
 
 
-async def test_a_grant_is_used_until_shortly_before_it_ends_and_headers_of_the_callers_go_before() -> None:
+async def test_a_grant_is_used_until_shortly_before_it_ends_and_headers_of_the_callers_go_before() -> (
+    None
+):
     now = [1000.0]
     auth = Auth(flow("t", 2000.0))
     tokens = [Exchange(body=b"1"), OK, OK, Exchange(body=b"2"), OK]
@@ -129,7 +137,9 @@ async def test_a_grant_is_used_until_shortly_before_it_ends_and_headers_of_the_c
         ("http://h/v1/x", "t 2"),
     ]
     assert player.requests[0].body == {"now": 1000.0}
-    own, theirs = way(Exchange(body=b"1"), OK, provider=keyed(lambda *_: auth), headers={"authorization": "mine"})
+    own, theirs = way(
+        Exchange(body=b"1"), OK, provider=keyed(lambda *_: auth), headers={"authorization": "mine"}
+    )
     await own.send(ASK)
     assert theirs.requests[1].headers["authorization"] == "mine"
 
@@ -137,14 +147,28 @@ async def test_a_grant_is_used_until_shortly_before_it_ends_and_headers_of_the_c
 async def test_a_refused_grant_is_asked_for_again_and_both_answers_are_closed() -> None:
     auth = Auth(flow("t"))
     refused = Exchange(status=401, body=b'{"error":{"message":"old"}}')
-    one, player = way(Exchange(body=b"1"), refused, Exchange(body=b"2"), OK, provider=keyed(lambda *_: auth))
+    one, player = way(
+        Exchange(body=b"1"), refused, Exchange(body=b"2"), OK, provider=keyed(lambda *_: auth)
+    )
     assert (await one.send(ASK)).status == 200
-    assert [sent.headers.get("authorization") for sent in player.requests] == [None, "t 1", None, "t 2"]
-    again, player = way(Exchange(body=b"1"), refused, Exchange(body=b"1"), OK, provider=keyed(lambda *_: auth))
+    assert [sent.headers.get("authorization") for sent in player.requests] == [
+        None,
+        "t 1",
+        None,
+        "t 2",
+    ]
+    again, player = way(
+        Exchange(body=b"1"), refused, Exchange(body=b"1"), OK, provider=keyed(lambda *_: auth)
+    )
     with pytest.raises(AuthenticationError, match="old"):
         await again.send(ASK)
     assert len(player.requests) == 3  # the same again would be refused again
-    broken, player = way(Exchange(body=b"1"), refused, ProviderConnectionError("gone"), provider=keyed(lambda *_: auth))
+    broken, player = way(
+        Exchange(body=b"1"),
+        refused,
+        ProviderConnectionError("gone"),
+        provider=keyed(lambda *_: auth),
+    )
     with pytest.raises(ProviderConnectionError, match="gone") as caught:
         await broken.send(ASK)
     assert caught.value.provider == "scripted"
@@ -160,7 +184,9 @@ async def test_a_refused_grant_is_asked_for_again_and_both_answers_are_closed() 
         (399, {"location": "http://e/" + "x" * 500}, f"and leads to http://e/{'x' * 191}: check the base URL"),
     ],
 )  # fmt: skip
-async def test_what_is_no_answer_is_an_error(status: int, headers: dict[str, str], words: str) -> None:
+async def test_what_is_no_answer_is_an_error(
+    status: int, headers: dict[str, str], words: str
+) -> None:
     one, _ = way(Exchange(status=status, headers=headers, body=b"so"), api_key="k")
     with pytest.raises(ProviderError) as caught:
         await one.send(ASK)
@@ -231,8 +257,13 @@ async def test_a_key_of_the_environment_is_used() -> None:
 
 
 def test_half_a_character_is_shown_where_it_stands() -> None:
-    for text, shown in (("a\ud800b", "a\\ud800b"), ("x" * 30 + "\ud800" + "y" * 30, "x" * 20 + "\\ud800" + "y" * 20)):
-        error = unsendable(UnicodeEncodeError("utf-8", text, text.index("\ud800"), text.index("\ud800") + 1, ""))
+    for text, shown in (
+        ("a\ud800b", "a\\ud800b"),
+        ("x" * 30 + "\ud800" + "y" * 30, "x" * 20 + "\\ud800" + "y" * 20),
+    ):
+        error = unsendable(
+            UnicodeEncodeError("utf-8", text, text.index("\ud800"), text.index("\ud800") + 1, "")
+        )
         assert error.message == (
             f'a text of the request holds half a character and cannot be sent: "{shown}". '
             'Replace it: text.encode("utf-8", "replace").decode().'
@@ -241,7 +272,10 @@ def test_half_a_character_is_shown_where_it_stands() -> None:
 
 def test_a_form_is_a_secret() -> None:
     assert form("http://t", {"a": "b c", "d": "é"}) == HttpRequest(
-        "http://t", {"content-type": "application/x-www-form-urlencoded"}, b"a=b+c&d=%C3%A9", secret=True
+        "http://t",
+        {"content-type": "application/x-www-form-urlencoded"},
+        b"a=b+c&d=%C3%A9",
+        secret=True,
     )
 
 
@@ -276,17 +310,24 @@ def test_a_token_is_granted_until_it_ends(body: bytes, ends: float | None) -> No
         (500, b"", ProviderError, "HTTP 500"),
     ],
 )
-def test_a_token_that_is_refused_says_why(status: int, body: bytes, kind: type[DragomanError], why: str) -> None:
+def test_a_token_that_is_refused_says_why(
+    status: int, body: bytes, kind: type[DragomanError], why: str
+) -> None:
     with pytest.raises(DragomanError) as caught:
         granted(Answer(status, body), 0.0, who="me")
     error = caught.value
     assert type(error) is kind
-    assert error.message == f"no access token for me: {why}. Check that these credentials are still valid."
+    assert (
+        error.message
+        == f"no access token for me: {why}. Check that these credentials are still valid."
+    )
     assert (error.status, error.body) == (status, body)
 
 
 async def test_credentials_that_lead_nowhere_say_so() -> None:
-    one, _ = way(provider=keyed(lambda *_: Auth(base_url=SettingsError("name a project"))), api_key="k")
+    one, _ = way(
+        provider=keyed(lambda *_: Auth(base_url=SettingsError("name a project"))), api_key="k"
+    )
     with pytest.raises(SettingsError, match="name a project") as caught:
         await one.base_url("m")
     assert caught.value.provider == "scripted"
@@ -301,7 +342,9 @@ async def test_credentials_can_sign_each_request_over_its_url_headers_and_bytes(
         return {"x-signature": str(len(signed))}
 
     provider = keyed(lambda *_: Auth(sign=sign))
-    one, player = way(Exchange(status=401, body=b"{}"), OK, provider=provider, headers={"x-team": "t"})
+    one, player = way(
+        Exchange(status=401, body=b"{}"), OK, provider=provider, headers={"x-team": "t"}
+    )
     await one.fetch(ASK)
     headers = {"x-own": "1", "x-team": "t"}
     assert [(request.path, request.headers, request.body) for request, _ in signed] == [

@@ -42,12 +42,20 @@ class Bench:
     def __init__(self, **how: Any) -> None:
         self.now = 0.0
         self.sent: list[str] = []
-        self.breaker = Breaker(**{"failures": 2, "window": 10.0, "open_seconds": 5.0, "clock": lambda: self.now, **how})
+        self.breaker = Breaker(
+            **{"failures": 2, "window": 10.0, "open_seconds": 5.0, "clock": lambda: self.now, **how}
+        )
 
     async def ask(self, error: DragomanError | None = None, model: str = "p:m") -> list[Event]:
-        return [event for batch in [batch async for batch in self.begin(error, model)] for event in batch]
+        return [
+            event
+            for batch in [batch async for batch in self.begin(error, model)]
+            for event in batch
+        ]
 
-    def begin(self, error: DragomanError | None = None, model: str = "p:m") -> AsyncGenerator[list[Event], None]:
+    def begin(
+        self, error: DragomanError | None = None, model: str = "p:m"
+    ) -> AsyncGenerator[list[Event], None]:
         async def following(request: ModelRequest) -> AsyncGenerator[list[Event], None]:
             self.sent.append(request.model)
             yield [MessageStarted("m", Role.MODEL)]
@@ -270,7 +278,9 @@ class Circuits(RuleBasedStateMachine):
     @invariant()
     def one_trial_at_most(self) -> None:
         circuit = self.breaker._circuits.get(self.key)
-        assert circuit is None or (circuit.trial is self.trial and circuit.opened_at == self.opened_at)
+        assert circuit is None or (
+            circuit.trial is self.trial and circuit.opened_at == self.opened_at
+        )
 
 
 TestCircuits: Callable[..., Any] = Circuits.TestCase

@@ -56,7 +56,13 @@ OTHER_VALUES: dict[type, list[Any]] = {
     Role: [Role.USER, Role.MODEL],
     FinishReason: [FinishReason.stop, FinishReason.length],
 }
-CHOICES = {"state": "cut", "run_by": "client", "on_loss": "error", "reasoning": "high", "cache": "long"}
+CHOICES = {
+    "state": "cut",
+    "run_by": "client",
+    "on_loss": "error",
+    "reasoning": "high",
+    "cache": "long",
+}
 """Fields that take some words alone → another one of these."""
 
 
@@ -68,8 +74,13 @@ def changed(value: Any, name: str = "") -> Iterator[Any]:
         for field in value.__struct_fields__:
             if field in IGNORED.get(type(value), ()):
                 continue
-            made = (msgspec.structs.replace(value, **{field: each}) for each in changed(getattr(value, field), field))
-            yield from (other for other in made if other != value)  # some fields are derived from others
+            made = (
+                msgspec.structs.replace(value, **{field: each})
+                for each in changed(getattr(value, field), field)
+            )
+            yield from (
+                other for other in made if other != value
+            )  # some fields are derived from others
     elif isinstance(value, bool):
         yield not value
     elif name in CHOICES and isinstance(value, str):
@@ -91,7 +102,9 @@ def changed(value: Any, name: str = "") -> Iterator[Any]:
             yield kind([*value, value[0]])
         for place, entry in enumerate(value):
             yield kind([*value[:place], *value[place + 1 :]])
-            yield from (kind([*value[:place], other, *value[place + 1 :]]) for other in changed(entry))
+            yield from (
+                kind([*value[:place], other, *value[place + 1 :]]) for other in changed(entry)
+            )
 
 
 def full(conversation: list[Message], wire: str) -> ModelRequest:
@@ -144,10 +157,14 @@ def test_any_single_change_is_another_key(wire: str) -> None:
     others = [cache_key(other, TO[wire]) for other in changed(request)]
     others += [cache_key(request, to) for to in changed(TO[wire])]
     others += [cache_key(request, TO[other]) for other in MODELS if other != wire]
-    others += [cache_key(request.replace(**{name: None}), TO[wire]) for name in ("output_schema", "native", "wire")]
+    others += [
+        cache_key(request.replace(**{name: None}), TO[wire])
+        for name in ("output_schema", "native", "wire")
+    ]
     others += [cache_key(request, TO[wire], scope) for scope in ("", "a", "b")]
     others += [
-        cache_key(request.replace(run=run), TO[wire]) for run in (None, RunInfo("r", "t", "bob"), RunInfo("r", "t", ""))
+        cache_key(request.replace(run=run), TO[wire])
+        for run in (None, RunInfo("r", "t", "bob"), RunInfo("r", "t", ""))
     ]
     others += [cache_key(request.replace(run=None), TO[wire], "ann")]
     # with a user, who he is counts, and not his key
@@ -163,7 +180,9 @@ def test_any_single_change_of_any_conversation_is_another_key(
     wire: str, conversation: list[Message], data: st.DataObject
 ) -> None:
     plain = [
-        message.replace(content=[part for part in message.content if not isinstance(part, MarkPart)])
+        message.replace(
+            content=[part for part in message.content if not isinstance(part, MarkPart)]
+        )
         for message in conversation
     ]
     request = full(plain, wire)
@@ -188,7 +207,9 @@ def test_what_only_tells_a_request_from_others_is_in_no_key(conversation: list[M
         )
         for place, message in enumerate(conversation)
     ]
-    again = full(renamed, "anthropic").replace(run=RunInfo("another", "thread", "ann", "parent", "agent"), retries=0)
+    again = full(renamed, "anthropic").replace(
+        run=RunInfo("another", "thread", "ann", "parent", "agent"), retries=0
+    )
     assert cache_key(again, TO["anthropic"]) == cache_key(request, TO["anthropic"])
 
 

@@ -88,9 +88,14 @@ async def test_from_several_event_loops(tmp_path: Path) -> None:
     await layer.close()
 
 
-async def test_what_is_no_database_is_a_miss(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+async def test_what_is_no_database_is_a_miss(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
     (tmp_path / "answers.db").write_bytes(b"this is a letter, and no database" * 100)
-    agent = Agent(PROVIDER, middleware=[cache(f"sqlite:///{tmp_path}/answers.db"), script := Script(says("Yes."))])
+    agent = Agent(
+        PROVIDER,
+        middleware=[cache(f"sqlite:///{tmp_path}/answers.db"), script := Script(says("Yes."))],
+    )
     assert [(await agent.send("hi")).output for _ in range(2)] == ["Yes.", "Yes."]
     assert len(script.requests) == 2
     assert len([record for record in caplog.records if "cache" in record.name]) == 1
@@ -110,7 +115,9 @@ async def test_rows_that_are_damaged_are_made_anew(tmp_path: Path) -> None:
     await layer.close()
 
 
-def test_without_the_extra_it_says_how_to_get_it(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+def test_without_the_extra_it_says_how_to_get_it(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     monkeypatch.setitem(sys.modules, "sqlalchemy", None)
     with pytest.raises(SettingsError, match=r"pip install '\.\[sql\]' in "):
         open_store(f"sqlite:///{tmp_path}/answers.db", 10)

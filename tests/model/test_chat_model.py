@@ -11,9 +11,24 @@ import msgspec
 import pytest
 
 import dragoman.model
-from dragoman import Capability, FilePart, Message, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, ToolSpec
+from dragoman import (
+    Capability,
+    FilePart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    ToolSpec,
+)
 from dragoman.codec.digest import prefix
-from dragoman.errors import DragomanError, ProviderError, RateLimitError, SettingsError, StreamCutError
+from dragoman.errors import (
+    DragomanError,
+    ProviderError,
+    RateLimitError,
+    SettingsError,
+    StreamCutError,
+)
 from dragoman.event import (
     Event,
     MessageDropped,
@@ -48,7 +63,11 @@ USED = Usage(input_tokens=3, output_tokens=2, total_tokens=5)
 
 def line(**delta: Any) -> bytes:
     reason = delta.pop("reason", None)
-    chunk = {"id": "r1", "model": "m-1", "choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+    chunk = {
+        "id": "r1",
+        "model": "m-1",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": reason}],
+    }
     return b"data: " + json.dumps(chunk).encode() + b"\n\n"
 
 
@@ -60,7 +79,9 @@ STREAM = {"content-type": "text/event-stream", "x-request-id": "q1"}
 def model(*answers: Exchange | Exception, **how: Any) -> tuple[ChatModel, Player]:
     player = Player(answers)
     provider = how.pop("provider", PROVIDER)
-    return ChatModel(provider, transport=player, clock=lambda: TIME, new_id=iter("abcdef").__next__, **how), player
+    return ChatModel(
+        provider, transport=player, clock=lambda: TIME, new_id=iter("abcdef").__next__, **how
+    ), player
 
 
 async def events_of(one: ChatModel, request: ModelRequest) -> list[Event]:
@@ -93,10 +114,16 @@ async def test_all_events_of_an_answer() -> None:
 
 
 async def test_everything_that_is_given_reaches_the_request() -> None:
-    provider = msgspec.structs.replace(PROVIDER, key_names=("SCRIPTED_KEY",), base_url_names={"SCRIPTED_URL": ""})
+    provider = msgspec.structs.replace(
+        PROVIDER, key_names=("SCRIPTED_KEY",), base_url_names={"SCRIPTED_URL": ""}
+    )
     ways: list[tuple[dict[str, Any], str, str]] = [
         ({"api_key": "k1"}, URL, "k1"),
-        ({"environment": {"SCRIPTED_KEY": "k2", "SCRIPTED_URL": "http://other"}}, "http://other", "k2"),
+        (
+            {"environment": {"SCRIPTED_KEY": "k2", "SCRIPTED_URL": "http://other"}},
+            "http://other",
+            "k2",
+        ),
         ({"api_key": "k3", "base_url": "http://third/"}, "http://third", "k3"),
     ]
     for how, url, key in ways:
@@ -104,7 +131,11 @@ async def test_everything_that_is_given_reaches_the_request() -> None:
         await events_of(one, ModelRequest("", ASK))
         [sent] = player.requests
         assert sent.path == f"{url}/chat/completions"
-        assert sent.headers == {"content-type": "application/json", "authorization": f"Bearer {key}", "x-team": "a"}
+        assert sent.headers == {
+            "content-type": "application/json",
+            "authorization": f"Bearer {key}",
+            "x-team": "a",
+        }
     player = Player([Exchange(body=HELLO)])
     shared = Access(provider, player, api_key="k4", base_url="http://shared")
     one = ChatModel(provider, "other", transport=Player([]), access=shared)
@@ -117,7 +148,9 @@ async def test_everything_that_is_given_reaches_the_request() -> None:
 
 def test_a_model_has_a_name_and_can_what_its_record_says() -> None:
     nameless = Provider(name="nameless", display_name="Nameless", wire="openai_chat", base_url=URL)
-    with pytest.raises(SettingsError, match="Nameless has no default model; name one: nameless:MODEL"):
+    with pytest.raises(
+        SettingsError, match="Nameless has no default model; name one: nameless:MODEL"
+    ):
         ChatModel(nameless, transport=Player([]))
     one = ChatModel(nameless, "n", transport=Player([]))
     assert (one.name, one.provider, one.wire.name) == ("n", nameless, "openai_chat")
@@ -134,7 +167,9 @@ def test_ids_are_fresh_and_times_have_a_zone() -> None:
 
 
 TOO_LATE = Exchange(
-    status=429, headers={"retry-after": "7", "x-request-id": "q9"}, body=b'{"error": {"message": "slow"}}'
+    status=429,
+    headers={"retry-after": "7", "x-request-id": "q9"},
+    body=b'{"error": {"message": "slow"}}',
 )
 
 
@@ -144,13 +179,20 @@ async def test_a_refusal_is_one_event_with_all_that_is_known() -> None:
     assert isinstance(event, RunError)
     error = event.error
     assert isinstance(error, RateLimitError)
-    assert (error.provider, error.status, error.request_id, error.retry_after) == ("scripted", 429, "q9", 7.0)
+    assert (error.provider, error.status, error.request_id, error.retry_after) == (
+        "scripted",
+        429,
+        "q9",
+        7.0,
+    )
     assert error.body == TOO_LATE.body
     assert error.partial is None
 
 
 async def test_a_text_that_is_no_unicode_is_shown_where_it_breaks() -> None:
-    one, player = model(UnicodeEncodeError("utf-8", "x" * 30 + "\ud800" + "y" * 30, 30, 31, "surrogates"))
+    one, player = model(
+        UnicodeEncodeError("utf-8", "x" * 30 + "\ud800" + "y" * 30, 30, 31, "surrogates")
+    )
     [event] = await events_of(one, ModelRequest("", ASK))
     assert isinstance(event, RunError)
     assert event.error.provider == "scripted"
@@ -243,7 +285,10 @@ async def test_what_a_request_leaves_out_is_on_the_first_event_and_may_be_refuse
 async def test_losses_stand_where_the_user_has_them(exchanges: int) -> None:
     """Neither repair nor messages that only wait shift them, whether a model remembers what it sent or not."""
     waits = Message.user(MarkPart("interrupt", {"dragoman": {"id": "i1"}}))
-    lost, more = FilePart("f9", native={"google": {}}), [Message.user("So?"), Message.model("So.")] * exchanges
+    lost, more = (
+        FilePart("f9", native={"google": {}}),
+        [Message.user("So?"), Message.model("So.")] * exchanges,
+    )
     calls = Message.model(ToolCallPart("c1", "t"), ToolCallPart("c2", "t"))
     result = ToolResultPart("c2", "t", "a")
     before = [Message.user("?"), Message.model("So.")] * exchanges
@@ -254,7 +299,12 @@ async def test_losses_stand_where_the_user_has_them(exchanges: int) -> None:
         assert isinstance(first, MessageStarted)
         found = [(loss.message, loss.part, loss.what) for loss in first.losses if not loss.is_minor]
         at = len(before)
-        places = [(at, 1, "file"), (at + 2, 0, "tool result"), (at + 5, 2, "file"), (len(talk) - 1, 0, "file")]
+        places = [
+            (at, 1, "file"),
+            (at + 2, 0, "tool result"),
+            (at + 5, 2, "file"),
+            (len(talk) - 1, 0, "file"),
+        ]
         assert sorted(found) == places
 
 
@@ -266,15 +316,26 @@ async def test_a_tool_is_called_by_its_own_name_again() -> None:
     sent = player.requests[0].body["tools"][0]["function"]["name"]
     assert sent != name
     calls = [
-        {"index": n, "id": f"c{n}", "type": "function", "function": {"name": called, "arguments": "{}"}}
+        {
+            "index": n,
+            "id": f"c{n}",
+            "type": "function",
+            "function": {"name": called, "arguments": "{}"},
+        }
         for n, called in enumerate((sent, "other"))
     ]
-    body = line(content="So") + line(tool_calls=calls) + line(reason="tool_calls") + b"data: [DONE]\n\n"
+    body = (
+        line(content="So")
+        + line(tool_calls=calls)
+        + line(reason="tool_calls")
+        + b"data: [DONE]\n\n"
+    )
     one, _ = model(Exchange(body=body))
     events = await events_of(one, ModelRequest("", ASK, (ToolSpec(name),)))
     parts = [(type(event), event.part.name) for event in events if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart)]  # fmt: skip
     assert sorted(parts, key=str) == sorted(
-        [(kind, called) for kind in (PartStarted, PartFinished) for called in (name, "other")], key=str
+        [(kind, called) for kind in (PartStarted, PartFinished) for called in (name, "other")],
+        key=str,
     )
     assert next(event.part for event in events if isinstance(event, PartFinished)) == TextPart("So")
 
@@ -290,11 +351,17 @@ async def test_chunks_hold_what_is_new_and_the_last_one_the_rest() -> None:
         ("", None, "a"),
     ]
     assert chunks[0].output.content == (ThinkingPart("Hm", chunks[0].output.content[0].native),)
-    assert [chunk.output.content for chunk in chunks][1:] == [(TextPart("Hel"),), (TextPart("lo"),), ()]
+    assert [chunk.output.content for chunk in chunks][1:] == [
+        (TextPart("Hel"),),
+        (TextPart("lo"),),
+        (),
+    ]
     assert {chunk.output.created_at for chunk in chunks} == {TIME}
     assert {chunk.output.role for chunk in chunks} == {Role.MODEL}
     assert [chunk.usage for chunk in chunks] == [None, None, None, USED]
-    assert [chunk.finish_reason for chunk in chunks] == [FinishReason.unspecified] * 3 + [FinishReason.stop]
+    assert [chunk.finish_reason for chunk in chunks] == [FinishReason.unspecified] * 3 + [
+        FinishReason.stop
+    ]
     assert chunks[-1].output.origin is not None
     assert chunks[-1].output.origin.served_model == "m-1"
     bound = one.bound(ModelRequest("", (), (ToolSpec("t"),), Settings(temperature=0.5)))
@@ -367,7 +434,9 @@ async def test_a_middleware_stands_around_the_call_the_first_one_outermost() -> 
     def layer(name: str) -> Any:
         async def middleware(request: ModelRequest, following: Any) -> AsyncIterator[Event]:
             order.append(f"{name} in")
-            async for event in following(request.replace(settings=Settings(temperature=len(order)))):
+            async for event in following(
+                request.replace(settings=Settings(temperature=len(order)))
+            ):
                 yield event
             order.append(f"{name} out")
 
@@ -440,7 +509,9 @@ def test_what_stands_in_where_nothing_is_given() -> None:
     assert resolve(PROVIDER) == (ModelString("scripted"), PROVIDER)
     string, provider = resolve("OpenAI:x")
     assert (string, provider.name) == (ModelString("openai", "x"), "openai")
-    without = msgspec.structs.replace(PROVIDER, capabilities=frozenset({Capability.chat}), repeats_itself=True)
+    without = msgspec.structs.replace(
+        PROVIDER, capabilities=frozenset({Capability.chat}), repeats_itself=True
+    )
     typed = msgspec.structs.replace(PROVIDER, capabilities=frozenset({Capability.typed_output}))
     names = [[one.__name__ for one in needed(each)] for each in (PROVIDER, without, typed)]
     assert names == [[], ["end_repetition"], ["constrained_tools"]]
@@ -454,4 +525,7 @@ async def test_each_candidate_is_told_with_its_time_however_the_answer_is_cut() 
     for chunks in (None, [len(data) // 2], 1):
         one, _ = model(Exchange(body=data, chunks=chunks, headers=STREAM))
         events = await events_of(one, ModelRequest("m", ASK))
-        assert [(e.candidate, e.created_at) for e in events if isinstance(e, MessageStarted)] == [(0, TIME), (1, TIME)]
+        assert [(e.candidate, e.created_at) for e in events if isinstance(e, MessageStarted)] == [
+            (0, TIME),
+            (1, TIME),
+        ]

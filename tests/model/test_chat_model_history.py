@@ -42,7 +42,9 @@ class Sent:
         self.bodies: list[bytes] = []
 
     async def send(self, request: HttpRequest) -> Answer:
-        self.bodies.append(request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body))
+        self.bodies.append(
+            request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body)
+        )
         return Answer()
 
     async def close(self) -> None:
@@ -51,12 +53,16 @@ class Sent:
 
 def agent() -> tuple[Agent[Any], Sent]:
     transport = Sent()
-    return Agent(PROVIDER, transport=transport, system="Be brief.", environment={}, api_key="k"), transport
+    return Agent(
+        PROVIDER, transport=transport, system="Be brief.", environment={}, api_key="k"
+    ), transport
 
 
 def said(exchanges: int) -> list[Message]:
     return [
-        message for n in range(exchanges) for message in (Message.user(f"Question {n}?"), Message.model(f"Answer {n}."))
+        message
+        for n in range(exchanges)
+        for message in (Message.user(f"Question {n}?"), Message.model(f"Answer {n}."))
     ]
 
 
@@ -89,7 +95,9 @@ async def test_a_wire_may_lack_the_memory(monkeypatch: pytest.MonkeyPatch) -> No
         def __getattr__(self, name: str) -> Any:
             return getattr(chat, name)
 
-        def dump_http(self, request: Any, *, target: Any = None, quirks: Any = None, losses: Any = None) -> HttpRequest:
+        def dump_http(
+            self, request: Any, *, target: Any = None, quirks: Any = None, losses: Any = None
+        ) -> HttpRequest:
             return chat.dump_http(request, target=target, quirks=quirks, losses=losses)
 
     def simple_wire(_: str) -> Simple:

@@ -12,7 +12,17 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman import Agent, Capability, Message, TextPart, ToolCallPart, ToolResultPart, ToolSpec, fold, tool
+from dragoman import (
+    Agent,
+    Capability,
+    Message,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    ToolSpec,
+    fold,
+    tool,
+)
 from dragoman.errors import ProviderError, StreamCutError
 from dragoman.event import (
     Event,
@@ -41,11 +51,17 @@ CITIES = '[{"city":"Paris"},{"city":"Rome"}]'
 
 
 def request(*messages: Message, **changes: Any) -> ModelRequest:
-    return ModelRequest("m", messages or (Message.user("What is the weather in Paris and Rome?"),), TOOLS, **changes)
+    return ModelRequest(
+        "m", messages or (Message.user("What is the weather in Paris and Rome?"),), TOOLS, **changes
+    )
 
 
-async def run(script: Script, asked: ModelRequest, **how: Any) -> tuple[list[Event], Message | None]:
-    events = [event async for event in constrained_tools(asked, lambda one: script(one, None), **how)]
+async def run(
+    script: Script, asked: ModelRequest, **how: Any
+) -> tuple[list[Event], Message | None]:
+    events = [
+        event async for event in constrained_tools(asked, lambda one: script(one, None), **how)
+    ]
     messages = fold(events)
     return events, messages[0] if messages else None
 
@@ -104,7 +120,11 @@ async def test_more_rounds_never_make_an_answered_call_again() -> None:
 
 @pytest.mark.parametrize(
     ("choice", "first"),
-    [("none", None), ("required", {"enum": ["get_weather", "get_time"]}), ("get_time", arguments_schema(SCHEMA, 4))],
+    [
+        ("none", None),
+        ("required", {"enum": ["get_weather", "get_time"]}),
+        ("get_time", arguments_schema(SCHEMA, 4)),
+    ],
 )
 async def test_tool_choice_holds(choice: str, first: Any) -> None:
     script = Script(says('"get_time"') if choice == "required" else says(CITIES), says(CITIES))
@@ -120,7 +140,9 @@ async def test_one_call_at_a_time_where_that_is_wanted() -> None:
 
 
 async def test_arguments_that_are_cut_are_no_complete_call() -> None:
-    script = Script(says('"get_time"'), says('[{"city":"Paris"},{"city":"Ro', reason=FinishReason.length))
+    script = Script(
+        says('"get_time"'), says('[{"city":"Paris"},{"city":"Ro', reason=FinishReason.length)
+    )
     _, message = await run(script, request())
     assert message is not None
     assert [call.state for call in message.tool_calls] == ["complete", "cut"]
@@ -136,7 +158,9 @@ async def test_an_error_of_any_step_is_the_calls_error(step: int) -> None:
         await a.send("What time is it?")
 
 
-LACKING = msgspec.structs.replace(PROVIDER, capabilities=frozenset({Capability.chat, Capability.tools}))
+LACKING = msgspec.structs.replace(
+    PROVIDER, capabilities=frozenset({Capability.chat, Capability.tools})
+)
 
 
 @tool
@@ -167,7 +191,9 @@ def test_the_elements_of_an_array_come_whole_however_it_is_cut(
     text = json.dumps(values, indent=indent)
     ends = [0, *sorted(min(place, len(text)) for place in places), len(text)]
     items = JsonItems()
-    found = [item for start, end in itertools.pairwise(ends) for item in items.feed(text[start:end])]
+    found = [
+        item for start, end in itertools.pairwise(ends) for item in items.feed(text[start:end])
+    ]
     assert [json.loads(item) for item in found] == values
     assert items.rest == ""
 
@@ -175,10 +201,16 @@ def test_the_elements_of_an_array_come_whole_however_it_is_cut(
 def test_schemas_are_lowered_to_what_constrained_decoding_takes() -> None:
     schema = {
         "type": "object",
-        "properties": {"tree": {"$ref": "#/$defs/Tree"}, "kind": {"enum": ["a", "b"], "title": "Kind", "default": "a"}},
+        "properties": {
+            "tree": {"$ref": "#/$defs/Tree"},
+            "kind": {"enum": ["a", "b"], "title": "Kind", "default": "a"},
+        },
         "required": ["tree"],
         "$defs": {
-            "Tree": {"type": "object", "properties": {"left": {"anyOf": [{"$ref": "#/$defs/Tree"}, {"type": "null"}]}}}
+            "Tree": {
+                "type": "object",
+                "properties": {"left": {"anyOf": [{"$ref": "#/$defs/Tree"}, {"type": "null"}]}},
+            }
         },
     }
     assert arguments_schema(schema, 2) == {
@@ -192,20 +224,35 @@ def test_schemas_are_lowered_to_what_constrained_decoding_takes() -> None:
             "required": ["tree"],
         },
         "$defs": {
-            "d0": {"type": "object", "properties": {"left": {"anyOf": [{"$ref": "#/$defs/d0"}, {"type": "null"}]}}}
+            "d0": {
+                "type": "object",
+                "properties": {"left": {"anyOf": [{"$ref": "#/$defs/d0"}, {"type": "null"}]}},
+            }
         },
     }
 
 
-def step(text: str, *, id: str = "m", loss: Loss | None = None, usage: int = 1, **end: Any) -> list[Event]:
+def step(
+    text: str, *, id: str = "m", loss: Loss | None = None, usage: int = 1, **end: Any
+) -> list[Event]:
     """The events of one answer of the model, in two deltas."""
     return [
-        MessageStarted(id, Role.MODEL, 0, ORIGIN, {"begun": id}, created_at=TIME, losses=(loss,) if loss else ()),
+        MessageStarted(
+            id,
+            Role.MODEL,
+            0,
+            ORIGIN,
+            {"begun": id},
+            created_at=TIME,
+            losses=(loss,) if loss else (),
+        ),
         PartStarted(id, 0, OpenText()),
         PartDelta(id, 0, text[:7]),
         PartDelta(id, 0, text[7:]),
         PartFinished(id, 0, TextPart(text)),
-        MessageFinished(id, end.pop("reason", FinishReason.stop), Usage(output_tokens=usage), **end),
+        MessageFinished(
+            id, end.pop("reason", FinishReason.stop), Usage(output_tokens=usage), **end
+        ),
     ]
 
 
@@ -222,7 +269,9 @@ def known(events: list[Event]) -> list[Event]:
     def one(event: Event) -> Event:
         if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
             number = numbers.setdefault(event.part.id, f"c{len(numbers) + 1}")
-            return msgspec.structs.replace(event, part=msgspec.structs.replace(event.part, id=number))
+            return msgspec.structs.replace(
+                event, part=msgspec.structs.replace(event.part, id=number)
+            )
         return event
 
     return [one(event) for event in events]
@@ -236,7 +285,9 @@ async def test_all_events_of_calls_with_what_the_steps_cost_and_left_out() -> No
     script = Script(step('"get_weather"', id="a", loss=LOST, usage=2), calls)
     events, _ = await run(script, request())
     assert known(events) == [
-        MessageStarted("b", Role.MODEL, 0, ORIGIN, {"begun": "b"}, created_at=TIME, losses=(LOST, MORE)),
+        MessageStarted(
+            "b", Role.MODEL, 0, ORIGIN, {"begun": "b"}, created_at=TIME, losses=(LOST, MORE)
+        ),
         PartStarted("b", 0, ToolCallPart("c1", "get_weather")),
         PartDelta("b", 0, '{"city":"Paris"}'),
         PartFinished("b", 0, ToolCallPart("c1", "get_weather", {"city": "Paris"})),
@@ -252,7 +303,10 @@ async def test_all_events_of_an_answer_with_what_the_steps_cost_and_left_out() -
     answer = step("A long answer", id="b", loss=LOST, usage=3, origin=SERVED)
     script = Script(step(" none\n", id="a", loss=LOST, usage=2), answer)
     events, _ = await run(script, request())
-    assert events == [*answer[:-1], MessageFinished("b", FinishReason.stop, Usage(output_tokens=5), SERVED)]
+    assert events == [
+        *answer[:-1],
+        MessageFinished("b", FinishReason.stop, Usage(output_tokens=5), SERVED),
+    ]
     assert script.closed == 2
 
 
@@ -285,7 +339,13 @@ NATIVE = {"openai_chat": {"x": 1}}
 
 async def test_what_each_step_asks_is_the_request_with_settings_of_its_own() -> None:
     """A question has no limit and no stop; a list of arguments has the request's limit; an answer has all but the tools'."""
-    asked = request(settings=SAMPLING, native=NATIVE, options={"o": 1}, output_schema={"type": "string"}, stream=True)
+    asked = request(
+        settings=SAMPLING,
+        native=NATIVE,
+        options={"o": 1},
+        output_schema={"type": "string"},
+        stream=True,
+    )
     script = Script(step('"get_time"'), step("[]"), step("so"))
     await run(script, asked)
     first, second, third = script.requests
@@ -294,7 +354,9 @@ async def test_what_each_step_asks_is_the_request_with_settings_of_its_own() -> 
     same = {"model": "m", "tools": (), "options": {"o": 1}, "stream": True}
     assert [msgspec.structs.asdict(one) | {"messages": ()} for one in script.requests] == [
         msgspec.structs.asdict(
-            ModelRequest(messages=(), settings=settings, output_schema=wanted, native=native, **same)  # type: ignore[arg-type]
+            ModelRequest(
+                messages=(), settings=settings, output_schema=wanted, native=native, **same
+            )  # type: ignore[arg-type]
         )
         for settings, wanted, native in (
             (question, names, None),
@@ -312,7 +374,9 @@ async def test_what_each_step_asks_is_the_request_with_settings_of_its_own() -> 
     assert third.messages == ask_answer(exchange)
 
 
-@pytest.mark.parametrize(("given_", "steps", "plain"), [(None, 0.0, None), (0.0, 0.0, 0.0), (0.7, 0.7, 0.7)])
+@pytest.mark.parametrize(
+    ("given_", "steps", "plain"), [(None, 0.0, None), (0.0, 0.0, 0.0), (0.7, 0.7, 0.7)]
+)
 async def test_the_temperature_is_the_requests_else_0_where_it_must_be_steady(
     given_: Any, steps: float, plain: Any
 ) -> None:
@@ -367,8 +431,12 @@ async def test_errors_hold_what_was_told_of_the_calls_and_nothing_of_the_steps()
         assert events[-1] is failed
         partial = failed.error.partial
         assert (partial and [call.arguments for call in partial.tool_calls]) == parts
-        assert (partial and (partial.id, partial.origin, partial.created_at)) == (parts and ("m", ORIGIN, TIME))
-        assert len([event for event in events if isinstance(event, MessageStarted)]) == len(parts or ())
+        assert (partial and (partial.id, partial.origin, partial.created_at)) == (
+            parts and ("m", ORIGIN, TIME)
+        )
+        assert len([event for event in events if isinstance(event, MessageStarted)]) == len(
+            parts or ()
+        )
 
 
 async def test_elements_that_are_no_arguments_are_told_each_once() -> None:
@@ -408,7 +476,9 @@ async def test_without_any_usage_there_is_none() -> None:
         (['"[1,2]"'], [[]], '"[1,2]"'),
     ],
 )
-def test_elements_come_as_soon_as_they_are_whole(pieces: list[str], found: list[list[str]], rest: str) -> None:
+def test_elements_come_as_soon_as_they_are_whole(
+    pieces: list[str], found: list[list[str]], rest: str
+) -> None:
     items = JsonItems()
     assert [items.feed(piece) for piece in pieces] == found
     assert items.rest == rest
@@ -441,7 +511,12 @@ LOWERED: list[tuple[dict[str, Any], dict[str, Any]]] = [
 
 @pytest.mark.parametrize(("schema", "item"), LOWERED)
 def test_what_is_kept_of_a_schema(schema: dict[str, Any], item: dict[str, Any]) -> None:
-    assert arguments_schema(schema, 3) == {"type": "array", "minItems": 1, "maxItems": 3, "items": item}
+    assert arguments_schema(schema, 3) == {
+        "type": "array",
+        "minItems": 1,
+        "maxItems": 3,
+        "items": item,
+    }
 
 
 @pytest.mark.parametrize(
@@ -452,14 +527,20 @@ def test_what_is_kept_of_a_schema(schema: dict[str, Any], item: dict[str, Any]) 
         ("#/properties/x/items", {"type": "integer"}),
     ],
 )
-def test_references_within_a_schema_are_followed_once(reference: str, target: dict[str, Any]) -> None:
+def test_references_within_a_schema_are_followed_once(
+    reference: str, target: dict[str, Any]
+) -> None:
     schema = {
         "$defs": {"A": {"type": "string", "title": "T"}, "a/b~c": {"type": "null"}},
         "properties": {"x": {"items": {"type": "integer"}}, "y": {"$ref": reference, "title": "T"}, "z": {"$ref": reference}},
     }  # fmt: skip
     lowered = arguments_schema(schema, 1)
     assert lowered["$defs"] == {"d0": target}
-    assert lowered["items"]["properties"]["y"] == lowered["items"]["properties"]["z"] == {"$ref": "#/$defs/d0"}
+    assert (
+        lowered["items"]["properties"]["y"]
+        == lowered["items"]["properties"]["z"]
+        == {"$ref": "#/$defs/d0"}
+    )
     schema["properties"]["y"] = {"$ref": "#/$defs/A"}
     schema["properties"]["z"] = {"$ref": "#/$defs/a~1b~0c"}
     both = arguments_schema(schema, 1)
@@ -471,6 +552,10 @@ def test_a_schema_that_is_a_reference_is_one_still() -> None:
     schema = {"$ref": "#/$defs/A", "$defs": {"A": {"type": "object"}}}
     assert arguments_schema(schema, 1)["items"] == {"$ref": "#/$defs/d0"}
     for nowhere in ("#/$defs/B", "x#/$defs/A", "#/$defs/A/type/x", "https://e"):
-        assert arguments_schema({"properties": {"a": {"$ref": nowhere}}}, 1)["items"]["properties"] == {"a": {}}
+        assert arguments_schema({"properties": {"a": {"$ref": nowhere}}}, 1)["items"][
+            "properties"
+        ] == {"a": {}}
     itself = arguments_schema({"type": "object", "properties": {"a": {"$ref": "#"}}}, 1)
-    assert itself["$defs"] == {"d0": {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}}}
+    assert itself["$defs"] == {
+        "d0": {"type": "object", "properties": {"a": {"$ref": "#/$defs/d0"}}}
+    }

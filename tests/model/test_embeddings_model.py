@@ -33,15 +33,23 @@ pytestmark = pytest.mark.anyio
 
 KEY: Any = {"api_key": "k", "environment": {}}
 BATCHES = {"openai": 512, "openai-responses": 512, "google": 100, "mistral": 100, "cohere": 96}
-ABLE = [provider for provider in providers.REGISTRY.providers() if Capability.embeddings in provider.capabilities]
+ABLE = [
+    provider
+    for provider in providers.REGISTRY.providers()
+    if Capability.embeddings in provider.capabilities
+]
 
 
 def model(name: str = "openai", **how: Any) -> tuple[EmbeddingsModel, Embedder]:
     provider = providers.get(name)
     if not isinstance(provider.base_url, str):
         provider = msgspec.structs.replace(provider, base_url="http://x/v1", embeddings_url=None)
-    transport = Embedder(provider, **{key: how.pop(key) for key in ("before", "edit") if key in how})
-    return EmbeddingsModel(provider, how.pop("model", "m"), transport=transport, **KEY, **how), transport
+    transport = Embedder(
+        provider, **{key: how.pop(key) for key in ("before", "edit") if key in how}
+    )
+    return EmbeddingsModel(
+        provider, how.pop("model", "m"), transport=transport, **KEY, **how
+    ), transport
 
 
 @pytest.mark.parametrize(("name", "size"), BATCHES.items())
@@ -49,7 +57,11 @@ async def test_d140_batches_are_the_providers_and_order_is_kept(name: str, size:
     embedder, transport = model(name)
     texts = [f"text {number}" for number in range(2 * size + 3)]
     result = await embedder.embed_documents(texts)
-    assert sorted((len(request.texts) for request in transport.requests), reverse=True) == [size, size, 3]
+    assert sorted((len(request.texts) for request in transport.requests), reverse=True) == [
+        size,
+        size,
+        3,
+    ]
     assert result.count == len(texts)
     for vector, text in zip(result.embeddings, texts, strict=True):
         assert vector == pytest.approx(made_up(text), abs=1e-6)
@@ -85,7 +97,9 @@ def test_d140_order_is_kept_whatever_answer_comes_first(
 
 
 @given(st.lists(st.integers(1, 30), min_size=1, max_size=30), st.integers(1, 40))
-def test_a_request_holds_no_more_characters_than_the_provider_takes(lengths: list[int], most: int) -> None:
+def test_a_request_holds_no_more_characters_than_the_provider_takes(
+    lengths: list[int], most: int
+) -> None:
     embedder, transport = model()
     embedder.provider = msgspec.structs.replace(embedder.provider, embeddings_characters=most)
     texts = ["x" * length for length in lengths]
@@ -97,8 +111,16 @@ def test_a_request_holds_no_more_characters_than_the_provider_takes(lengths: lis
 
 async def test_d141_numbers_are_added_where_several_requests_tell_of_them() -> None:
     def edit(result: BatchEmbeddingsResult) -> BatchEmbeddingsResult:
-        said = {"model": "served", "provider": {"name": "P"}, "usage": {"cost": 0.25}, "notes": ["n"], "cached": False}
-        return msgspec.structs.replace(result, metadata=said, id=f"id {result.usage and result.usage.total_tokens}")
+        said = {
+            "model": "served",
+            "provider": {"name": "P"},
+            "usage": {"cost": 0.25},
+            "notes": ["n"],
+            "cached": False,
+        }
+        return msgspec.structs.replace(
+            result, metadata=said, id=f"id {result.usage and result.usage.total_tokens}"
+        )
 
     embedder, _ = model(edit=edit)
     result = await embedder.embed_documents(["one", "two two", "three three three"], batch_size=1)
@@ -143,7 +165,10 @@ def test_what_many_requests_tell_is_joined_by_halves() -> None:
             both.depth = 1 + max(self.depth, other.depth)
             return both
 
-    told = [BatchEmbeddingsResult([[1.0]], metadata={"cost": Deep(1), "notes": [number]}) for number in range(250)]
+    told = [
+        BatchEmbeddingsResult([[1.0]], metadata={"cost": Deep(1), "notes": [number]})
+        for number in range(250)
+    ]
     metadata = _joined(told).metadata
     assert metadata == {"cost": 250.0, "notes": list(range(250))}
     assert metadata["cost"].depth == 8
@@ -165,7 +190,11 @@ async def test_a_request_goes_where_the_provider_is_with_key_and_headers() -> No
             "http://env/embeddings",
             "Bearer own",
         ),
-        ({"api_key": None, "environment": {"OPENAI_API_KEY": "e"}}, "http://elsewhere/v1/embeddings", "Bearer e"),
+        (
+            {"api_key": None, "environment": {"OPENAI_API_KEY": "e"}},
+            "http://elsewhere/v1/embeddings",
+            "Bearer e",
+        ),
     ):
         transport = Embedder(provider)
         asked: Any = {"api_key": "own", "headers": {"X-Own": "1"}, "environment": {}, **how}
@@ -216,13 +245,19 @@ async def test_d143_dimensions_are_asked_for_by_queries_and_documents(provider: 
         ("cohere", "input_type", "search_query", "search_document"),
     ],
 )
-async def test_d144_what_a_vector_is_for_is_told(name: str, field: str, query: str, document: str) -> None:
+async def test_d144_what_a_vector_is_for_is_told(
+    name: str, field: str, query: str, document: str
+) -> None:
     embedder, transport = model(name)
     await embedder.embed_query("q")
     await embedder.embed_documents(["d"])
     await embedder.embed_documents(["d"], options={field: "CLUSTERING"})
     bodies = [sent.body for sent in transport.sent if isinstance(sent.body, dict)]
-    assert [(body.get("requests") or [body])[0][field] for body in bodies] == [query, document, "CLUSTERING"]
+    assert [(body.get("requests") or [body])[0][field] for body in bodies] == [
+        query,
+        document,
+        "CLUSTERING",
+    ]
 
 
 async def test_d145_shortened_vectors_have_unit_length() -> None:
@@ -237,7 +272,12 @@ async def test_d145_shortened_vectors_have_unit_length() -> None:
 async def test_options_are_passed_on_as_they_are() -> None:
     embedder, transport = model()
     await embedder.embed_query("q", options={"user": "u", "encoding_format": "float"})
-    assert transport.sent[0].body == {"model": "m", "input": ["q"], "user": "u", "encoding_format": "float"}
+    assert transport.sent[0].body == {
+        "model": "m",
+        "input": ["q"],
+        "user": "u",
+        "encoding_format": "float",
+    }
 
 
 @pytest.mark.parametrize(
@@ -250,8 +290,12 @@ async def test_options_are_passed_on_as_they_are() -> None:
         (lambda vectors: [vectors[0], vectors[1][:3]], "of \\[3, 16\\] numbers"),
     ],
 )
-async def test_vectors_that_are_not_what_was_asked_for_are_an_error(edit: Any, message: str) -> None:
-    embedder, _ = model(edit=lambda result: msgspec.structs.replace(result, embeddings=edit(result.embeddings)))
+async def test_vectors_that_are_not_what_was_asked_for_are_an_error(
+    edit: Any, message: str
+) -> None:
+    embedder, _ = model(
+        edit=lambda result: msgspec.structs.replace(result, embeddings=edit(result.embeddings))
+    )
     with pytest.raises(DecodeError, match=message) as caught:
         await embedder.embed_documents(["a", "b"])
     assert caught.value.provider == "openai" and caught.value.body
@@ -287,7 +331,9 @@ async def test_half_a_character_is_an_error_that_shows_where() -> None:
     async with Agent("openai", base_url="http://127.0.0.1:9/v1", **KEY) as agent:
         history = [Message.user(cut), Message.model("y")]
         for send in (lambda: agent.embed_query(cut), lambda: agent.send("x", history=history)):
-            with pytest.raises(InvalidRequestError, match=r'half a character.*"a cut \\ud83d here"') as caught:
+            with pytest.raises(
+                InvalidRequestError, match=r'half a character.*"a cut \\ud83d here"'
+            ) as caught:
                 await send()
             assert caught.value.provider == "openai"
 
@@ -307,7 +353,9 @@ async def test_the_first_failure_stops_the_others_and_is_raised_as_itself() -> N
 
     embedder, transport = model(before=before)
     with pytest.raises(RateLimitError, match="slower") as caught:
-        await embedder.embed_documents(["a", "b", "bad", "never asked for"], batch_size=1, max_concurrency=3)
+        await embedder.embed_documents(
+            ["a", "b", "bad", "never asked for"], batch_size=1, max_concurrency=3
+        )
     assert caught.value.retry_after == 3.0 and caught.value.provider == "openai"
     assert transport.under_way == 0
     assert "never asked for" not in texts_of(transport.requests)
@@ -346,22 +394,38 @@ async def test_an_answer_that_is_an_error_is_tried_again_and_then_told() -> None
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    player = Player([Exchange(status=503), Exchange(status=429, headers={"retry-after": "7"}), Exchange(body=good)])
+    player = Player(
+        [
+            Exchange(status=503),
+            Exchange(status=429, headers={"retry-after": "7"}),
+            Exchange(body=good),
+        ]
+    )
     embedder = EmbeddingsModel(providers.get("openai"), transport=Retry(player, sleep=sleep), **KEY)
     assert (await embedder.embed_query("a")).embeddings == [0.5]
     assert len(waits) == 2 and waits[1] == 7.0
     refused = Exchange(
-        status=404, headers={"x-request-id": "r1"}, body=b'{"error":{"message":"no model","code":"model_not_found"}}'
+        status=404,
+        headers={"x-request-id": "r1"},
+        body=b'{"error":{"message":"no model","code":"model_not_found"}}',
     )
     embedder = EmbeddingsModel(providers.get("openai"), transport=Player([refused]), **KEY)
     with pytest.raises(ModelNotFoundError) as caught:
         await embedder.embed_query("a")
-    assert (caught.value.provider, caught.value.status, caught.value.request_id) == ("openai", 404, "r1")
+    assert (caught.value.provider, caught.value.status, caught.value.request_id) == (
+        "openai",
+        404,
+        "r1",
+    )
 
 
-@pytest.mark.parametrize("body", [b"", b"<html>", b"[]", b'{"data": 3}', b'{"data": [{"embedding": ["x"]}]}', b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"", b"<html>", b"[]", b'{"data": 3}', b'{"data": [{"embedding": ["x"]}]}', b"\xff"]
+)
 async def test_an_answer_that_is_no_vector_is_a_decode_error(body: bytes) -> None:
-    embedder = EmbeddingsModel(providers.get("openai"), transport=Player([Exchange(body=body)]), **KEY)
+    embedder = EmbeddingsModel(
+        providers.get("openai"), transport=Player([Exchange(body=body)]), **KEY
+    )
     with pytest.raises(DecodeError) as caught:
         await embedder.embed_query("a")
     assert caught.value.provider == "openai"
@@ -370,7 +434,9 @@ async def test_an_answer_that_is_no_vector_is_a_decode_error(body: bytes) -> Non
 @pytest.mark.parametrize("name", ["anthropic", "groq", "deepseek", "xai"])
 async def test_d78_a_provider_without_embeddings_says_who_has_them(name: str) -> None:
     agent = Agent(name, **KEY)
-    with pytest.raises(SettingsError, match=r"makes no embeddings; these do: .*cohere.*openai") as caught:
+    with pytest.raises(
+        SettingsError, match=r"makes no embeddings; these do: .*cohere.*openai"
+    ) as caught:
         await agent.embed_query("a")
     assert caught.value.provider == name
     with pytest.raises(SettingsError, match="makes no embeddings"):
@@ -396,7 +462,9 @@ async def test_a_provider_without_a_default_model_asks_for_one() -> None:
         ("ollama", "nomic-embed-text"),
     ],
 )
-async def test_the_agent_asks_the_model_of_its_string_else_the_providers(string: str, asked: str) -> None:
+async def test_the_agent_asks_the_model_of_its_string_else_the_providers(
+    string: str, asked: str
+) -> None:
     transport = Embedder(providers.get(string.partition("?")[0].partition(":")[0]))
     async with Agent(string, transport=transport, **KEY) as agent:
         single = await agent.embed_query("one text")
@@ -405,7 +473,11 @@ async def test_the_agent_asks_the_model_of_its_string_else_the_providers(string:
     assert {request.model for request in transport.requests} == {asked}
     assert single.usage and single.usage.input_tokens
     headers = transport.sent[0].headers
-    assert any("k" in value for name, value in headers.items() if name in ("authorization", "x-goog-api-key"))
+    assert any(
+        "k" in value
+        for name, value in headers.items()
+        if name in ("authorization", "x-goog-api-key")
+    )
 
 
 def test_the_agents_methods_work_without_a_loop_too() -> None:

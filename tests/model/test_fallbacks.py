@@ -150,7 +150,9 @@ async def test_what_leads_to_the_next_model(error: DragomanError) -> None:
         (RateLimitError, CircuitOpenError("x"), ["a", "b"]),
     ],
 )
-async def test_which_errors_is_the_users_word(on: Any, error: DragomanError, asked: list[str]) -> None:
+async def test_which_errors_is_the_users_word(
+    on: Any, error: DragomanError, asked: list[str]
+) -> None:
     models = Models(a=error, b=says("Hello."))
     await models.events(fallback("b", on=on))
     assert models.asked == asked
@@ -159,12 +161,16 @@ async def test_which_errors_is_the_users_word(on: Any, error: DragomanError, ask
 async def test_what_was_begun_is_taken_back() -> None:
     begun = unfold([says("Once upon").replace(id="m1")])
     second = MessageStarted("m2", begun[0].role, 1)  # type: ignore[union-attr]
-    models = Models(a=[[begun[0], begun[1], second], [begun[2]], [*begun[3:], RunError(BUSY)]], b=says("Hello."))
+    models = Models(
+        a=[[begun[0], begun[1], second], [begun[2]], [*begun[3:], RunError(BUSY)]], b=says("Hello.")
+    )
     batches = await models.batches(fallback("b"))
     assert [len(batch) for batch in batches] == [3, 1, 2, 2, 5]
     dropped = [event.message_id for event in batches[3] if isinstance(event, MessageDropped)]
     assert dropped == ["m1", "m2"]
-    assert [message.text for message in fold([event for batch in batches for event in batch])] == ["Hello."]
+    assert [message.text for message in fold([event for batch in batches for event in batch])] == [
+        "Hello."
+    ]
 
 
 async def test_what_was_taken_back_already_is_not_taken_back_again() -> None:
@@ -177,7 +183,9 @@ async def test_what_was_taken_back_already_is_not_taken_back_again() -> None:
 
 
 PLANS = st.lists(
-    st.sampled_from(["refuses", "cut 1", "cut 2", "cut 3", "cut 4", "answers", "lasting"]), min_size=1, max_size=4
+    st.sampled_from(["refuses", "cut 1", "cut 2", "cut 3", "cut 4", "answers", "lasting"]),
+    min_size=1,
+    max_size=4,
 )
 
 
@@ -187,12 +195,20 @@ def test_what_is_left_is_the_first_answer_or_an_error_that_tells_of_all(plans: l
     for name, plan in zip("abcd", plans, strict=False):
         events = unfold([says(f"I am {name}.").replace(id=name)])
         if plan.startswith("cut"):
-            answers[name] = [[event] for event in events[: int(plan[-1])]] + [[RunError(StreamCutError(name))]]
+            answers[name] = [[event] for event in events[: int(plan[-1])]] + [
+                [RunError(StreamCutError(name))]
+            ]
         else:
-            answers[name] = {"refuses": BUSY, "lasting": InvalidRequestError(name), "answers": [events]}[plan]
+            answers[name] = {
+                "refuses": BUSY,
+                "lasting": InvalidRequestError(name),
+                "answers": [events],
+            }[plan]
     models = Models(**answers)
     told = asyncio.run(models.events(fallback(*answers)))
-    decided = next((n for n, plan in enumerate(plans) if plan in ("answers", "lasting")), len(plans) - 1)
+    decided = next(
+        (n for n, plan in enumerate(plans) if plan in ("answers", "lasting")), len(plans) - 1
+    )
     assert models.asked == list(answers)[: decided + 1]
     assert models.closed == decided + 1
     texts = [message.text for message in fold(told) if message.finish_reason is not None]
@@ -231,7 +247,10 @@ async def test_all_fail_and_the_last_error_tells_of_the_others() -> None:
     )
     assert len(error.message) < 400
     assert dead.message == "no key"
-    assert [type(each) for each in pickle.loads(pickle.dumps(error)).earlier] == [OverloadedError, RateLimitError]
+    assert [type(each) for each in pickle.loads(pickle.dumps(error)).earlier] == [
+        OverloadedError,
+        RateLimitError,
+    ]
     [alone] = await Models(a=BUSY).events(fallback("a"))
     assert isinstance(alone, RunError)
     assert alone.error is BUSY
@@ -256,7 +275,11 @@ async def test_each_model_is_asked_once_and_in_order() -> None:
 
 
 async def test_the_transport_does_not_wait_where_another_model_stands_ready() -> None:
-    for ours, own, expected in ((0, None, [0, 0, None]), (2, None, [2, 2, None]), (0, 5, [0, 0, 5])):
+    for ours, own, expected in (
+        (0, None, [0, 0, None]),
+        (2, None, [2, 2, None]),
+        (0, 5, [0, 0, 5]),
+    ):
         models = Models(a=BUSY, b=BUSY, c=says("Hello."))
         await models.events(fallback("b", "c", retries=ours), retries=own)
         assert [request.retries for request in models.requests] == expected
@@ -271,7 +294,12 @@ async def test_nobody_waits_for_a_model_that_another_can_stand_in_for() -> None:
 
     limited = RateLimitError("slow down", retry_after=40.0)
     net = Net(openai_chat=limited, anthropic=[limited, limited, says("Hello.")])
-    one = Agent(["openai", "anthropic"], transport=Retry(net, sleep=sleep), environment=KEYS, environment_only=True)
+    one = Agent(
+        ["openai", "anthropic"],
+        transport=Retry(net, sleep=sleep),
+        environment=KEYS,
+        environment_only=True,
+    )
     assert (await one.send("Hi")).output == "Hello."
     assert net.asked == ["openai_chat", "anthropic", "anthropic", "anthropic"]
     assert waits == [40.0, 40.0]
@@ -291,7 +319,10 @@ async def test_an_answer_may_be_refused() -> None:
         events = await models.events(fallback("b", "c", on_answer=rule))
         assert models.asked == ["a", "b", "c"]
         assert [message.text for message in fold(events)] == ["I cannot."]
-        assert [event.message_id for event in events if isinstance(event, MessageDropped)] == ["m1", "m2"]
+        assert [event.message_id for event in events if isinstance(event, MessageDropped)] == [
+            "m1",
+            "m2",
+        ]
     assert [message.finish_reason for message in seen] == [FinishReason.refusal] * 2
     models = Models(a=says("Hello."), b=no)
     await models.events(fallback("b", on_answer=refused))
@@ -399,9 +430,19 @@ async def test_where_it_may_stand() -> None:
         ("openai", {"middleware": [fallback("anthropic")]}, {}, ["openai_chat", "anthropic"]),
         ("google", {}, {"model": ["openai", "anthropic"]}, ["openai_chat", "anthropic"]),
         ("google", {}, {"model": fallback("openai", "anthropic")}, ["openai_chat", "anthropic"]),
-        ("google", {"middleware": [fallback("anthropic")]}, {"model": "openai"}, ["openai_chat", "anthropic"]),
+        (
+            "google",
+            {"middleware": [fallback("anthropic")]},
+            {"model": "openai"},
+            ["openai_chat", "anthropic"],
+        ),
         (["openai", "anthropic"], {}, {"model": "google"}, ["google"]),
-        (["openai", "google"], {"middleware": [fallback("anthropic")]}, {}, ["openai_chat", "anthropic"]),
+        (
+            ["openai", "google"],
+            {"middleware": [fallback("anthropic")]},
+            {},
+            ["openai_chat", "anthropic"],
+        ),
     ]:
         net.asked.clear()
         async with agent(net, model, **how) as one:
@@ -420,7 +461,9 @@ async def test_a_model_whose_key_changes_is_asked_once_too() -> None:
 
 
 async def test_records_are_members_too() -> None:
-    record = msgspec.structs.replace(PROVIDER, name="acme", base_url="https://api.anthropic.com/v1", wire="anthropic")
+    record = msgspec.structs.replace(
+        PROVIDER, name="acme", base_url="https://api.anthropic.com/v1", wire="anthropic"
+    )
     net = Net(openai_chat=BUSY, anthropic=says("Hello."))
     async with agent(net, ["openai", record]) as one:
         result = await one.send("Hi")

@@ -12,7 +12,17 @@ import anyio
 import msgspec
 import pytest
 
-from dragoman import Agent, DataPart, LinkPart, Message, TextPart, ToolCallPart, ToolResultPart, tool, wires
+from dragoman import (
+    Agent,
+    DataPart,
+    LinkPart,
+    Message,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    tool,
+    wires,
+)
 from dragoman.codec.digest import neutral_chain
 from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, StreamCutError
 from dragoman.event import RunError
@@ -38,11 +48,16 @@ class Net:
     """Stands in the place of `fetch`. A URL's answers come one after another, the last one for ever."""
 
     def __init__(self, **answers: Any) -> None:
-        self.answers = {name: list(given) if isinstance(given, list) else [given] for name, given in answers.items()}
+        self.answers = {
+            name: list(given) if isinstance(given, list) else [given]
+            for name, given in answers.items()
+        }
         self.asked: list[str] = []
         self.most: list[int] = []
 
-    async def __call__(self, url: str, policy: AddressPolicy, *, max_bytes: int, seconds: float) -> DataPart:
+    async def __call__(
+        self, url: str, policy: AddressPolicy, *, max_bytes: int, seconds: float
+    ) -> DataPart:
         name = url.partition("?")[0].rpartition("/")[2].partition(".")[0]
         policy.place(url)
         self.asked.append(name)
@@ -151,7 +166,10 @@ async def test_signed_thinking_survives_since_the_digest_is_that_of_what_was_sen
     async with agent(there) as asked:
         first = await asked.send("What is it?", attachments=[clip])
         await asked.send("Sure?", history=first.messages)
-    assert [block["type"] for block in there.bodies[1]["messages"][1]["content"]] == ["thinking", "text"]
+    assert [block["type"] for block in there.bodies[1]["messages"][1]["content"]] == [
+        "thinking",
+        "text",
+    ]
     assert net.asked == ["notes"]
 
 
@@ -162,19 +180,26 @@ async def test_on_every_wire_a_conversation_grows_at_its_end(net: Net, wire: str
         """A photo."""
         return [TextPart("here"), DOG]
 
-    there = ScriptedModel.like(PROVIDERS[wire], [call("photo"), "A cat and a dog.", "Yes."], key_required=False)
+    there = ScriptedModel.like(
+        PROVIDERS[wire], [call("photo"), "A cat and a dog.", "Yes."], key_required=False
+    )
     async with Agent(there, tools=[photo], middleware=[fetched(POLICY, every=True)]) as asked:
         first = await asked.send("What is it?", attachments=[CAT])
         await asked.send("Sure?", history=first.messages)
     assert net.asked == ["cat", "dog"]
-    assert not any(isinstance(part, LinkPart) for number in range(3) for part in sent(there, number))
+    assert not any(
+        isinstance(part, LinkPart) for number in range(3) for part in sent(there, number)
+    )
     texts = [msgspec.json.encode(body).decode() for body in there.bodies]
     assert all("a.test" not in text for text in texts)
     assert b64encode(PNG).decode()[:12] in texts[0]
     for before, after in pairwise(there.requests):
         if "previous_response_id" in after.options:  # the digest of what was sent still holds
             continue
-        assert neutral_chain(after.messages)[: len(before.messages)] == neutral_chain(before.messages)[:-1]
+        assert (
+            neutral_chain(after.messages)[: len(before.messages)]
+            == neutral_chain(before.messages)[:-1]
+        )
 
 
 async def test_a_provider_that_nobody_registered_on_a_wire_that_a_test_registers(
@@ -195,7 +220,12 @@ async def test_without_links_nothing_stands_between(net: Net) -> None:
     events = following(ModelRequest("m"))
     layer = fetched(POLICY)
     request = ModelRequest("m", (Message.user("Hi.", DataPart(PNG, "image/png")),))
-    assert layer.batches(request, lambda _: events, lambda _: pytest.fail("nobody asks whom it goes to")) is events
+    assert (
+        layer.batches(
+            request, lambda _: events, lambda _: pytest.fail("nobody asks whom it goes to")
+        )
+        is events
+    )
     await events.aclose()
 
 
@@ -203,9 +233,19 @@ async def test_another_message_and_another_user_fetch_anew(net: Net) -> None:
     net.answers["cat"] = [PNG, PNG + b"later", PNG + b"hers"]
     there = model(*["A cat."] * 4)
     async with agent(there) as asked:
-        for prompt, user in (("What is it?", "he"), ("And now?", "he"), ("What is it?", "she"), ("What is it?", "he")):
+        for prompt, user in (
+            ("What is it?", "he"),
+            ("And now?", "he"),
+            ("What is it?", "she"),
+            ("What is it?", "he"),
+        ):
             await asked.send(prompt, attachments=[CAT], resource_id=user)
-    images = [part.data for number in range(4) for part in sent(there, number) if isinstance(part, DataPart)]
+    images = [
+        part.data
+        for number in range(4)
+        for part in sent(there, number)
+        if isinstance(part, DataPart)
+    ]
     assert images == [PNG, PNG + b"later", PNG + b"hers", PNG]
 
 
@@ -234,20 +274,34 @@ async def test_a_fallback_is_sent_what_it_can_take(net: Net) -> None:
     second = ScriptedModel(["A cat."], name="second", wire="ollama")
     async with Agent(fallback(first, second), middleware=[fetched(POLICY)]) as asked:
         assert (await asked.send("What is it?", attachments=[CAT])).output == "A cat."
-    assert [any(isinstance(part, DataPart) for part in sent(each)) for each in (first, second)] == [False, True]
+    assert [any(isinstance(part, DataPart) for part in sent(each)) for each in (first, second)] == [
+        False,
+        True,
+    ]
 
 
 @pytest.mark.parametrize(
-    "error", [InvalidRequestError("the URL's host a.test is not one"), ProviderError("down"), StreamCutError("cut")]
+    "error",
+    [
+        InvalidRequestError("the URL's host a.test is not one"),
+        ProviderError("down"),
+        StreamCutError("cut"),
+    ],
 )
-async def test_a_file_that_cannot_be_fetched_is_an_error_for_who_sent_the_url(net: Net, error: Exception) -> None:
+async def test_a_file_that_cannot_be_fetched_is_an_error_for_who_sent_the_url(
+    net: Net, error: Exception
+) -> None:
     net.answers["cat"] = [error]
     WAITS.clear()
     there = model()
     async with agent(there) as asked:
         with pytest.raises(InvalidRequestError) as caught:
-            await asked.send("What is it?", attachments=[LinkPart("https://a.test/cat.png?sig=secret&x=1")])
-    assert caught.value.message.startswith("https://a.test/cat.png cannot be fetched for the model: ")
+            await asked.send(
+                "What is it?", attachments=[LinkPart("https://a.test/cat.png?sig=secret&x=1")]
+            )
+    assert caught.value.message.startswith(
+        "https://a.test/cat.png cannot be fetched for the model: "
+    )
     assert "sig" not in caught.value.message
     assert caught.value.__cause__ is error
     refused = isinstance(error, InvalidRequestError)
@@ -280,7 +334,9 @@ async def test_a_failure_may_be_a_loss_instead(net: Net) -> None:
     there = model()
     async with agent(there, on_failure="tell") as asked:
         result = await asked.send("What is it?", attachments=[CAT, DOG])
-    assert [str(loss.which) for loss in result.losses if not loss.is_minor] == ["image/png https://a.test/cat.png"]
+    assert [str(loss.which) for loss in result.losses if not loss.is_minor] == [
+        "image/png https://a.test/cat.png"
+    ]
     assert len([part for part in sent(there) if isinstance(part, DataPart)]) == 1
 
 
@@ -346,8 +402,12 @@ async def test_a_gateways_clients_send_urls_to_a_provider_that_takes_bytes_alone
     [message] = fold(await answered(there.client, request))
     assert message.text == "A cat."
     assert any(isinstance(part, DataPart) for part in sent(there.upstream))
-    net.answers["dog"] = [InvalidRequestError("there is no file at the URL: a.test answers with HTTP 404")]
-    last = (await answered(there.client, ModelRequest("gated", (Message.user("And it?", DOG),))))[-1]
+    net.answers["dog"] = [
+        InvalidRequestError("there is no file at the URL: a.test answers with HTTP 404")
+    ]
+    last = (await answered(there.client, ModelRequest("gated", (Message.user("And it?", DOG),))))[
+        -1
+    ]
     assert isinstance(last, RunError)
     assert isinstance(last.error, InvalidRequestError)
     assert "https://a.test/dog.png cannot be fetched" in last.error.message
@@ -359,10 +419,14 @@ async def test_over_the_network() -> None:
         return ["127.0.0.1"]
 
     async with serving(answer(PNG, headers={"content-type": "image/png"})) as server:
-        policy = AddressPolicy(["a.test", "127.0.0.0/8"], schemes=["http"], ports=[server.port], resolve=here)
+        policy = AddressPolicy(
+            ["a.test", "127.0.0.0/8"], schemes=["http"], ports=[server.port], resolve=here
+        )
         there = model()
         async with Agent(there, middleware=[fetched(policy)]) as asked:
-            await asked.send("What is it?", attachments=[LinkPart(f"http://a.test:{server.port}/cat.png")])
+            await asked.send(
+                "What is it?", attachments=[LinkPart(f"http://a.test:{server.port}/cat.png")]
+            )
     assert [part.data for part in sent(there) if isinstance(part, DataPart)] == [PNG]
 
 

@@ -9,7 +9,18 @@ from typing import Any
 
 import pytest
 
-from dragoman import Agent, Custom, DataPart, FilePart, Message, TextPart, ToolCallPart, ToolResultPart, fold, wires
+from dragoman import (
+    Agent,
+    Custom,
+    DataPart,
+    FilePart,
+    Message,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+    fold,
+    wires,
+)
 from dragoman.errors import InvalidRequestError, ModelNotFoundError, SettingsError
 from support.traffic import exchanges
 
@@ -21,7 +32,11 @@ CODE = {
     "code": "plot()",
     "container_id": "cntr_1",
     "status": "completed",
-    "outputs": [{"type": "logs", "logs": "a"}, {"type": "image", "url": URL}, {"type": "logs", "logs": "b"}],
+    "outputs": [
+        {"type": "logs", "logs": "a"},
+        {"type": "image", "url": URL},
+        {"type": "logs", "logs": "b"},
+    ],
 }
 SAID = {
     "type": "message",
@@ -33,7 +48,13 @@ SAID = {
             "type": "output_text",
             "text": "Here: a.csv, b.txt",
             "annotations": [
-                {"type": "url_citation", "url": "https://x", "title": "x", "start_index": 0, "end_index": 1},
+                {
+                    "type": "url_citation",
+                    "url": "https://x",
+                    "title": "x",
+                    "start_index": 0,
+                    "end_index": 1,
+                },
                 {
                     "type": "container_file_citation",
                     "container_id": "cntr/1",
@@ -55,7 +76,13 @@ SAID = {
         }
     ],
 }
-RESPONSE = {"id": "resp_1", "object": "response", "status": "completed", "model": "m", "output": [CODE, SAID]}
+RESPONSE = {
+    "id": "resp_1",
+    "object": "response",
+    "status": "completed",
+    "model": "m",
+    "output": [CODE, SAID],
+}
 RAN = {
     "type": "bash_code_execution_tool_result",
     "tool_use_id": "srvtoolu_1",
@@ -163,15 +190,31 @@ def test_recorded_files_in_containers_are_found() -> None:
 
 
 def test_files_that_anthropics_code_wrote_are_named() -> None:
-    call = {"type": "server_tool_use", "id": "srvtoolu_1", "name": "bash_code_execution", "input": {"command": "ls"}}
+    call = {
+        "type": "server_tool_use",
+        "id": "srvtoolu_1",
+        "name": "bash_code_execution",
+        "input": {"command": "ls"},
+    }
     message = message_of(
-        "anthropic", {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [call, RAN]}
+        "anthropic",
+        {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [call, RAN]},
     )
     assert [file.id for file in files_of(message)] == ["file_a", "file_b"]
     assert wires.get("anthropic").dump_messages([message])["messages"][0]["content"] == [call, RAN]
-    failed = {**RAN, "content": {"type": "bash_code_execution_tool_result_error", "error_code": "unavailable"}}
+    failed = {
+        **RAN,
+        "content": {"type": "bash_code_execution_tool_result_error", "error_code": "unavailable"},
+    }
     message = message_of(
-        "anthropic", {"id": "m", "type": "message", "role": "assistant", "model": "c", "content": [call, failed]}
+        "anthropic",
+        {
+            "id": "m",
+            "type": "message",
+            "role": "assistant",
+            "model": "c",
+            "content": [call, failed],
+        },
     )
     assert files_of(message) == []
 
@@ -199,10 +242,22 @@ def test_what_gemini_paints_is_a_part_and_goes_back() -> None:
 
 
 def test_an_image_is_shown_before_it_is_finished() -> None:
-    shown = {"item_id": "ig_1", "partial_image_index": 0, "partial_image_b64": b64encode(PNG).decode()}
-    item = {"type": "image_generation_call", "id": "ig_1", "status": "completed", "result": b64encode(PNG).decode()}
+    shown = {
+        "item_id": "ig_1",
+        "partial_image_index": 0,
+        "partial_image_b64": b64encode(PNG).decode(),
+    }
+    item = {
+        "type": "image_generation_call",
+        "id": "ig_1",
+        "status": "completed",
+        "result": b64encode(PNG).decode(),
+    }
     told = [
-        {"type": "response.created", "response": {**RESPONSE, "status": "in_progress", "output": []}},
+        {
+            "type": "response.created",
+            "response": {**RESPONSE, "status": "in_progress", "output": []},
+        },
         {"type": "response.output_item.added", "output_index": 0, "item": {**item, "result": None}},
         {
             "type": "response.image_generation_call.partial_image",
@@ -222,7 +277,9 @@ def test_an_image_is_shown_before_it_is_finished() -> None:
 
     events = asyncio.run(run())
     assert [event.value for event in events if isinstance(event, Custom)] == [shown]
-    assert [event.name for event in events if isinstance(event, Custom)] == ["image_generation.partial_image"]
+    assert [event.name for event in events if isinstance(event, Custom)] == [
+        "image_generation.partial_image"
+    ]
     [image] = Agent("local").files(fold(events))
     assert isinstance(image, DataPart)
     assert image.data == PNG
@@ -233,7 +290,9 @@ def test_recorded_images_in_the_making_are_shown() -> None:
         if b"response.image_generation_call.partial_image" in exchange.body:
             decoder = wires.get("openai_responses").decoder()
             events = [*decoder.feed(exchange.body), *decoder.close()]
-            assert any(isinstance(event, Custom) and event.value["partial_image_b64"] for event in events)
+            assert any(
+                isinstance(event, Custom) and event.value["partial_image_b64"] for event in events
+            )
             return
     pytest.skip("no recording shows one")
 
@@ -241,7 +300,9 @@ def test_recorded_images_in_the_making_are_shown() -> None:
 # downloads
 
 
-def downloaded(part: FilePart, answers: Any, provider: str = "openai-responses:m", **how: Any) -> tuple[Any, Stub]:
+def downloaded(
+    part: FilePart, answers: Any, provider: str = "openai-responses:m", **how: Any
+) -> tuple[Any, Stub]:
     stub = Stub(answers)
     agent = Agent(provider, api_key="k", base_url="http://x/v1", transport=stub)
     return agent.download_sync(part, **how), stub
@@ -260,7 +321,9 @@ def test_a_file_of_a_container_is_downloaded() -> None:
         },
     )
     assert (data.data, data.mime_type, data.name) == (b"a,b\n1,2", "text/csv", "a.csv")
-    assert [(request.method, request.headers) for request in stub.asked] == [("GET", {"authorization": "Bearer k"})]
+    assert [(request.method, request.headers) for request in stub.asked] == [
+        ("GET", {"authorization": "Bearer k"})
+    ]
     data, _ = downloaded(
         other,
         {
@@ -289,7 +352,9 @@ def test_a_file_of_anthropics_is_downloaded_with_its_beta_header() -> None:
     ("headers", "mime_type"),
     [({"content-type": "image/webp; x=1"}, "image/webp"), ({}, "application/octet-stream")],
 )
-def test_a_file_of_which_nothing_is_told_has_the_type_of_the_answer(headers: dict[str, str], mime_type: str) -> None:
+def test_a_file_of_which_nothing_is_told_has_the_type_of_the_answer(
+    headers: dict[str, str], mime_type: str
+) -> None:
     answers = {"/files/f": (200, {}, b"{}"), "/files/f/content": (200, headers, b"x")}
     data, _ = downloaded(FilePart("f", "image/*"), answers)
     assert (data.mime_type, data.name) == (mime_type, None)
@@ -297,14 +362,18 @@ def test_a_file_of_which_nothing_is_told_has_the_type_of_the_answer(headers: dic
 
 def test_a_file_that_is_gone_is_an_error_of_the_provider() -> None:
     gone = b'{"error": {"message": "No such File object: f", "type": "invalid_request_error", "code": null}}'
-    with pytest.raises((InvalidRequestError, ModelNotFoundError), match="No such File object: f") as caught:
+    with pytest.raises(
+        (InvalidRequestError, ModelNotFoundError), match="No such File object: f"
+    ) as caught:
         downloaded(FilePart("f"), {"/files/f": (404, {"x-request-id": "r"}, gone)})
     assert (caught.value.provider, caught.value.request_id) == ("openai-responses", "r")
 
 
 def test_a_file_is_asked_of_who_holds_it() -> None:
     [_, file, *_] = files_of(message_of("openai_responses", RESPONSE))
-    with pytest.raises(SettingsError, match="held by a provider of the wire openai_responses, not by Anthropic"):
+    with pytest.raises(
+        SettingsError, match="held by a provider of the wire openai_responses, not by Anthropic"
+    ):
         downloaded(file, {}, "anthropic:m")
     with pytest.raises(SettingsError, match="Google provider has no files to download"):
         downloaded(FilePart("f"), {}, "google:m")

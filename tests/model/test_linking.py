@@ -14,7 +14,12 @@ from dragoman.model.linking import unlinked
 from dragoman.providers.azure import PROVIDER as AZURE
 from dragoman.providers.azure_responses import PROVIDER as AZURE_RESPONSES
 
-GONE = {"error": {"message": "Previous response with id 'resp_1' not found.", "code": "previous_response_not_found"}}
+GONE = {
+    "error": {
+        "message": "Previous response with id 'resp_1' not found.",
+        "code": "previous_response_not_found",
+    }
+}
 
 
 class Response:
@@ -59,7 +64,15 @@ class Api:
 
 def said(text):
     content = [{"type": "output_text", "text": text, "annotations": []}]
-    return [{"type": "message", "id": f"msg_{text}", "role": "assistant", "status": "completed", "content": content}]
+    return [
+        {
+            "type": "message",
+            "id": f"msg_{text}",
+            "role": "assistant",
+            "status": "completed",
+            "content": content,
+        }
+    ]
 
 
 CALL = [
@@ -97,7 +110,9 @@ def test_a_tool_loop_and_the_next_turn_send_only_what_is_new():
     first, second = asyncio.run(main())
     assert (first.output, second.output) == ("2", "bye")  # D-24, decision 24
     assert [body.get("previous_response_id") for body in api.bodies] == [None, "resp_1", "resp_2"]
-    assert api.bodies[1]["input"] == [{"type": "function_call_output", "call_id": "call_1", "output": "2"}]
+    assert api.bodies[1]["input"] == [
+        {"type": "function_call_output", "call_id": "call_1", "output": "2"}
+    ]
     assert api.bodies[2]["input"] == [{"role": "user", "content": "thanks"}]
     assert all(body["instructions"] == "be" and body["tools"] for body in api.bodies)
 
@@ -146,7 +161,12 @@ def test_without_a_store_every_request_holds_the_conversation():
 
 def test_what_the_response_says_of_itself_is_metadata():
     result = asyncio.run(agent(Api(said("x"))).send("x"))
-    assert result.metadata == {"created_at": 1, "status": "completed", "model": "gpt-5-x", "response_id": "resp_1"}
+    assert result.metadata == {
+        "created_at": 1,
+        "status": "completed",
+        "model": "gpt-5-x",
+        "response_id": "resp_1",
+    }
 
 
 REQUEST = ModelRequest("m", options={"a": 1})
@@ -160,7 +180,8 @@ def test_a_refused_link_is_taken_out(kind):
 
 
 @pytest.mark.parametrize(
-    "error", [InvalidRequestError("no such parameter"), RateLimitError("previous response was too fast")]
+    "error",
+    [InvalidRequestError("no such parameter"), RateLimitError("previous response was too fast")],
 )
 def test_other_errors_are_none_of_the_links(error):
     assert unlinked(REQUEST, error) is None
@@ -168,13 +189,20 @@ def test_other_errors_are_none_of_the_links(error):
 
 def test_a_link_of_the_callers_own_is_his_to_mend():
     mine = REQUEST.replace(options={"previous_response_id": "resp_9"})
-    assert unlinked(mine, InvalidRequestError("Previous response with id 'resp_9' not found.")) is None
+    assert (
+        unlinked(mine, InvalidRequestError("Previous response with id 'resp_9' not found.")) is None
+    )
 
 
-@pytest.mark.parametrize(("record", "path"), [(AZURE, "/chat/completions"), (AZURE_RESPONSES, "/responses")])
+@pytest.mark.parametrize(
+    ("record", "path"), [(AZURE, "/chat/completions"), (AZURE_RESPONSES, "/responses")]
+)
 def test_azure_is_found_by_its_endpoint_and_sent_its_key(record, path):
     api = Api(said("x"))
-    environment = {"AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com/", "AZURE_OPENAI_API_KEY": "k"}
+    environment = {
+        "AZURE_OPENAI_ENDPOINT": "https://mine.openai.azure.com/",
+        "AZURE_OPENAI_API_KEY": "k",
+    }
     speaker = Agent(f"{record.name}:my-deployment", transport=api, environment=environment)
 
     async def main():

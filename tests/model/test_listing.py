@@ -25,7 +25,9 @@ class Stub:
     async def send(self, request):
         self.asked.append(request)
         status, body = self.answers.pop(0)
-        return StubResponse(self, status, body if isinstance(body, bytes) else json.dumps(body).encode())
+        return StubResponse(
+            self, status, body if isinstance(body, bytes) else json.dumps(body).encode()
+        )
 
     async def close(self):
         pass
@@ -33,7 +35,12 @@ class Stub:
 
 class StubResponse:
     def __init__(self, stub, status, body):
-        self.stub, self.status, self.body, self.headers = stub, status, body, {"content-type": "application/json"}
+        self.stub, self.status, self.body, self.headers = (
+            stub,
+            status,
+            body,
+            {"content-type": "application/json"},
+        )
 
     async def read(self):
         data, self.body = self.body[:1000], self.body[1000:]
@@ -45,7 +52,9 @@ class StubResponse:
 
 def models_of(name, *answers, **kwargs):
     stub = Stub(*answers)
-    found = asyncio.run(list_models(Access(providers.get(name), stub, api_key="k", environment={}, **kwargs)))
+    found = asyncio.run(
+        list_models(Access(providers.get(name), stub, api_key="k", environment={}, **kwargs))
+    )
     assert stub.closed == len(stub.asked)
     return found, [request.path for request in stub.asked]
 
@@ -56,7 +65,11 @@ def recorded(vendor, status=200):
 
 def listings(vendor, status=200):
     folders = ("openai_chat", "openai_compatible", "anthropic", "google", "mistral", "cohere")
-    return (e for e in exchanges(*folders) if (e.vendor, e.endpoint, e.status) == (vendor, "models", status))
+    return (
+        e
+        for e in exchanges(*folders)
+        if (e.vendor, e.endpoint, e.status) == (vendor, "models", status)
+    )
 
 
 def test_d80_openais_models_have_kinds_guessed_from_their_ids():
@@ -67,11 +80,18 @@ def test_d80_openais_models_have_kinds_guessed_from_their_ids():
     assert kinds["gpt-4o"] == kinds["gpt-5.5-pro"] == kinds["o3-deep-research"] == ("chat",)
     assert kinds["text-embedding-3-small"] == kinds["text-embedding-ada-002"] == ("embeddings",)
     assert kinds["tts-1-hd"] == kinds["gpt-4o-mini-tts-2025-12-15"] == ("tts",)
-    assert kinds["whisper-1"] == kinds["gpt-4o-transcribe"] == kinds["gpt-realtime-mini"] == ("audio",)
+    assert (
+        kinds["whisper-1"] == kinds["gpt-4o-transcribe"] == kinds["gpt-realtime-mini"] == ("audio",)
+    )
     assert kinds["gpt-audio-mini"] == kinds["gpt-4o-audio-preview"] == ("chat", "audio")
     assert kinds["gpt-image-2"] == kinds["dall-e-3"] == kinds["chatgpt-image-latest"] == ("image",)
     assert kinds["sora-2-pro"] == ("media",)
-    assert kinds["omni-moderation-latest"] == kinds["davinci-002"] == kinds["gpt-3.5-turbo-instruct"] == ("other",)
+    assert (
+        kinds["omni-moderation-latest"]
+        == kinds["davinci-002"]
+        == kinds["gpt-3.5-turbo-instruct"]
+        == ("other",)
+    )
     assert found[0].model == "openai:text-embedding-ada-002"
     assert found[0].extra["owned_by"] == "openai-internal"
 
@@ -80,7 +100,11 @@ def test_d80_anthropics_models_have_display_names_and_what_else_was_told():
     found, asked = models_of("anthropic", (200, recorded("anthropic").body))
     assert asked == ["https://api.anthropic.com/v1/models?limit=1000"]
     first = found[0]
-    assert (first.name, first.display_name, first.kinds) == ("claude-opus-4-7", "Claude Opus 4.7", ("chat",))
+    assert (first.name, first.display_name, first.kinds) == (
+        "claude-opus-4-7",
+        "Claude Opus 4.7",
+        ("chat",),
+    )
     assert first.extra["max_input_tokens"] == 1_000_000
     assert "display_name" not in first.extra
     assert len(found) == 9
@@ -98,7 +122,11 @@ def test_d80_googles_models_do_what_their_methods_say_over_all_pages():
     assert len(kinds) == sum(len(json.loads(page)["models"]) for _, page in pages)
     assert kinds["gemini-2.5-flash"] == kinds["gemma-3-1b-it"] == ("chat", "count_tokens")
     assert kinds["gemini-embedding-001"] == ("embeddings", "count_tokens")
-    assert kinds["gemini-2.5-flash-image"] == kinds["nano-banana-pro-preview"] == ("image", "chat", "count_tokens")
+    assert (
+        kinds["gemini-2.5-flash-image"]
+        == kinds["nano-banana-pro-preview"]
+        == ("image", "chat", "count_tokens")
+    )
     assert kinds["gemini-2.5-pro-preview-tts"] == ("tts", "count_tokens")
     assert kinds["gemini-2.5-flash-native-audio-latest"] == ("audio", "count_tokens")
     assert (kinds["imagen-4.0-generate-001"], kinds["veo-3.0-generate-001"], kinds["aqa"]) == (
@@ -115,13 +143,19 @@ def test_d80_googles_models_do_what_their_methods_say_over_all_pages():
 def test_d80_vertex_lists_what_its_publisher_has_outside_of_any_project():
     page = {
         "publisherModels": [
-            {"name": "publishers/google/models/gemini-3.5-flash", "versionId": "default", "launchStage": "GA"},
+            {
+                "name": "publishers/google/models/gemini-3.5-flash",
+                "versionId": "default",
+                "launchStage": "GA",
+            },
             {"name": "publishers/google/models/text-embedding-005", "versionId": "default"},
         ],
         "nextPageToken": "t/+",
     }
     root = "https://europe-west4-aiplatform.googleapis.com"
-    found, asked = models_of("vertex", (200, page), (200, {}), base_url=f"{root}/v1/projects/p/locations/europe-west4")
+    found, asked = models_of(
+        "vertex", (200, page), (200, {}), base_url=f"{root}/v1/projects/p/locations/europe-west4"
+    )
     assert asked == [
         f"{root}/v1beta1/publishers/google/models?pageSize=300",
         f"{root}/v1beta1/publishers/google/models?pageSize=300&pageToken=t%2F%2B",
@@ -132,7 +166,9 @@ def test_d80_vertex_lists_what_its_publisher_has_outside_of_any_project():
     ]
     assert found[0].extra == {"versionId": "default", "launchStage": "GA"}
     _, asked = models_of("vertex", (200, page | {"nextPageToken": ""}))
-    assert asked == ["https://aiplatform.googleapis.com/v1beta1/publishers/google/models?pageSize=300"]
+    assert asked == [
+        "https://aiplatform.googleapis.com/v1beta1/publishers/google/models?pageSize=300"
+    ]
 
 
 def test_d80_mistrals_models_do_what_their_capabilities_say():
@@ -167,11 +203,21 @@ def test_d80_coheres_models_do_what_their_endpoints_say():
 
 
 def test_d80_azures_and_ollamas_capabilities_are_read():
-    azure = {"id": "a-4o", "capabilities": {"inference": True, "completion": False, "chat_completion": True}}
+    azure = {
+        "id": "a-4o",
+        "capabilities": {"inference": True, "completion": False, "chat_completion": True},
+    }
     vectors = {"id": "b", "capabilities": {"chat_completion": False, "embeddings": True}}
-    assert [model.kinds for model in load_models("azure", {"data": [azure, vectors]})] == [("chat",), ("embeddings",)]
+    assert [model.kinds for model in load_models("azure", {"data": [azure, vectors]})] == [
+        ("chat",),
+        ("embeddings",),
+    ]
     ollama = [
-        {"name": "qwen3:4b", "model": "qwen3:4b", "capabilities": ["completion", "tools", "thinking"]},
+        {
+            "name": "qwen3:4b",
+            "model": "qwen3:4b",
+            "capabilities": ["completion", "tools", "thinking"],
+        },
         {"name": "own:latest", "model": "own:latest", "capabilities": ["embedding"]},
         {"name": "all-minilm:22m", "model": "all-minilm:22m", "details": {"family": "bert"}},
     ]
@@ -182,7 +228,9 @@ def test_d80_azures_and_ollamas_capabilities_are_read():
 
 
 def test_every_recorded_list_is_read_whole():
-    for exchange in exchanges("openai_chat", "openai_compatible", "anthropic", "google", "mistral", "cohere"):
+    for exchange in exchanges(
+        "openai_chat", "openai_compatible", "anthropic", "google", "mistral", "cohere"
+    ):
         if exchange.endpoint == "models" and exchange.status == 200:
             body = json.loads(exchange.body)
             found = load_models("x", body)
@@ -214,10 +262,17 @@ def test_anthropics_pages_are_all_read():
 
 def test_openrouters_pages_are_all_read_from_its_own_host_only():
     next_url = "https://elsewhere.example/steal?offset=1&output_modalities=all"
-    entry = {"id": "a/b", "name": "A: B", "description": "d", "architecture": {"output_modalities": ["text", "image"]}}
+    entry = {
+        "id": "a/b",
+        "name": "A: B",
+        "description": "d",
+        "architecture": {"output_modalities": ["text", "image"]},
+    }
     other = {"id": "c/d", "name": "C: D", "architecture": {"output_modalities": ["embeddings"]}}
     found, asked = models_of(
-        "openrouter", (200, {"data": [entry], "links": {"next": next_url}}), (200, {"data": [other]})
+        "openrouter",
+        (200, {"data": [entry], "links": {"next": next_url}}),
+        (200, {"data": [other]}),
     )
     assert [(m.name, m.display_name, m.description, m.kinds) for m in found] == [
         ("a/b", "A: B", "d", ("chat", "image")),
@@ -248,10 +303,15 @@ def test_togethers_bare_list_tells_types():
 
 
 def test_ollamas_two_lists_are_read_alike():
-    openai_like = {"object": "list", "data": [{"id": "qwen3:4b", "object": "model", "owned_by": "library"}]}
+    openai_like = {
+        "object": "list",
+        "data": [{"id": "qwen3:4b", "object": "model", "owned_by": "library"}],
+    }
     own = {"models": [{"name": "qwen3:4b", "size": 1}]}
     assert [m.model for m in load_models("ollama", openai_like)] == ["ollama:qwen3:4b"]
-    assert [(m.model, m.display_name) for m in load_models("ollama", own)] == [("ollama:qwen3:4b", None)]
+    assert [(m.model, m.display_name) for m in load_models("ollama", own)] == [
+        ("ollama:qwen3:4b", None)
+    ]
 
 
 @pytest.mark.parametrize(
@@ -315,7 +375,8 @@ TOLD = {
 
 
 @pytest.mark.parametrize(
-    ("path", "word", "kind"), [(path, *pair) for path, words in TOLD.items() for pair in words.items()]
+    ("path", "word", "kind"),
+    [(path, *pair) for path, words in TOLD.items() for pair in words.items()],
 )
 def test_d80_every_word_of_every_provider_means_a_kind(path, word, kind):
     *above, last = path.split(".")
@@ -330,14 +391,20 @@ def test_d80_every_word_of_every_provider_means_a_kind(path, word, kind):
 
 
 def test_d80_kinds_have_an_order_and_what_is_other_says_nothing_beside_them():
-    assert kinds_of("x", {"capabilities": ["ocr", "audio", "audio_speech", "image", "embedding", "completion"]}) == (
+    assert kinds_of(
+        "x", {"capabilities": ["ocr", "audio", "audio_speech", "image", "embedding", "completion"]}
+    ) == (
         "chat",
         "embeddings",
         "image",
         "tts",
         "audio",
     )
-    assert kinds_of("x", {"supported_output_modalities": ["video", "audio", "speech"]}) == ("media", "tts", "audio")
+    assert kinds_of("x", {"supported_output_modalities": ["video", "audio", "speech"]}) == (
+        "media",
+        "tts",
+        "audio",
+    )
     methods = {"supportedGenerationMethods": ["countTokens"]}
     assert kinds_of("x", methods) == ("chat", "count_tokens")
     assert kinds_of("embed", methods) == ("embeddings", "count_tokens")
@@ -359,23 +426,35 @@ def test_headers_and_base_url_of_the_caller_are_used():
     asyncio.run(
         list_models(
             Access(
-                providers.get("openai"), stub, base_url="http://127.0.0.1:1/x/", api_key="k", headers={"X-Team": "a"}
+                providers.get("openai"),
+                stub,
+                base_url="http://127.0.0.1:1/x/",
+                api_key="k",
+                headers={"X-Team": "a"},
             )
         )
     )
     request = stub.asked[0]
-    assert (request.path, request.method, request.body) == ("http://127.0.0.1:1/x/models", "GET", None)
+    assert (request.path, request.method, request.body) == (
+        "http://127.0.0.1:1/x/models",
+        "GET",
+        None,
+    )
     assert request.headers == {"authorization": "Bearer k", "x-team": "a"}
 
 
 def test_d72_no_request_is_made_without_the_key():
     stub = Stub()
     with pytest.raises(AuthenticationError, match="GROQ_API_KEY is required for Groq provider"):
-        asyncio.run(list_models(Access(providers.get("groq"), stub, environment={"GROQ_API_KEY": ""})))
+        asyncio.run(
+            list_models(Access(providers.get("groq"), stub, environment={"GROQ_API_KEY": ""}))
+        )
     assert stub.asked == []
 
 
-@pytest.mark.parametrize("body", [{"error": "x"}, {"data": None}, {"data": ["a"]}, {"data": [{}]}, "text", 3])
+@pytest.mark.parametrize(
+    "body", [{"error": "x"}, {"data": None}, {"data": ["a"]}, {"data": [{}]}, "text", 3]
+)
 def test_an_answer_without_models_is_an_error(body):
     with pytest.raises(DecodeError, match="no list of models"):
         models_of("openai", (200, body))
@@ -394,7 +473,9 @@ def test_a_provider_that_lists_nothing_says_so():
         asyncio.run(list_models(Access(silent, Stub())))
 
 
-@pytest.mark.parametrize(("name", "vendor"), [("openai", "openai"), ("groq", "groq"), ("anthropic", "anthropic")])
+@pytest.mark.parametrize(
+    ("name", "vendor"), [("openai", "openai"), ("groq", "groq"), ("anthropic", "anthropic")]
+)
 def test_a_refusal_is_read_by_the_providers_wire(name, vendor, monkeypatch):
     exchange = recorded(vendor, 401)
 
@@ -407,12 +488,20 @@ def test_a_refusal_is_read_by_the_providers_wire(name, vendor, monkeypatch):
     monkeypatch.setattr(wires, "get", lambda wire: asked.append(wire) or Wire())
     with pytest.raises(AuthenticationError) as caught:
         models_of(name, (401, exchange.body))
-    assert (caught.value.provider, caught.value.status, caught.value.body) == (name, 401, exchange.body)
+    assert (caught.value.provider, caught.value.status, caught.value.body) == (
+        name,
+        401,
+        exchange.body,
+    )
     assert asked == [providers.get(name).wire]
 
 
 def test_a_page_of_cursors_alone_is_empty():
-    for body in ({}, {"nextPageToken": "a"}, {"last_id": "a", "nextPageToken": "b", "next_page_token": "c"}):
+    for body in (
+        {},
+        {"nextPageToken": "a"},
+        {"last_id": "a", "nextPageToken": "b", "next_page_token": "c"},
+    ):
         assert load_models("x", body) == []
     with pytest.raises(DecodeError) as caught:
         load_models("x", {"nextPageToken": "a", "error": 1})

@@ -14,7 +14,9 @@ STEPS = st.lists(st.tuples(st.integers(1, 12), st.floats(0, 40, allow_nan=False)
 
 
 @given(limit=st.integers(1, 20), steps=STEPS)
-def test_never_more_than_the_limit_within_any_minute(limit: int, steps: list[tuple[int, float]]) -> None:
+def test_never_more_than_the_limit_within_any_minute(
+    limit: int, steps: list[tuple[int, float]]
+) -> None:
     window, now, gone = Window(limit), 0.0, list[tuple[float, int]]()
     for amount, pause in steps:
         now += pause

@@ -8,7 +8,15 @@ import msgspec
 import pytest
 
 from dragoman import Agent, FinishReason, TextPart, ThinkingPart, fold, providers, unfold
-from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
 from dragoman.message import Role
 from dragoman.model.repetition import circles, end_repetition
 from dragoman.request import ModelRequest
@@ -23,7 +31,9 @@ PROSE = (
 LOOP = ".utils"
 
 
-@pytest.mark.parametrize("piece", ["x", "ab", LOOP, "    return list(range(length)) * 20\n", "y" + PROSE[:199]])
+@pytest.mark.parametrize(
+    "piece", ["x", "ab", LOOP, "    return list(range(length)) * 20\n", "y" + PROSE[:199]]
+)
 def test_one_piece_over_and_over_is_a_circle(piece: str) -> None:
     assert circles(PROSE + piece * (240 // len(piece) + 5))
     assert not circles(PROSE + piece * 3)
@@ -59,9 +69,17 @@ def test_where_a_circle_begins_to_be_one() -> None:
 
 async def test_a_text_is_looked_at_every_40_characters_and_each_text_by_itself() -> None:
     """What two texts hold together is no circle, nor is what comes in another message."""
-    start = [MessageStarted("a", Role.MODEL), PartStarted("a", 0, OpenText()), PartStarted("a", 1, ThinkingPart())]
+    start = [
+        MessageStarted("a", Role.MODEL),
+        PartStarted("a", 0, OpenText()),
+        PartStarted("a", 1, ThinkingPart()),
+    ]
     thought = [PartDelta("a", 1, "x" * 300), PartDelta("b", 0, "x" * 300)]
-    first = [PartDelta("a", 0, "x" * 200), PartFinished("a", 0, TextPart("x" * 200)), PartStarted("a", 2, OpenText())]
+    first = [
+        PartDelta("a", 0, "x" * 200),
+        PartFinished("a", 0, TextPart("x" * 200)),
+        PartStarted("a", 2, OpenText()),
+    ]
     short = [PartDelta("a", 2, "x") for _ in range(239)]
     events = [*start, *thought, *first, *short, *[PartDelta("a", 2, "x")] * 41]
 
@@ -79,7 +97,14 @@ async def test_a_text_is_looked_at_every_40_characters_and_each_text_by_itself()
 
 
 async def test_the_answer_ends_there_and_the_request_is_given_up() -> None:
-    events = list(pieces(unfold([says(PROSE + LOOP * 2000).replace(id="answer", finish_reason=FinishReason.stop)]), 7))
+    events = list(
+        pieces(
+            unfold(
+                [says(PROSE + LOOP * 2000).replace(id="answer", finish_reason=FinishReason.stop)]
+            ),
+            7,
+        )
+    )
     given, closed = 0, False
 
     async def model(_: ModelRequest) -> AsyncIterator[Event]:

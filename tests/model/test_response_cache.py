@@ -60,7 +60,11 @@ async def test_a_run_is_answered_again_without_its_model(wire: str, whole: bool)
     for one, other in zip(first.messages, second.messages, strict=True):
         assert one.id != other.id
         assert (one.content, one.role, one.origin) == (other.content, other.role, other.origin)
-        assert (one.finish_reason, one.usage, one.native) == (other.finish_reason, other.usage, other.native)
+        assert (one.finish_reason, one.usage, one.native) == (
+            other.finish_reason,
+            other.usage,
+            other.native,
+        )
     assert [each.cached for each in first.calls] == [False, False]
     assert [each.cached for each in second.calls] == [True, True]
     assert [each.usage for each in second.calls] == [each.usage for each in first.calls]
@@ -73,7 +77,11 @@ async def test_it_is_a_stream_again(wire: str) -> None:
     agent, _ = agent_of(wire, answer(wire, TEXT, usage=FIRST), middleware=[cache()])
     first = [chunk async for chunk in agent.send_stream("Tell.")]
     second = [chunk async for chunk in agent.send_stream("Tell.")]
-    assert "".join(chunk.output for chunk in second) == TEXT == "".join(chunk.output for chunk in first)
+    assert (
+        "".join(chunk.output for chunk in second)
+        == TEXT
+        == "".join(chunk.output for chunk in first)
+    )
     assert len([chunk for chunk in second if chunk.output]) > 2
     assert [chunk.cost for chunk in second if chunk.calls] == [0]
     assert sum(1 for chunk in second if chunk.usage is not None) == 1
@@ -100,7 +108,10 @@ async def test_a_message_is_made_when_it_is_told_again() -> None:
 async def test_what_was_left_out_is_told_again() -> None:
     """A request that had to leave something out says so each time."""
     agent, player = agent_of(
-        "openai_chat", answer("openai_chat", "Yes.", usage=FIRST), middleware=[cache()], settings=Settings(top_k=3)
+        "openai_chat",
+        answer("openai_chat", "Yes.", usage=FIRST),
+        middleware=[cache()],
+        settings=Settings(top_k=3),
     )
     first, second = await agent.send("hi"), await agent.send("hi")
     assert len(player.requests) == 1
@@ -109,7 +120,9 @@ async def test_what_was_left_out_is_told_again() -> None:
 
 async def test_tokens_of_cached_answers_count_against_no_limit_but_calls_do() -> None:
     layer = cache()
-    agent, script = scripted(layer, says(ToolCallPart("c1", "add", {"x": 1}), usage=100), says("Two."), tools=[add])
+    agent, script = scripted(
+        layer, says(ToolCallPart("c1", "add", {"x": 1}), usage=100), says("Two."), tools=[add]
+    )
     await agent.send("1 + 1?")
     await agent.send("1 + 1?", limits=Limits(total_tokens=50, cost=1))
     assert len(script.requests) == 2
@@ -153,7 +166,9 @@ def options(wire: str) -> dict[str, dict[str, Any]]:
         "stop": {"settings": Settings(stop=("x",))},
         "reasoning": {"settings": Settings(reasoning="low")},
         "tools": {"agent": {"tools": [add]}},
-        "tools of a send": {"tools": [ToolSpec("look", "Looks.", {"type": "object", "properties": {}})]},
+        "tools of a send": {
+            "tools": [ToolSpec("look", "Looks.", {"type": "object", "properties": {}})]
+        },
         "options": {"options": {"user": "u"}},
         "on_loss": {"on_loss": "error"},
         "an output schema": {"output_schema": schema},
@@ -169,7 +184,9 @@ async def test_whatever_is_said_otherwise_is_another_request(wire: str, what: st
     layer, json = cache(), '{"a":"b"}'
 
     async def send(**how: Any) -> bool:
-        agent, player = agent_of(wire, answer(wire, json, usage=FIRST), middleware=[layer], **how.pop("agent", {}))
+        agent, player = agent_of(
+            wire, answer(wire, json, usage=FIRST), middleware=[layer], **how.pop("agent", {})
+        )
         await agent.send(how.pop("prompt", "Tell."), **how)
         return bool(player.requests)
 
@@ -203,13 +220,17 @@ async def test_whatever_is_said_otherwise_is_another_request(wire: str, what: st
         ({"metadata": {"a": 1}}, {"metadata": {"b": 1}}, True),
     ],
 )
-async def test_who_shares_answers(one: dict[str, Any], other: dict[str, Any], is_shared: bool) -> None:
+async def test_who_shares_answers(
+    one: dict[str, Any], other: dict[str, Any], is_shared: bool
+) -> None:
     store = MemoryStore(10)
 
     async def asked(how: dict[str, Any]) -> bool:
         how = {"api_key": "k", **how}
         layer = cache(store, scope=how.pop("scope", None))
-        agent = Agent(PROVIDER, middleware=[layer, script := Script(says("Yes."))], api_key=how.pop("api_key"))
+        agent = Agent(
+            PROVIDER, middleware=[layer, script := Script(says("Yes."))], api_key=how.pop("api_key")
+        )
         await agent.send("hi", **how)
         return bool(script.requests)
 
@@ -222,7 +243,13 @@ async def test_who_shares_answers(one: dict[str, Any], other: dict[str, Any], is
     [
         [ProviderError("no")],
         [[*unfold([says("half").replace(id="m")])[:-1]]],
-        [[*unfold([says("void").replace(id="m")]), MessageDropped("m", "no"), *unfold([says("Yes.").replace(id="n")])]],
+        [
+            [
+                *unfold([says("void").replace(id="m")]),
+                MessageDropped("m", "no"),
+                *unfold([says("Yes.").replace(id="n")]),
+            ]
+        ],
         [says("cut", reason=FinishReason.error)],
         [says("filtered", reason=FinishReason.content_filter)],
         [says("left", reason=FinishReason.cancelled)],
@@ -230,7 +257,17 @@ async def test_who_shares_answers(one: dict[str, Any], other: dict[str, Any], is
         [says("of another").replace(origin=Origin("another", None, "m"))],
         [says("of another").replace(origin=Origin("scripted", None, "another"))],
     ],
-    ids=["failed", "not ended", "taken back", "error", "filtered", "cancelled", "empty", "provider", "model"],
+    ids=[
+        "failed",
+        "not ended",
+        "taken back",
+        "error",
+        "filtered",
+        "cancelled",
+        "empty",
+        "provider",
+        "model",
+    ],
 )
 async def test_only_whole_answers_of_the_model_itself_are_kept(answers: list[Any]) -> None:
     agent, script = scripted(cache(), *answers)
@@ -315,7 +352,9 @@ async def test_a_send_may_go_without_it() -> None:
 
 
 async def test_a_function_may_say_which_requests_it_takes() -> None:
-    agent, script = scripted(cache(when=lambda request: request.settings.temperature == 0), says("Yes."))
+    agent, script = scripted(
+        cache(when=lambda request: request.settings.temperature == 0), says("Yes.")
+    )
     for _ in range(2):
         await agent.send("hi")
         await agent.send("hi", settings=Settings(temperature=0))
@@ -346,7 +385,9 @@ class Damaged(MemoryStore):
         return self.value if await super().get(key) is not None else None
 
 
-async def test_a_store_that_fails_is_a_miss_and_a_line_in_the_log(caplog: pytest.LogCaptureFixture) -> None:
+async def test_a_store_that_fails_is_a_miss_and_a_line_in_the_log(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     store: CacheStore = Broken()
     agent, script = scripted(cache(store), says("Yes."))
     with caplog.at_level(logging.WARNING, "dragoman.model.cache"):
@@ -385,7 +426,9 @@ async def test_a_request_with_half_a_character_is_mended_and_found_again() -> No
     assert [request.messages[-1].text for request in script.requests] == ["half a pair: \ufffd"]
 
 
-@pytest.mark.parametrize("where", ["redis://x", "sqlite://", "sqlite:///", "memory", "postgresql://u:secret@h/d"])
+@pytest.mark.parametrize(
+    "where", ["redis://x", "sqlite://", "sqlite:///", "memory", "postgresql://u:secret@h/d"]
+)
 def test_a_store_that_nobody_knows(where: str) -> None:
     with pytest.raises(SettingsError, match="response cache") as caught:
         cache(where)
@@ -410,17 +453,27 @@ def test_what_it_is_not_made_of(how: dict[str, Any], error: type[Exception]) -> 
 
 async def test_without_a_hit_nothing_is_marked() -> None:
     agent, _ = scripted(cache(), says("Yes."))
-    ends = [event for event in [each async for each in agent.send_events("hi")] if isinstance(event, MessageFinished)]
+    ends = [
+        event
+        for event in [each async for each in agent.send_events("hi")]
+        if isinstance(event, MessageFinished)
+    ]
     assert not any(event.cached for event in ends)
 
 
 async def test_an_agent_within_a_tool_answers_for_the_user_of_the_run_around() -> None:
     inner, script = scripted(cache(), says("It rains."), display_name="Weatherman")
-    outer = Script(*[says(ToolCallPart("c1", "weatherman", {"prompt": "Oslo?"})), says("An umbrella.")] * 3)
+    outer = Script(
+        *[says(ToolCallPart("c1", "weatherman", {"prompt": "Oslo?"})), says("An umbrella.")] * 3
+    )
     agent = Agent(PROVIDER, middleware=[outer], tools=[inner.as_tool()])
     asked = []
     for user in ("ann", "bob", "ann"):
         result = await agent.send("What shall I wear?", resource_id=user)
         asked.append(len(script.requests))
-        assert [each.cached for each in result.calls] == [False, user == "ann" and len(asked) == 3, False]
+        assert [each.cached for each in result.calls] == [
+            False,
+            user == "ann" and len(asked) == 3,
+            False,
+        ]
     assert asked == [1, 2, 2]

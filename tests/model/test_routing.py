@@ -32,7 +32,9 @@ def to(model: str) -> Middleware:
 @pytest.mark.parametrize("layers", [[], [whole]], ids=["streamed", "whole"])
 @pytest.mark.parametrize("target", FOUR)
 @pytest.mark.parametrize("source", FOUR)
-async def test_another_model_answers_and_origin_says_so(source: str, target: str, layers: list[Any]) -> None:
+async def test_another_model_answers_and_origin_says_so(
+    source: str, target: str, layers: list[Any]
+) -> None:
     net = Net(**{wire: Message.model(f"I am {wire}.") for wire in FOUR})
     async with agent(net, NAMES[source], middleware=[to(f"{NAMES[target]}:other"), *layers]) as one:
         result = await one.send("Who are you?")
@@ -114,7 +116,10 @@ async def test_what_each_provider_needs_is_around_its_own_models_alone() -> None
 
 async def test_losses_of_the_other_model_are_the_runs() -> None:
     net = Net(openai_chat=Message.model("b"), anthropic=Message.model("c"))
-    how: dict[str, Any] = {"server_tools": [ServerTool("nothing_of_the_kind")], "options": {"service_tier": "flex"}}
+    how: dict[str, Any] = {
+        "server_tools": [ServerTool("nothing_of_the_kind")],
+        "options": {"service_tier": "flex"},
+    }
     async with agent(net, "openai", middleware=[to("anthropic")], **how) as one:
         result = await one.send("Hi")
     assert {loss.what for loss in result.losses} >= {"option"}
@@ -123,7 +128,9 @@ async def test_losses_of_the_other_model_are_the_runs() -> None:
 
 async def test_options_for_the_other_model_say_whose_they_are() -> None:
     async def layer(request: ModelRequest, following: Next) -> AsyncIterator[Event]:
-        changed = request.replace(model="anthropic:x", options={"service_tier": "auto"}, wire="anthropic")
+        changed = request.replace(
+            model="anthropic:x", options={"service_tier": "auto"}, wire="anthropic"
+        )
         async for event in following(changed):
             yield event
 
@@ -136,7 +143,9 @@ async def test_options_for_the_other_model_say_whose_they_are() -> None:
 
 async def test_losses_are_the_runs_also_where_the_other_model_refuses() -> None:
     net = Net(anthropic=InvalidRequestError("no"))
-    async with agent(net, "openai", middleware=[to("anthropic")], options={"service_tier": "flex"}) as one:
+    async with agent(
+        net, "openai", middleware=[to("anthropic")], options={"service_tier": "flex"}
+    ) as one:
         with pytest.raises(InvalidRequestError) as failed:
             await one.send("Hi")
     assert failed.value.result is not None
@@ -159,7 +168,9 @@ async def test_a_batch_middleware_gets_reads_as_they_are_and_knows_where_they_go
     assert isinstance(Look(), BatchMiddleware)
     net = Net(openai_chat=Message.model(TextPart("word " * 100)))
     net.servers["openai_chat"]._piece = 10_000
-    async with agent(net, "openai:m", middleware=[Look()], base_url="https://api.openai.com/v1/") as one:
+    async with agent(
+        net, "openai:m", middleware=[Look()], base_url="https://api.openai.com/v1/"
+    ) as one:
         result = await one.send("Hi")
     assert result.output == "word " * 100
     assert max(sizes) > 1

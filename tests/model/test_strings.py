@@ -14,19 +14,35 @@ from dragoman.model.strings import ModelString, parse_model_string
         pytest.param("openai", ModelString("openai"), id="D-60"),
         pytest.param("openai:gpt-4o", ModelString("openai", "gpt-4o"), id="D-61"),
         pytest.param(
-            "openrouter:google/gemini-2.5-flash", ModelString("openrouter", "google/gemini-2.5-flash"), id="D-61 slash"
+            "openrouter:google/gemini-2.5-flash",
+            ModelString("openrouter", "google/gemini-2.5-flash"),
+            id="D-61 slash",
         ),
-        pytest.param("ollama:qwen2.5:7b-instruct", ModelString("ollama", "qwen2.5:7b-instruct"), id="D-61 colons"),
-        pytest.param("local:/models/a b.gguf", ModelString("local", "/models/a b.gguf"), id="D-61 path"),
+        pytest.param(
+            "ollama:qwen2.5:7b-instruct",
+            ModelString("ollama", "qwen2.5:7b-instruct"),
+            id="D-61 colons",
+        ),
+        pytest.param(
+            "local:/models/a b.gguf", ModelString("local", "/models/a b.gguf"), id="D-61 path"
+        ),
         pytest.param("a:b//c", ModelString("a", "b//c"), id="D-61 empty segment after the colon"),
         pytest.param("openai/gpt-4o", ModelString("openai", "gpt-4o"), id="D-62"),
         pytest.param("openai?chat=gpt-4o", ModelString("openai", "gpt-4o"), id="D-63 chat"),
-        pytest.param("openai?embeddings=e", ModelString("openai", embeddings="e"), id="D-63 embeddings"),
+        pytest.param(
+            "openai?embeddings=e", ModelString("openai", embeddings="e"), id="D-63 embeddings"
+        ),
         pytest.param("openai?media=m", ModelString("openai", media="m"), id="D-63 media"),
         pytest.param("openai?other=m", ModelString("openai", media="m"), id="D-63 other"),
-        pytest.param("p?media=m&chat=c&embeddings=e", ModelString("p", "c", "e", "m"), id="D-63 all, any order"),
+        pytest.param(
+            "p?media=m&chat=c&embeddings=e",
+            ModelString("p", "c", "e", "m"),
+            id="D-63 all, any order",
+        ),
         pytest.param("p?chat=a%2Fb%3Fc%26d", ModelString("p", "a/b?c&d"), id="D-63 URL-decoded"),
-        pytest.param("p?chat=a/b:c", ModelString("p", "a/b:c"), id="D-63 slash and colon as they are"),
+        pytest.param(
+            "p?chat=a/b:c", ModelString("p", "a/b:c"), id="D-63 slash and colon as they are"
+        ),
         pytest.param("OpenAI:GPT-4o", ModelString("openai", "GPT-4o"), id="D-64 colon"),
         pytest.param("OpenAI/GPT-4o", ModelString("openai", "GPT-4o"), id="D-64 slash"),
         pytest.param("OpenAI?chat=GPT", ModelString("openai", "GPT"), id="D-64 query"),
@@ -37,8 +53,12 @@ from dragoman.model.strings import ModelString, parse_model_string
         pytest.param("openai?chat=c&embeddings=", ModelString("openai", "c"), id="D-65 one of two"),
         pytest.param("pro/vider:x", ModelString("pro", "vider:x"), id="D-67"),
         pytest.param("   ", ModelString("   "), id="D-67 whitespace"),
-        pytest.param("openai:gpt-4o?embeddings=e", ModelString("openai", "gpt-4o"), id="D-69 query ignored"),
-        pytest.param("openai-compatible:m", ModelString("openai-compatible", "m"), id="D-69 legal: -"),
+        pytest.param(
+            "openai:gpt-4o?embeddings=e", ModelString("openai", "gpt-4o"), id="D-69 query ignored"
+        ),
+        pytest.param(
+            "openai-compatible:m", ModelString("openai-compatible", "m"), id="D-69 legal: -"
+        ),
         pytest.param("llama.cpp:m", ModelString("llama.cpp", "m"), id="D-69 legal: ."),
     ],
 )

@@ -53,12 +53,22 @@ class Bench:
             yield [PartDelta("m", 0, "a")]
             await self.ended.wait()
             usage = None if self.tokens is None else Usage(total_tokens=self.tokens)
-            yield [MessageFinished("m", FinishReason.stop, usage)] if error is None else [RunError(error)]
+            yield (
+                [MessageFinished("m", FinishReason.stop, usage)]
+                if error is None
+                else [RunError(error)]
+            )
 
         return self.throttle.batches(ModelRequest(model, (Message.user(text),)), following, target)
 
-    async def ask(self, text: str = "x", model: str = "p:m", error: DragomanError | None = None) -> list[Event]:
-        return [event for batch in [batch async for batch in self.open(text, model, error)] for event in batch]
+    async def ask(
+        self, text: str = "x", model: str = "p:m", error: DragomanError | None = None
+    ) -> list[Event]:
+        return [
+            event
+            for batch in [batch async for batch in self.open(text, model, error)]
+            for event in batch
+        ]
 
 
 async def turns(count: int = 10) -> None:

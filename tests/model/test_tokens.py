@@ -60,7 +60,9 @@ def test_text_by_kinds_of_characters(text: str, least: float, most: float) -> No
 
 
 def test_text_counts_by_its_length() -> None:
-    assert text_tokens("word, 12 " * 1000) == pytest.approx(1000 * text_tokens("word, 12 "), rel=0.01)
+    assert text_tokens("word, 12 " * 1000) == pytest.approx(
+        1000 * text_tokens("word, 12 "), rel=0.01
+    )
 
 
 # messages
@@ -77,7 +79,9 @@ def test_every_kind_of_content_counts_but_thinking_and_marks() -> None:
     assert of(ToolResultPart("1", "look", said)) > of(said)
     assert of(ToolResultPart("1", "look", {"a": "\ud800"})) > 0
     assert of(ToolResultPart("1", "look", {"a": said})) > of(ToolResultPart("1", "look", said))
-    assert of(ToolResultPart("1", "look", (TextPart(said), png(800, 600)))) > of(png(800, 600)) + of(said)
+    assert of(ToolResultPart("1", "look", (TextPart(said), png(800, 600)))) > of(
+        png(800, 600)
+    ) + of(said)
     assert of(DataPart(said.encode(), "text/plain")) >= of(said)
     assert of(LinkPart("https://host.test/a.png", "image/png")) == of(png(*USUAL))
 
@@ -85,13 +89,20 @@ def test_every_kind_of_content_counts_but_thinking_and_marks() -> None:
 def test_a_provider_counts_its_way() -> None:
     talk = [Message.user("It rains in Rome. " * 20)]
     tool = ToolSpec("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}})
-    counts = {name: estimated_tokens(talk, provider=name) for name in ("openai", "anthropic", "google", "cohere")}
+    counts = {
+        name: estimated_tokens(talk, provider=name)
+        for name in ("openai", "anthropic", "google", "cohere")
+    }
     assert counts["google"] < counts["anthropic"] < counts["cohere"]
     assert estimated_tokens(talk, provider="azure", model="gpt-4o") == counts["openai"]
     assert estimated_tokens(talk, provider="azure", model="my-claude-4") == counts["anthropic"]
-    with_tool = request_tokens(ModelRequest("m", tuple(talk), (tool, ServerTool("search"))), "anthropic")
+    with_tool = request_tokens(
+        ModelRequest("m", tuple(talk), (tool, ServerTool("search"))), "anthropic"
+    )
     assert with_tool > counts["anthropic"] + 500
-    schema = ModelRequest("m", tuple(talk), output_schema={"type": "object", "properties": {"a": {"type": "string"}}})
+    schema = ModelRequest(
+        "m", tuple(talk), output_schema={"type": "object", "properties": {"a": {"type": "string"}}}
+    )
     assert request_tokens(schema, "openai") > counts["openai"]
 
 
@@ -132,7 +143,10 @@ def test_images_by_the_rules_of_providers() -> None:
         (PNG + struct.pack(">II", 640, 480), (640, 480)),
         (b"GIF89a" + struct.pack("<HH", 640, 480), (640, 480)),
         (b"\xff\xd8\xff\xe0\0\x04ab\xff\xc0\0\x11\x08" + struct.pack(">HH", 480, 640), (640, 480)),
-        (b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480), (640, 480)),
+        (
+            b"RIFF\0\0\0\0WEBPVP8 \0\0\0\0\0\0\0\x9d\x01\x2a" + struct.pack("<HH", 640, 480),
+            (640, 480),
+        ),
         (b"RIFF\0\0\0\0WEBPVP8L\0\0\0\0\x2f" + struct.pack("<I", 639 | 479 << 14), (640, 480)),
         (b"RIFF\0\0\0\0WEBPVP8X\0\0\0\0\0\0\0\0\x7f\x02\0\xdf\x01\0", (640, 480)),
         (b"", USUAL),
@@ -151,7 +165,9 @@ def test_pixels_are_read_from_the_first_bytes(data: bytes, size: tuple[int, int]
 
 def test_other_files_by_pages_and_bytes() -> None:
     pages = b"%PDF-1.7 /Type /Pages /Type /Page /Type/Page /Type /Page"
-    assert file_size(DataPart(pages, "application/pdf")) == FileSize("document", pages=3, length=len(pages))
+    assert file_size(DataPart(pages, "application/pdf")) == FileSize(
+        "document", pages=3, length=len(pages)
+    )
     assert file_size(DataPart(b"", "application/octet-stream")).pages == 1
     assert file_size(LinkPart("https://host.test/a.mp3", "audio/mpeg")) == FileSize("audio")
     assert estimated_tokens([Message.user(DataPart(b"\0" * 10**6, "audio/wav"))]) > 1000
@@ -197,7 +213,11 @@ def errors(vendors: tuple[str, ...], provider: str) -> Iterator[float]:
                 continue
             decoder = codec.decoder()
             events = [*decoder.feed(exchange.body), *decoder.close()]
-            used = [event.usage for event in events if isinstance(event, MessageFinished) and event.usage]
+            used = [
+                event.usage
+                for event in events
+                if isinstance(event, MessageFinished) and event.usage
+            ]
             if used and used[-1].input_tokens:
                 count = used[-1].input_tokens
                 yield abs(request_tokens(request, provider, request.model) - count) / count
@@ -207,6 +227,8 @@ def errors(vendors: tuple[str, ...], provider: str) -> Iterator[float]:
 @pytest.mark.parametrize("provider", PROVIDERS)
 def test_the_median_error_is_small_against_recorded_usage(provider: str) -> None:
     found = sorted(errors(PROVIDERS[provider], provider))
-    print(f"{provider}: {len(found)}, median {median(found):.1%}, p90 {found[len(found) * 9 // 10]:.0%}")
+    print(
+        f"{provider}: {len(found)}, median {median(found):.1%}, p90 {found[len(found) * 9 // 10]:.0%}"
+    )
     assert len(found) >= 25
     assert median(found) <= 0.15

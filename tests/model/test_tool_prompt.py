@@ -49,7 +49,9 @@ def test_calls_and_results_since_the_user_spoke_are_known() -> None:
     assert len(exchange.answered) == 1
     asked = ask_tool(exchange, ["get_weather", "get_time"])
     assert [m.role for m in asked] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL, Role.USER]
-    assert asked[-1].text == ("Tools: get_weather, get_time, none\nMessage: Weather in Paris?\nWhich tool, or none?")
+    assert asked[-1].text == (
+        "Tools: get_weather, get_time, none\nMessage: Weather in Paris?\nWhich tool, or none?"
+    )
 
 
 def test_files_stay_files() -> None:
@@ -97,14 +99,24 @@ def test_the_examples_are_made_from_the_tools_own_schema() -> None:
         ({"anyOf": [{"type": "string"}, {"type": "null"}]}, '"Lima"'),
         ({"oneOf": [{"type": "integer"}]}, "8"),
         ({"type": "array", "items": {"type": "integer"}}, "[8]"),
-        ({"type": "object", "properties": {"a": {"type": "integer"}, "b": {}}, "required": ["a"]}, '{"a":8}'),
+        (
+            {
+                "type": "object",
+                "properties": {"a": {"type": "integer"}, "b": {}},
+                "required": ["a"],
+            },
+            '{"a":8}',
+        ),
         ({}, '"Lima"'),
         ({"$ref": "#/properties/x/definitions/K", "definitions": {"K": {"enum": ["k"]}}}, '"k"'),
     ],
 )
 def test_an_example_of_every_kind_of_schema(schema: dict[str, Any], value: str) -> None:
     if "$ref" in schema:
-        schema = {"anyOf": [{"$ref": "#/properties/x/definitions/K"}], "definitions": schema["definitions"]}
+        schema = {
+            "anyOf": [{"$ref": "#/properties/x/definitions/K"}],
+            "definitions": schema["definitions"],
+        }
     assert arguments(tool(x=schema))[3] == f'[{{"x":{value}}}]'
 
 
@@ -114,8 +126,19 @@ def test_a_schema_that_holds_itself_has_an_example() -> None:
 
 
 def test_what_is_no_schema_object_becomes_any_value_or_nothing() -> None:
-    schema = {"properties": {"a": True, "b": False, "c": {"type": "array", "items": True}, "d": {"$ref": "x#/y"}}}
-    assert arguments_schema(schema, 1)["items"]["properties"] == {"a": {}, "c": {"type": "array"}, "d": {}}
+    schema = {
+        "properties": {
+            "a": True,
+            "b": False,
+            "c": {"type": "array", "items": True},
+            "d": {"$ref": "x#/y"},
+        }
+    }
+    assert arguments_schema(schema, 1)["items"]["properties"] == {
+        "a": {},
+        "c": {"type": "array"},
+        "d": {},
+    }
 
 
 def told(messages: Any) -> list[tuple[str, str]]:
@@ -123,7 +146,10 @@ def told(messages: Any) -> list[tuple[str, str]]:
 
 
 EXAMPLES = [
-    ("user", "Context: The age for Tom is 41. The age for Ann is 38. \nQuestion: How old are Tom and Ann?\nAnswer:"),
+    (
+        "user",
+        "Context: The age for Tom is 41. The age for Ann is 38. \nQuestion: How old are Tom and Ann?\nAnswer:",
+    ),
     ("model", "The age of Tom is 41, and the age of Ann is 38."),
     ("user", "Context: The product for 2, 3 is 70. \nQuestion: What is 2 times 3?\nAnswer:"),
     ("model", "The product is 70."),
@@ -152,7 +178,10 @@ def test_the_whole_of_every_question() -> None:
     spec = tool(city={"type": "string"})
     assert told(ask_arguments(exchange, spec, arguments_schema(spec.input_schema, 2), 2)) == [
         *known,
-        ("user", "Current weather in a city (city: Quito) and Current weather in a city (city: Dakar)"),
+        (
+            "user",
+            "Current weather in a city (city: Quito) and Current weather in a city (city: Dakar)",
+        ),
         ("model", '[{"city":"Quito"},{"city":"Dakar"}]'),
         ("user", "Current weather in a city (city: Lima)"),
         ("model", '[{"city":"Lima"}]'),
@@ -171,7 +200,8 @@ def test_the_whole_of_every_question() -> None:
 def test_calls_and_results_of_every_shape_are_told() -> None:
     """Without arguments, without a call, without a name, several of each, with what the user said beside them."""
     calls = Message.model(
-        ToolCallPart("1", "get_time"), ToolCallPart("2", "get_big_sum", {"of": [1, 2], "deep": {"a": None}})
+        ToolCallPart("1", "get_time"),
+        ToolCallPart("2", "get_big_sum", {"of": [1, 2], "deep": {"a": None}}),
     )
     results = Message.user(
         ToolResultPart("1", "", "noon"),
@@ -190,10 +220,15 @@ def test_calls_and_results_of_every_shape_are_told() -> None:
     ]
     assert exchange.since[2].content[1:] == (IMAGE,)
     assert exchange.facts == (
-        TextPart("The time is noon. The big sum for 1, 2, a: null is 3, b: true. The result is 4.5. The it is x, y. "),
+        TextPart(
+            "The time is noon. The big sum for 1, 2, a: null is 3, b: true. The result is 4.5. The it is x, y. "
+        ),
         IMAGE,
     )
-    assert exchange.answered == {("get_time", b"{}"), ("get_big_sum", b'{"deep":{"a":null},"of":[1,2]}')}
+    assert exchange.answered == {
+        ("get_time", b"{}"),
+        ("get_big_sum", b'{"deep":{"a":null},"of":[1,2]}'),
+    }
 
 
 def test_who_speaks_beside_results_is_the_last_to_speak() -> None:
@@ -222,11 +257,24 @@ def test_examples_differ_by_turn_and_hold_what_is_needed() -> None:
         '[{"a":3,"b":"Dakar","c":2,"d":3},{"a":5,"b":"Lima","c":1,"d":5}]',
         '[{"a":8,"b":"Quito","c":1,"d":8}]',
     ]
-    assert arguments(ToolSpec("a_b", " \n"), most=1) == ["a b", "[{}]", "a b", "[{}]", "Weather in Paris?"]
+    assert arguments(ToolSpec("a_b", " \n"), most=1) == [
+        "a b",
+        "[{}]",
+        "a b",
+        "[{}]",
+        "Weather in Paris?",
+    ]
     bare = ToolSpec("x", "Does.\nIt.", {"type": "object", "properties": {"a": {}}})
     assert arguments(bare, most=1)[:2] == ["Does", "[{}]"]
 
 
 def test_a_schema_without_an_end_is_followed_to_a_depth() -> None:
-    node = {"type": "object", "properties": {"n": {"type": "array", "items": {"$ref": "#"}}}, "required": ["n"]}
-    assert arguments(ToolSpec("walk", "Walks", node), most=1)[1] == '[{"n":[{"n":[{"n":[{"n":[{"n":null}]}]}]}]}]'
+    node = {
+        "type": "object",
+        "properties": {"n": {"type": "array", "items": {"$ref": "#"}}},
+        "required": ["n"],
+    }
+    assert (
+        arguments(ToolSpec("walk", "Walks", node), most=1)[1]
+        == '[{"n":[{"n":[{"n":[{"n":[{"n":null}]}]}]}]}]'
+    )

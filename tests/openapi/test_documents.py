@@ -24,7 +24,9 @@ def tools_of(doc: Any, **how: Any) -> dict[str, Tool]:
 
 
 def only(fields: dict[str, Any], *, version: str = "3.1.0", path: str = "/x", **more: Any) -> Tool:
-    (tool,) = openapi(document({path: {"post": fields}}, version=version, **more), base_url=BASE).tools
+    (tool,) = openapi(
+        document({path: {"post": fields}}, version=version, **more), base_url=BASE
+    ).tools
     return tool
 
 
@@ -40,7 +42,11 @@ def test_each_operation_is_a_tool_by_its_id_or_else_by_method_and_path() -> None
     doc = document(
         {
             "/pets": {"get": operation(operationId="listPets"), "post": operation()},
-            "/pets/{id}": {"parameters": [parameter("id", "path")], "get": operation(), "trace": operation()},
+            "/pets/{id}": {
+                "parameters": [parameter("id", "path")],
+                "get": operation(),
+                "trace": operation(),
+            },
             "/pets/id": {"get": operation(operationId="get_pets_id"), "x-internal": {"a": 1}},
         }
     )
@@ -51,17 +57,25 @@ def test_each_operation_is_a_tool_by_its_id_or_else_by_method_and_path() -> None
 
 
 def test_two_operations_of_one_id_are_an_error_with_both_places() -> None:
-    doc = document({"/a": {"get": operation(operationId="x")}, "/b": {"put": operation(operationId="x")}})
-    wrong(doc, "the operations at '#/paths/~1a/get' and '#/paths/~1b/put' have one operationId, 'x'")
+    doc = document(
+        {"/a": {"get": operation(operationId="x")}, "/b": {"put": operation(operationId="x")}}
+    )
+    wrong(
+        doc, "the operations at '#/paths/~1a/get' and '#/paths/~1b/put' have one operationId, 'x'"
+    )
 
 
 def test_the_description_is_summary_and_description() -> None:
-    assert only(operation(summary="Buys.", description="Buys it.")).description == "Buys.\n\nBuys it."
+    assert (
+        only(operation(summary="Buys.", description="Buys it.")).description == "Buys.\n\nBuys it."
+    )
     assert only(operation(summary="Buys.", description="Buys.")).description == "Buys."
 
 
 def test_include_chooses_by_name_or_by_function() -> None:
-    doc = document({"/a": {"get": operation(operationId="a", tags=["t"]), "put": operation(operationId="b")}})
+    doc = document(
+        {"/a": {"get": operation(operationId="a", tags=["t"]), "put": operation(operationId="b")}}
+    )
     assert list(tools_of(doc, include=["b"])) == ["b"]
     assert list(tools_of(doc, include=lambda one: one.method == "GET" and "t" in one.tags)) == ["a"]
     wrong(doc, "the document has no operation c; it has a, b", include=["c"])
@@ -80,7 +94,10 @@ def test_parameters_of_path_and_operation_make_one_object_without_collisions() -
         parameter("Authorization", "header"),
         parameter("Accept", "header"),
     )
-    item = {"parameters": [parameter("id", "path"), parameter("id", "query", {"type": "string"})], "post": fields}
+    item = {
+        "parameters": [parameter("id", "path"), parameter("id", "query", {"type": "string"})],
+        "post": fields,
+    }
     (tool,) = openapi(document({"/x/{id}": item}), base_url=BASE).tools
     assert tool.input_schema == {
         "type": "object",
@@ -107,10 +124,14 @@ def test_references_become_definitions_also_those_to_themselves() -> None:
         "requestBodies": {"node": json_body({"$ref": "#/components/schemas/Node"}, required=True)},
     }
     fields = operation(
-        {"$ref": "#/components/parameters/page"}, requestBody={"$ref": "#/components/requestBodies/node"}
+        {"$ref": "#/components/parameters/page"},
+        requestBody={"$ref": "#/components/requestBodies/node"},
     )
     schema = only(fields, components=components).input_schema
-    assert schema["properties"] == {"page": {"$ref": "#/$defs/a_1b"}, "body": {"$ref": "#/$defs/Node"}}
+    assert schema["properties"] == {
+        "page": {"$ref": "#/$defs/a_1b"},
+        "body": {"$ref": "#/$defs/Node"},
+    }
     assert schema["$defs"] == {
         "a_1b": {"type": "string"},
         "Node": {
@@ -131,7 +152,9 @@ def test_what_is_read_only_is_no_argument_and_names_like_keywords_stay() -> None
         "properties": {
             "id": {"type": "integer", "readOnly": True},
             "example": {"type": "string", "example": "x", "deprecated": True},
-            "nullable": {"allOf": [{"type": "object", "properties": {"xml": {"items": {"example": 1}}}}]},
+            "nullable": {
+                "allOf": [{"type": "object", "properties": {"xml": {"items": {"example": 1}}}}]
+            },
         },
     }
     assert only(operation(requestBody=json_body(body))).input_schema["properties"]["body"] == {
@@ -156,7 +179,12 @@ def test_what_is_read_only_is_no_argument_and_names_like_keywords_stay() -> None
     ],
 )  # fmt: skip
 def test_schemas_of_3_0_become_json_schema(given: dict[str, Any], made: dict[str, Any]) -> None:
-    assert only(operation(parameter("p", schema=given)), version="3.0.4").input_schema["properties"]["p"] == made
+    assert (
+        only(operation(parameter("p", schema=given)), version="3.0.4").input_schema["properties"][
+            "p"
+        ]
+        == made
+    )
 
 
 def test_true_and_false_are_schemas_since_3_1() -> None:
@@ -166,7 +194,9 @@ def test_true_and_false_are_schemas_since_3_1() -> None:
     wrong(document({"/x": {"post": fields}}, version="3.0.0"), "/schema/properties/b/")
 
 
-def test_operations_that_cannot_be_written_are_left_out_and_named(caplog: pytest.LogCaptureFixture) -> None:
+def test_operations_that_cannot_be_written_are_left_out_and_named(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
     doc = document(
         {
             "/a": {"post": operation(operationId="xml", requestBody=json_body({}, "application/xml"))},
@@ -183,7 +213,9 @@ def test_operations_that_cannot_be_written_are_left_out_and_named(caplog: pytest
         "odd": "its parameter 'p' is written in the style 'matrix'",
         "lacks": "its path has id, of which no parameter tells",
     }
-    assert "Shop: the operation xml is left out: its body is written as application/xml" in caplog.text
+    assert (
+        "Shop: the operation xml is left out: its body is written as application/xml" in caplog.text
+    )
 
 
 def test_a_body_of_several_kinds_is_the_json_one() -> None:
@@ -203,7 +235,9 @@ def test_requests_go_to_the_first_server_with_its_variables_defaults() -> None:
     assert urls(document({"/x": {"get": operation()}}, servers=servers), base_url=None) == [
         "https://eu.example:8443/v1"
     ]
-    assert urls(document({"/x": {"get": operation()}}, servers=servers), base_url="http://h/") == ["http://h"]
+    assert urls(document({"/x": {"get": operation()}}, servers=servers), base_url="http://h/") == [
+        "http://h"
+    ]
 
 
 def urls(doc: Any, **how: Any) -> list[str]:
@@ -212,9 +246,13 @@ def urls(doc: Any, **how: Any) -> list[str]:
     return [cell["url"].cell_contents for cell in cells]
 
 
-@pytest.mark.parametrize("servers", [[], [{"url": "/v1"}], [{"url": "{host}/v1"}], [{"url": "ftp://x"}], None])
+@pytest.mark.parametrize(
+    "servers", [[], [{"url": "/v1"}], [{"url": "{host}/v1"}], [{"url": "ftp://x"}], None]
+)
 def test_an_address_that_is_not_whole_must_be_given(servers: Any) -> None:
-    doc = document({"/x": {"get": operation()}}, **({} if servers is None else {"servers": servers}))
+    doc = document(
+        {"/x": {"get": operation()}}, **({} if servers is None else {"servers": servers})
+    )
     wrong(doc, "no whole address: give base_url=", base_url=None)
     wrong(doc, "no whole address: give base_url=", base_url="/v1")
     wrong(doc, "no query and no fragment", base_url="https://h/?a=1")
@@ -224,7 +262,12 @@ def test_keys_go_where_the_caller_says_and_never_where_a_document_says() -> None
     scheme = {"securitySchemes": {"k": {"type": "http", "scheme": "bearer"}}}
     paths = {"/x": {"get": operation(security=[{"k": []}])}}
     doc = document(paths, servers=[{"url": "https://evil.example"}], components=scheme)
-    wrong(doc, "give base_url=: keys and headers are sent where the caller says", base_url=None, api_key="k")
+    wrong(
+        doc,
+        "give base_url=: keys and headers are sent where the caller says",
+        base_url=None,
+        api_key="k",
+    )
     wrong(doc, "give base_url=: keys and headers", base_url=None, headers={"a": "b"})
     assert urls(doc, base_url=BASE, api_key="k") == [BASE]
 
@@ -241,7 +284,8 @@ def test_an_operation_may_have_a_server_of_the_same_host_alone() -> None:
     assert with_server("/v3") == ["https://h.example/v3"] * 2
     assert with_server("https://evil.example", base_url=BASE) == [BASE] * 2
     with pytest.raises(
-        SettingsError, match=r"'#/paths/~1x/get' goes to another host, 'https://evil.example': give base_url="
+        SettingsError,
+        match=r"'#/paths/~1x/get' goes to another host, 'https://evil.example': give base_url=",
     ):
         with_server("https://evil.example")
 
@@ -315,7 +359,11 @@ def test_what_is_wrong_with_a_document_is_told_with_its_place(given: Any, match:
 
 def test_a_document_as_frameworks_write_it() -> None:
     tools = openapi(Path(__file__).parent / "data" / "framework.json", base_url=BASE)
-    assert [tool.name for tool in tools.tools] == ["read_items_items_get", "create_item_items_post", "login_token_post"]
+    assert [tool.name for tool in tools.tools] == [
+        "read_items_items_get",
+        "create_item_items_post",
+        "login_token_post",
+    ]
     create = tools.tools[1].input_schema
     assert create["required"] == ["body"]
     assert create["$defs"]["Item"]["properties"]["price"] == {
@@ -328,7 +376,12 @@ def test_a_document_as_frameworks_write_it() -> None:
 
 def test_a_document_of_3_0_with_all_kinds_of_references() -> None:
     tools = openapi(Path(__file__).parent / "data" / "petstore.yaml", base_url=BASE)
-    assert [tool.name for tool in tools.tools] == ["listPets", "createPets", "showPetById", "findByStatus"]
+    assert [tool.name for tool in tools.tools] == [
+        "listPets",
+        "createPets",
+        "showPetById",
+        "findByStatus",
+    ]
     pet = tools.tools[1].input_schema
     assert pet["$defs"]["Pet"]["properties"]["parents"]["items"] == {"$ref": "#/$defs/Pet"}
     assert pet["$defs"]["Pet"]["required"] == ["name"]
@@ -339,7 +392,13 @@ def test_a_document_of_3_0_with_all_kinds_of_references() -> None:
 
 
 def _leaves(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
-    below = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    below = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     return [at, *[place for key, each in below for place in _leaves(each, (*at, key))]]
 
 
@@ -382,7 +441,10 @@ VALUES = st.one_of(
 )  # fmt: skip
 
 
-@given(st.lists(st.tuples(st.sampled_from(_leaves(WHOLE)[1:]), VALUES), min_size=1, max_size=3), st.booleans())
+@given(
+    st.lists(st.tuples(st.sampled_from(_leaves(WHOLE)[1:]), VALUES), min_size=1, max_size=3),
+    st.booleans(),
+)
 def test_whatever_stands_in_a_document_it_is_read_or_refused_by_an_error_of_ours(
     changes: list[tuple[tuple[Any, ...], Any]], is_3_0: bool
 ) -> None:

@@ -18,7 +18,10 @@ from support.net import NAMES as WIRES
 from support.openapi import document, json_body, operation, parameter, serving
 
 pytestmark = pytest.mark.anyio
-NODE = {"type": "object", "properties": {"name": {"type": "string"}, "next": {"$ref": "#/components/schemas/Node"}}}
+NODE = {
+    "type": "object",
+    "properties": {"name": {"type": "string"}, "next": {"$ref": "#/components/schemas/Node"}},
+}
 DOCUMENT = document(
     {
         "/echo/{id}": {
@@ -53,16 +56,26 @@ async def whole(request: ModelRequest, next: Any) -> AsyncIterator[Event]:
 
 @pytest.mark.parametrize("wire", WIRES)
 @pytest.mark.parametrize("layers", [(), (whole,)], ids=["streamed", "whole"])
-async def test_a_model_calls_an_api_whose_key_it_never_sees(base_url: str, wire: str, layers: tuple[Any, ...]) -> None:
+async def test_a_model_calls_an_api_whose_key_it_never_sees(
+    base_url: str, wire: str, layers: tuple[Any, ...]
+) -> None:
     arguments = {"id": "a b", "X-Dry": True, "body": {"name": "x", "next": {"name": "y"}}}
     answers = [says(ToolCallPart("c1", "api.nodes.put", arguments)), says("Done.")]
     server = ScriptedServer(wires.get(wire), lambda _: answers.pop(0))
-    tools = openapi(DOCUMENT, base_url=base_url, api_key=lambda context: context.deps).prefix("api.")
-    async with Agent(f"{WIRES[wire]}:m", transport=server, api_key="none", tools=[tools], middleware=layers) as agent:
+    tools = openapi(DOCUMENT, base_url=base_url, api_key=lambda context: context.deps).prefix(
+        "api."
+    )
+    async with Agent(
+        f"{WIRES[wire]}:m", transport=server, api_key="none", tools=[tools], middleware=layers
+    ) as agent:
         result = await agent.send("hi", deps="sesame")
     assert result.output == "Done."
     got = result.messages[2].tool_results[0].result
-    assert (got["method"], got["path"], got["body"]) == ("PUT", "/echo/a%20b", '{"name":"x","next":{"name":"y"}}')
+    assert (got["method"], got["path"], got["body"]) == (
+        "PUT",
+        "/echo/a%20b",
+        '{"name":"x","next":{"name":"y"}}',
+    )
     assert (got["headers"]["x-dry"], got["headers"]["x-key"]) == ("true", "sesame")
     told = [str(one.body) for one in server.sent]
     assert not any("X-Key" in each for each in told)

@@ -59,7 +59,9 @@ def test_d36_texts_side_by_side_join_and_order_is_kept() -> None:
 
 
 def test_it_builds_a_message_from_events() -> None:
-    message = Message.model(ThinkingPart("hm"), "text", ToolCallPart("1", "t", {"x": 1})).replace(id="m")
+    message = Message.model(ThinkingPart("hm"), "text", ToolCallPart("1", "t", {"x": 1})).replace(
+        id="m"
+    )
     builder = MessageAccumulator()
     assert builder.message() == Message.model()
     for event in unfold([message]):
@@ -68,7 +70,8 @@ def test_it_builds_a_message_from_events() -> None:
 
 
 FULL = Message.model(
-    TextPart("a"), ToolCallPart("1", "look", {"x": 1}, '{"x": 1}', "complete", "client", {"w": {"a": 1}})
+    TextPart("a"),
+    ToolCallPart("1", "look", {"x": 1}, '{"x": 1}', "complete", "client", {"w": {"a": 1}}),
 ).replace(
     id="m",
     created_at=datetime(2026, 1, 1, tzinfo=UTC),
@@ -104,7 +107,9 @@ def test_d34_a_call_that_comes_again_keeps_what_the_new_one_has_not() -> None:
     bare = Message.model(ToolCallPart("1", "", native=None))
     assert ACCUMULATOR.accumulate(one, bare).content == (call,)
     new = ToolCallPart("1", "see", {"y": 2}, '{"y":  2}', "invalid", native={"v": {"b": 2}})
-    assert ACCUMULATOR.accumulate(one, Message.model(new)).content == (msgspec.structs.replace(new, run_by="client"),)
+    assert ACCUMULATOR.accumulate(one, Message.model(new)).content == (
+        msgspec.structs.replace(new, run_by="client"),
+    )
     cut = ToolCallPart("1", "see", raw="{", state="cut")
     kept = msgspec.structs.replace(call, name="see")
     assert ACCUMULATOR.accumulate(one, Message.model(cut)).content == (kept,)
@@ -113,12 +118,27 @@ def test_d34_a_call_that_comes_again_keeps_what_the_new_one_has_not() -> None:
 def test_d34_only_the_call_of_the_same_id_is_merged_and_each_stays_in_its_place() -> None:
     one = Message.model("a", ToolCallPart("1", "f"), ToolCallPart("", "g"), ToolCallPart("2", "h"))
     more = Message.model(
-        *["b", ToolCallPart("2", "", {"x": 2}), ToolCallPart("3", "i"), ToolCallPart("3", "", {"x": 3})],
+        *[
+            "b",
+            ToolCallPart("2", "", {"x": 2}),
+            ToolCallPart("3", "i"),
+            ToolCallPart("3", "", {"x": 3}),
+        ],
         *[ToolCallPart("", "j"), ToolCallPart("", "k"), ToolCallPart("1", "", {"x": 1})],
     )
     assert ACCUMULATOR.accumulate(one, more).content == (
-        *[TextPart("a"), ToolCallPart("1", "f", {"x": 1}), ToolCallPart("", "g"), ToolCallPart("2", "h", {"x": 2})],
-        *[TextPart("b"), ToolCallPart("3", "i", {"x": 3}), ToolCallPart("", "j"), ToolCallPart("", "k")],
+        *[
+            TextPart("a"),
+            ToolCallPart("1", "f", {"x": 1}),
+            ToolCallPart("", "g"),
+            ToolCallPart("2", "h", {"x": 2}),
+        ],
+        *[
+            TextPart("b"),
+            ToolCallPart("3", "i", {"x": 3}),
+            ToolCallPart("", "j"),
+            ToolCallPart("", "k"),
+        ],
     )
 
 
@@ -137,7 +157,15 @@ def test_d36_what_carries_something_of_a_providers_parts_the_texts_around_it() -
             TextPart("e"),
         )
     )
-    content = (TextPart("ab"), signed, signed, TextPart("c"), call, ThinkingPart("hm"), TextPart("de"))
+    content = (
+        TextPart("ab"),
+        signed,
+        signed,
+        TextPart("c"),
+        call,
+        ThinkingPart("hm"),
+        TextPart("de"),
+    )
     assert ACCUMULATOR.consolidate(message) == FULL.replace(content=content)
 
 
@@ -189,7 +217,14 @@ def test_accumulate_is_called_with_each_piece_of_text_and_with_every_other_part_
     builder = Noting()
     for event in EVENTS:
         builder.add(event)
-    pieces: list[Any] = [ThinkingPart("hm"), TextPart("a"), TextPart("b"), TextPart("cd"), CALL, TextPart("ef")]
+    pieces: list[Any] = [
+        ThinkingPart("hm"),
+        TextPart("a"),
+        TextPart("b"),
+        TextPart("cd"),
+        CALL,
+        TextPart("ef"),
+    ]
     assert [chunk for _, chunk in builder.seen] == [Message.model(piece) for piece in pieces]
     befores = [before for before, _ in builder.seen]
     assert befores == [Message.model(*pieces[:count]) for count in range(len(pieces))]
@@ -209,16 +244,22 @@ def test_when_its_message_is_dropped_it_begins_again() -> None:
 
 
 @pytest.mark.parametrize("kind", ["accumulate", "consolidate"])
-def test_what_an_override_makes_is_content_and_metadata_and_the_rest_is_the_providers(kind: str) -> None:
+def test_what_an_override_makes_is_content_and_metadata_and_the_rest_is_the_providers(
+    kind: str,
+) -> None:
     """What the provider signed stays at its text."""
 
     def first(self: MessageAccumulator, existing: Message | None, chunk: Message) -> Message:
         merged = MessageAccumulator.accumulate(self, existing, chunk)
-        return merged.replace(metadata={"mine": True}, content=tuple(p for p in merged.content if p != CALL))
+        return merged.replace(
+            metadata={"mine": True}, content=tuple(p for p in merged.content if p != CALL)
+        )
 
     def second(self: MessageAccumulator, message: Message) -> Message:
         merged = MessageAccumulator.consolidate(self, message)
-        return merged.replace(metadata={"mine": True}, content=tuple(p for p in merged.content if p != CALL))
+        return merged.replace(
+            metadata={"mine": True}, content=tuple(p for p in merged.content if p != CALL)
+        )
 
     own = type("Own", (MessageAccumulator,), {kind: first if kind == "accumulate" else second})
     builder = own()
@@ -226,4 +267,6 @@ def test_what_an_override_makes_is_content_and_metadata_and_the_rest_is_the_prov
         builder.add(event)
     texts = (TextPart("abcdef"),) if kind == "accumulate" else (TextPart("abcd"), SIGNED)
     plain = fold(EVENTS)[0]
-    assert builder.message() == plain.replace(content=(ThinkingPart("hm"), *texts), metadata={"k": 1, "mine": True})
+    assert builder.message() == plain.replace(
+        content=(ThinkingPart("hm"), *texts), metadata={"k": 1, "mine": True}
+    )

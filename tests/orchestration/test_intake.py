@@ -27,7 +27,15 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.loss import Loss
-from dragoman.message import FinishReason, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    FinishReason,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import (
     DefaultStreamingOrchestrator,
@@ -70,11 +78,19 @@ def start(m: str, **more: Any) -> Event:
 
 def words(m: str, index: int, *pieces: str) -> list[Event]:
     deltas = [PartDelta(m, index, piece) for piece in pieces]
-    return [PartStarted(m, index, OpenText()), *deltas, PartFinished(m, index, TextPart("".join(pieces)))]
+    return [
+        PartStarted(m, index, OpenText()),
+        *deltas,
+        PartFinished(m, index, TextPart("".join(pieces))),
+    ]
 
 
-def end(m: str, reason: FinishReason = FinishReason.stop, usage: int | None = None, **more: Any) -> Event:
-    return MessageFinished(m, reason, None if usage is None else Usage(input_tokens=0, output_tokens=usage), **more)
+def end(
+    m: str, reason: FinishReason = FinishReason.stop, usage: int | None = None, **more: Any
+) -> Event:
+    return MessageFinished(
+        m, reason, None if usage is None else Usage(input_tokens=0, output_tokens=usage), **more
+    )
 
 
 def stepped(*inside: Event, losses: tuple[Loss, ...] = ()) -> list[Event]:
@@ -85,14 +101,31 @@ async def test_of_several_candidates_the_first_is_told_and_of_the_others_nothing
     events, result = await step(
         [
             *[start("a"), start("b", candidate=1), start("c", candidate=2)],
-            *[PartStarted("b", 0, OpenText()), PartStarted("a", 0, OpenText()), PartDelta("b", 0, "B")],
-            *[PartDelta("a", 0, "A"), PartFinished("b", 0, TextPart("B")), MessageFinished("b", FinishReason.length)],
-            *[Custom("x"), PartFinished("a", 0, TextPart("A")), end("a", usage=1), MessageDropped("c", "no")],
+            *[
+                PartStarted("b", 0, OpenText()),
+                PartStarted("a", 0, OpenText()),
+                PartDelta("b", 0, "B"),
+            ],
+            *[
+                PartDelta("a", 0, "A"),
+                PartFinished("b", 0, TextPart("B")),
+                MessageFinished("b", FinishReason.length),
+            ],
+            *[
+                Custom("x"),
+                PartFinished("a", 0, TextPart("A")),
+                end("a", usage=1),
+                MessageDropped("c", "no"),
+            ],
         ]
     )
     a = words("a", 0, "A")
     assert events == stepped(start("a"), *a[:2], Custom("x"), a[2], end("a", usage=1))
-    assert (result.output, result.finish_reason, len(result.messages)) == ("A", FinishReason.stop, 2)
+    assert (result.output, result.finish_reason, len(result.messages)) == (
+        "A",
+        FinishReason.stop,
+        2,
+    )
 
 
 async def test_the_start_of_a_message_is_told_with_what_stands_in_it_first() -> None:
@@ -118,11 +151,17 @@ async def test_each_loss_is_named_once_at_the_end_of_the_step_in_which_it_happen
     first = [start("a", losses=(LOSSES[0], LOSSES[1], LOSSES[0])), *calls[1:]]
     second = [start("b", losses=(LOSSES[1], LOSSES[2])), *words("b", 0, "B"), end("b")]
     third = [start("c", losses=LOSSES), *words("c", 0, "C"), end("c")]
-    a, _ = agent(first, [*second[:-1], *unfold([says(call("t")).replace(id="b")])[1:]], third, tools=[t])
+    a, _ = agent(
+        first, [*second[:-1], *unfold([says(call("t")).replace(id="b")])[1:]], third, tools=[t]
+    )
     async with a.run("hi") as run:
         events = [event async for event in run]
         result = await run.result()
-    assert [event.losses for event in events if isinstance(event, StepFinished)] == [LOSSES[:2], LOSSES[2:], ()]
+    assert [event.losses for event in events if isinstance(event, StepFinished)] == [
+        LOSSES[:2],
+        LOSSES[2:],
+        (),
+    ]
     assert result.losses == LOSSES
     a, _ = agent(second)
     chunks = [chunk async for chunk in a.send_stream("hi")]
@@ -130,7 +169,9 @@ async def test_each_loss_is_named_once_at_the_end_of_the_step_in_which_it_happen
 
 
 async def test_a_failing_step_names_its_losses_too() -> None:
-    events, _ = await step([start("a", losses=LOSSES), *words("a", 0, "A"), RunError(ProviderError("gone"))])
+    events, _ = await step(
+        [start("a", losses=LOSSES), *words("a", 0, "A"), RunError(ProviderError("gone"))]
+    )
     assert events == stepped(
         start("a", losses=LOSSES), *words("a", 0, "A"), end("a", FinishReason.error), losses=LOSSES
     )
@@ -157,7 +198,11 @@ async def test_decision_21_a_turn_that_pauses_twice_is_one_message() -> None:
         ],
         end("b", PAUSE, origin=Origin("q", prefix="y")),
     ]
-    third = [start("c"), *words("c", 0, "D"), end("c", FinishReason.length, 4, origin=Origin("r", prefix="z"))]
+    third = [
+        start("c"),
+        *words("c", 0, "D"),
+        end("c", FinishReason.length, 4, origin=Origin("r", prefix="z")),
+    ]
     events, result = await step(first, second, third)
     last = end("a", FinishReason.length, 5, origin=Origin("r", prefix="x"))
     assert events == stepped(
@@ -175,11 +220,16 @@ async def test_decision_21_a_turn_that_pauses_twice_is_one_message() -> None:
 
 
 @pytest.mark.parametrize(
-    ("before", "after", "prefix"), [(None, Origin("q", prefix="y"), "y"), (Origin("p", prefix="x"), None, None)]
+    ("before", "after", "prefix"),
+    [(None, Origin("q", prefix="y"), "y"), (Origin("p", prefix="x"), None, None)],
 )
-async def test_a_paused_turn_of_which_one_call_names_no_origin(before: Any, after: Any, prefix: str | None) -> None:
+async def test_a_paused_turn_of_which_one_call_names_no_origin(
+    before: Any, after: Any, prefix: str | None
+) -> None:
     first = [start("a"), *words("a", 0, "A"), end("a", PAUSE, origin=before)]
-    events, result = await step(first, [start("b"), *words("b", 0, "B"), end("b", usage=2, origin=after)])
+    events, result = await step(
+        first, [start("b"), *words("b", 0, "B"), end("b", usage=2, origin=after)]
+    )
     assert (events[-2].origin.prefix if after else events[-2].origin) == prefix
     assert result.usage == Usage(input_tokens=0, output_tokens=2)
 
@@ -191,7 +241,8 @@ async def test_a_paused_turn_that_fails_keeps_what_had_come_and_its_usage() -> N
     error = ProviderError("gone")
     half = [PartStarted("a", 1, OpenText()), PartDelta("a", 1, "B")]
     events, _ = await step(
-        first, [start("b"), PartStarted("b", 0, OpenText()), PartDelta("b", 0, "B"), RunError(error)]
+        first,
+        [start("b"), PartStarted("b", 0, OpenText()), PartDelta("b", 0, "B"), RunError(error)],
     )
     assert events == stepped(*first[:-1], *half, PartFinished("a", 1, TextPart("B")), failed)
     assert error.result.usage == Usage(input_tokens=0, output_tokens=3)
@@ -202,15 +253,28 @@ async def test_a_paused_turn_that_fails_keeps_what_had_come_and_its_usage() -> N
 
 async def test_a_paused_turn_that_is_dropped_begins_again() -> None:
     first = [start("a"), *words("a", 0, "A"), end("a", PAUSE, 3)]
-    second = [start("b"), *words("b", 0, "B"), MessageDropped("b", "again"), start("c"), *words("c", 0, "C"), end("c")]
+    second = [
+        start("b"),
+        *words("b", 0, "B"),
+        MessageDropped("b", "again"),
+        start("c"),
+        *words("c", 0, "C"),
+        end("c"),
+    ]
     events, result = await step(first, second)
-    assert events == stepped(*first[:-1], *words("a", 1, "B"), MessageDropped("a", "again"), *second[-5:])
+    assert events == stepped(
+        *first[:-1], *words("a", 1, "B"), MessageDropped("a", "again"), *second[-5:]
+    )
     assert (result.output, [message.id for message in result.messages[1:]]) == ("C", ["c"])
 
 
 async def test_an_empty_message_that_pauses_goes_on() -> None:
-    events, result = await step([start("a"), end("a", PAUSE)], [start("b"), *words("b", 0, "B"), end("b")])
-    assert events == stepped(start("a"), *words("a", 0, "B"), MessageFinished("a", FinishReason.stop, Usage()))
+    events, result = await step(
+        [start("a"), end("a", PAUSE)], [start("b"), *words("b", 0, "B"), end("b")]
+    )
+    assert events == stepped(
+        start("a"), *words("a", 0, "B"), MessageFinished("a", FinishReason.stop, Usage())
+    )
     assert result.output == "B"
 
 
@@ -231,7 +295,11 @@ async def test_a_failure_before_anything_stood_in_the_message_leaves_no_message(
 
 
 async def test_all_parts_that_are_open_at_a_failure_are_closed_as_cut() -> None:
-    opened = [start("a"), PartStarted("a", 0, ThinkingPart()), PartStarted("a", 1, ToolCallPart("1", "f"))]
+    opened = [
+        start("a"),
+        PartStarted("a", 0, ThinkingPart()),
+        PartStarted("a", 1, ToolCallPart("1", "f")),
+    ]
     deltas = [PartDelta("a", 0, "hm"), PartDelta("a", 1, '{"x"')]
     events, _ = await step([*opened, *deltas, RunError(ProviderError("gone"))])
     cut = ToolCallPart("1", "f", raw='{"x"', state="cut")
@@ -244,11 +312,18 @@ class Loud(MessageAccumulator):
 
     def message(self) -> Message:
         message = super().message()
-        texts = [TextPart(part.text.upper()) if isinstance(part, TextPart) else part for part in message.content]
-        return message.replace(content=tuple(texts), metadata={"loud": True} if texts else {}, finish_reason=None)
+        texts = [
+            TextPart(part.text.upper()) if isinstance(part, TextPart) else part
+            for part in message.content
+        ]
+        return message.replace(
+            content=tuple(texts), metadata={"loud": True} if texts else {}, finish_reason=None
+        )
 
 
-async def test_a_message_that_a_custom_accumulator_rewrote_is_told_anew_with_the_providers_fields() -> None:
+async def test_a_message_that_a_custom_accumulator_rewrote_is_told_anew_with_the_providers_fields() -> (
+    None
+):
     whole = [start("a", origin=Origin("p")), *words("a", 0, "x", "y"), end("a", usage=2)]
     events, result = await step([*whole], accumulator=Loud)
     loud = Message.model("XY").replace(
@@ -288,7 +363,9 @@ async def test_a_message_that_is_cut_while_a_custom_accumulator_builds_it() -> N
     half = [start("a"), PartStarted("a", 0, OpenText()), PartDelta("a", 0, "half")]
     error = ProviderError("gone")
     events, _ = await step([*half, RunError(error)], accumulator=Loud)
-    kept = Message.model("HALF").replace(id="a", turn="a", metadata={"loud": True}, finish_reason=FinishReason.error)
+    kept = Message.model("HALF").replace(
+        id="a", turn="a", metadata={"loud": True}, finish_reason=FinishReason.error
+    )
     closed = PartFinished("a", 0, TextPart("half"))
     assert events == stepped(*half, closed, MessageDropped("a", "rewritten"), *unfold([kept]))
     assert error.result.messages[1:] == (kept,)
@@ -297,7 +374,12 @@ async def test_a_message_that_is_cut_while_a_custom_accumulator_builds_it() -> N
 
 async def test_results_of_tools_follow_the_message_that_asked_for_them() -> None:
     """D-29 counts each round of tools anew, and looks no further back than the last two messages."""
-    history = [Message.user("0"), says(call("t")), Message.user(ToolResultPart("c1", "t", 1)), says("done")]
+    history = [
+        Message.user("0"),
+        says(call("t")),
+        Message.user(ToolResultPart("c1", "t", 1)),
+        says("done"),
+    ]
     a, script = agent(says())
     await a.send("hi", history=history)
     assert len(script.requests) == 1
@@ -317,15 +399,24 @@ class Passing:
     async def initialize(self, state: StreamingState) -> None:
         pass
 
-    async def process_iteration(self, model: ChatModel, state: StreamingState, output_schema: Any = None) -> Any:
-        events = [event async for event in model.stream(state.request.replace(messages=state.conversation_history))]
+    async def process_iteration(
+        self, model: ChatModel, state: StreamingState, output_schema: Any = None
+    ) -> Any:
+        events = [
+            event
+            async for event in model.stream(
+                state.request.replace(messages=state.conversation_history)
+            )
+        ]
         state.reset_for_new_message()
         yield StreamingIterationResult(events=events[:1])
         assert state.is_first_chunk_of_message
         yield StreamingIterationResult(events=events[1:])
         assert not state.is_first_chunk_of_message
         message = fold(events)[0]
-        yield StreamingIterationResult(messages=(message,), usage=message.usage, should_continue=False)
+        yield StreamingIterationResult(
+            messages=(message,), usage=message.usage, should_continue=False
+        )
 
     async def finalize(self, state: StreamingState) -> None:
         state.deps.append("finalized")
@@ -342,7 +433,9 @@ async def test_an_orchestrators_events_that_end_in_an_error_are_told_up_to_it() 
         *stepped(*half, MessageDropped("a", "told whole"), *unfold(run.error.result.messages[1:])),
         RunError(error, run.id),
     ]
-    assert run.error.result.messages[1:] == (Message.model("half").replace(id="a", finish_reason=FinishReason.error),)
+    assert run.error.result.messages[1:] == (
+        Message.model("half").replace(id="a", finish_reason=FinishReason.error),
+    )
     assert deps == ["finalized"]
 
 
@@ -353,8 +446,15 @@ async def test_an_orchestrators_events_are_told_once_though_its_message_follows_
     async with a.run("hi", deps=deps) as run:
         events = [event async for event in run]
         result = await run.result()
-    assert events[6:] == [*stepped(*whole), RunFinished(run.id, usage=result.usage, result=result.output or None)]
-    assert (result.output, result.usage, deps) == ("A", Usage(input_tokens=0, output_tokens=2), ["finalized"])
+    assert events[6:] == [
+        *stepped(*whole),
+        RunFinished(run.id, usage=result.usage, result=result.output or None),
+    ]
+    assert (result.output, result.usage, deps) == (
+        "A",
+        Usage(input_tokens=0, output_tokens=2),
+        ["finalized"],
+    )
     assert result.messages == tuple(fold(events))
 
 
@@ -366,7 +466,9 @@ class Giving:
     async def initialize(self, state: StreamingState) -> None:
         self.calls = 0
 
-    async def process_iteration(self, model: ChatModel, state: StreamingState, output_schema: Any = None) -> Any:
+    async def process_iteration(
+        self, model: ChatModel, state: StreamingState, output_schema: Any = None
+    ) -> Any:
         self.calls += 1
         state.reset_for_new_message()
         assert state.is_first_chunk_of_message
@@ -400,10 +502,16 @@ async def test_output_that_an_orchestrator_gives_is_shown_in_place_of_its_messag
         first,
         Message.model("out").replace(id=run_id, finish_reason=FinishReason.error),
     )
-    assert (result.output, result.finish_reason, result.id) == ("outout", FinishReason.error, run_id)
+    assert (result.output, result.finish_reason, result.id) == (
+        "outout",
+        FinishReason.error,
+        run_id,
+    )
 
 
-async def test_decision_24_no_newline_stands_between_two_messages_without_tools_between_them() -> None:
+async def test_decision_24_no_newline_stands_between_two_messages_without_tools_between_them() -> (
+    None
+):
     class Twice(DefaultStreamingOrchestrator):
         def correction(self, state: StreamingState, message: Message) -> Message | None:
             return Message.user("again") if message.text == "A" else None
@@ -412,7 +520,10 @@ async def test_decision_24_no_newline_stands_between_two_messages_without_tools_
     assert "".join([chunk.output async for chunk in a.send_stream("hi")]) == "AB"
     a, _ = agent(says("A"), says("B"), orchestrator=Twice)
     assert (await a.send("hi")).output == "AB"
-    theirs = [each("s", "search", run_by="provider") for each in (ToolCallPart, partial(ToolResultPart, result="x"))]
+    theirs = [
+        each("s", "search", run_by="provider")
+        for each in (ToolCallPart, partial(ToolResultPart, result="x"))
+    ]
     a, _ = agent(says(*theirs, "A"), says("B"), orchestrator=Twice)
     assert (await a.send("hi")).output == "AB"
 
@@ -421,14 +532,30 @@ def test_what_an_orchestrator_finds_in_a_fresh_state_and_in_one_that_begins_a_me
     def flags(state: StreamingState) -> tuple[Any, ...]:
         return (
             *(state.done, state.should_prefix_next_message, state.empty_after_tools_continuations),
-            *(state.account.tool_calls, state.losses, state.output, state.suppressed_text, state.set_aside),
-            *(state.failure, state.is_first_chunk_of_message, state.last_result, state.output_retries),
+            *(
+                state.account.tool_calls,
+                state.losses,
+                state.output,
+                state.suppressed_text,
+                state.set_aside,
+            ),
+            *(
+                state.failure,
+                state.is_first_chunk_of_message,
+                state.last_result,
+                state.output_retries,
+            ),
         )
 
     fresh = (False, False, 0, 0, {}, None, "", None, None, True, None, 1)
     state = StreamingState([Message.user("hi")], [t])
     assert flags(state) == fresh
-    assert (state.intake, state.accumulated_message, state.run_id, state.deps) == (None, Message.model(), "", None)
+    assert (state.intake, state.accumulated_message, state.run_id, state.deps) == (
+        None,
+        Message.model(),
+        "",
+        None,
+    )
     assert (state.conversation_history, state.specs) == ((Message.user("hi"),), (t.spec,))
     assert (state.tool_map, state.validate, state.new_id) == ({"t": t}, None, None)
     state.accumulated_message = Message.model("set")
@@ -460,14 +587,18 @@ def test_what_an_orchestrator_finds_in_a_fresh_state_and_in_one_that_begins_a_me
         ([Message.model(ToolResultPart("1", "t", 1))], False),
     ],
 )
-def test_d29_tools_ran_recently_where_a_result_stands_among_the_last_two_messages(history: Any, recent: bool) -> None:
+def test_d29_tools_ran_recently_where_a_result_stands_among_the_last_two_messages(
+    history: Any, recent: bool
+) -> None:
     assert StreamingState(history).has_recent_tool_execution is recent
 
 
 class AtOnce(DefaultStreamingOrchestrator):
     """Tells all events of a model call in one step."""
 
-    async def process_iteration(self, model: ChatModel, state: StreamingState, output_schema: Any = None) -> Any:
+    async def process_iteration(
+        self, model: ChatModel, state: StreamingState, output_schema: Any = None
+    ) -> Any:
         events: list[Event] = []
         async with aclosing(super().process_iteration(model, state, output_schema)) as results:
             async for result in results:

@@ -35,15 +35,27 @@ TOOLS = tool_map([delete, look, Tool("ask")])
 
 
 def waits(*messages: Message) -> list[tuple[str, str]]:
-    return [(one.id, one.reason) for each in waiting_calls(messages, TOOLS, Seal()) for one in each.interrupts]
+    return [
+        (one.id, one.reason)
+        for each in waiting_calls(messages, TOOLS, Seal())
+        for one in each.interrupts
+    ]
 
 
 def test_calls_of_the_last_round_without_result_wait_for_what_their_tool_says() -> None:
     calls = Message.model(
-        call("delete", id="a"), call("look", id="b"), call("ask", id="c"), call("other", id="d"), call("delete", id="e")
+        call("delete", id="a"),
+        call("look", id="b"),
+        call("ask", id="c"),
+        call("other", id="d"),
+        call("delete", id="e"),
     )
     results = Message.user(ToolResultPart("e", "delete", "done"))
-    assert waits(Message.user("hi"), calls, results) == [("a", "approval"), ("c", "tool"), ("d", "tool")]
+    assert waits(Message.user("hi"), calls, results) == [
+        ("a", "approval"),
+        ("c", "tool"),
+        ("d", "tool"),
+    ]
     assert waits(Message.user("hi"), calls, Message.model("Well.")) == waits(calls)
     assert waits(calls, repair([calls])[1]) == []
     assert waits(Message.user("hi")) == waits() == []
@@ -69,7 +81,10 @@ def test_an_id_is_the_calls_where_the_conversation_has_it_once() -> None:
 
 @given(st.booleans(), st.booleans())
 def test_a_call_keeps_the_ids_of_longer_and_shorter_histories(named: bool, twice: bool) -> None:
-    earlier = [Message.model(call("delete", id="a")), Message.user(ToolResultPart("a", "delete", "x"))]
+    earlier = [
+        Message.model(call("delete", id="a")),
+        Message.user(ToolResultPart("a", "delete", "x")),
+    ]
     last = Message.model(call("delete", id="a")).replace(id="m" if named else None)
     long, short = [*earlier, last] if twice else [last], [last]
     first, *others = ids_of(long, open_calls(long)[0])
@@ -90,7 +105,8 @@ def test_a_mark_tells_what_messages_and_tools_do_not_and_the_latest_counts() -> 
 
 
 @pytest.mark.parametrize(
-    "fields", [{}, {"call": 1, "turn": 0, "waits": []}, "text", {"call": "a", "turn": 0, "waits": [{}]}]
+    "fields",
+    [{}, {"call": 1, "turn": 0, "waits": []}, "text", {"call": "a", "turn": 0, "waits": [{}]}],
 )
 def test_a_mark_that_cannot_be_read_is_an_error_of_the_history(fields: Any) -> None:
     mark = MarkPart("interrupt", {OURS: fields})
@@ -99,14 +115,18 @@ def test_a_mark_that_cannot_be_read_is_an_error_of_the_history(fields: Any) -> N
 
 
 def test_marks_of_others_tell_nothing() -> None:
-    marks = Message.user(MarkPart("interrupt", {"other": {}}), MarkPart("step", {OURS: {}}), MarkPart("interrupt"))
+    marks = Message.user(
+        MarkPart("interrupt", {"other": {}}), MarkPart("step", {OURS: {}}), MarkPart("interrupt")
+    )
     assert waits(Message.model(call("delete", id="a")), marks) == [("a", "approval")]
 
 
 def test_somebody_speaks_where_more_than_results_and_marks_follow_the_model() -> None:
     before = [Message.user("hi"), Message.model(call("look"))]
     assert not speaks(before)
-    assert not speaks([*before, Message.user(ToolResultPart("c1", "look", 1), MarkPart("interrupt"))])
+    assert not speaks(
+        [*before, Message.user(ToolResultPart("c1", "look", 1), MarkPart("interrupt"))]
+    )
     assert speaks([*before, Message.user(ToolResultPart("c1", "look", 1)), Message.user("Well?")])
     assert not speaks([*before, Message.system("Be brief.")])
 
@@ -115,7 +135,9 @@ def test_somebody_speaks_where_more_than_results_and_marks_follow_the_model() ->
 def test_results_that_say_their_call_find_it_in_any_order(order: list[int], first: int) -> None:
     calls = Message.model(*[call("ask", id="same", n=number) for number in range(4)])
     parts = [to_call(ToolResultPart("same", "ask", number), number) for number in order]
-    mended = repair([calls, Message.user(*parts[:first]), *[Message.user(part) for part in parts[first:]]])
+    mended = repair(
+        [calls, Message.user(*parts[:first]), *[Message.user(part) for part in parts[first:]]]
+    )
     assert [part.result for part in mended[1].tool_results] == [0, 1, 2, 3]
     assert all(part.native is None for part in mended[1].tool_results)
     assert len(mended) == 2

@@ -65,7 +65,9 @@ async def test_d23_streamed_chunks_carry_no_usage() -> None:
     assert all(c.usage is None for c in await chunks(a) if c.output)
 
 
-async def test_d24_one_newline_before_the_first_text_of_each_message_after_tools_never_in_the_message() -> None:
+async def test_d24_one_newline_before_the_first_text_of_each_message_after_tools_never_in_the_message() -> (
+    None
+):
     a, _ = agent(says("A", call("t")), says("B1B2", call("t", id="c2")), says("C"), tools=[t])
     got = await chunks(a)
     assert "".join(c.output for c in got) == "A\nB1B2\nC"
@@ -102,7 +104,9 @@ async def test_d28_one_user_message_with_all_results_in_call_order() -> None:
         raise ValueError("no luck")
 
     a, _ = agent(
-        says(call("t", id="1", x=1), call("nobody", id="2"), call("boom", id="3")), says("done"), tools=[t, boom]
+        says(call("t", id="1", x=1), call("nobody", id="2"), call("boom", id="3")),
+        says("done"),
+        tools=[t, boom],
     )
     result = await a.send("hi")
     assert [m.role for m in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
@@ -120,7 +124,9 @@ async def test_d29_empty_after_tools_is_asked_again_once_for_each_round() -> Non
     assert result.messages[-1].role is Role.MODEL
     assert result.messages[-1].content == ()
     assert len(result.messages) == 4
-    a, script = agent(says(call("t")), says(), says(call("t", id="2")), says(), says("end"), tools=[t])
+    a, script = agent(
+        says(call("t")), says(), says(call("t", id="2")), says(), says("end"), tools=[t]
+    )
     assert (await a.send("hi")).output == "end"
     assert len(script.requests) == 5
 
@@ -133,7 +139,9 @@ async def test_d29_an_empty_message_leaves_no_trace_in_the_stream_but_its_usage_
     assert len(fold(events)) == 4
 
 
-@pytest.mark.parametrize("reason", [FinishReason.stop, FinishReason.length, FinishReason.content_filter])
+@pytest.mark.parametrize(
+    "reason", [FinishReason.stop, FinishReason.length, FinishReason.content_filter]
+)
 async def test_d30_an_empty_message_otherwise_ends_the_run(reason: FinishReason) -> None:
     a, script = agent(says(reason=reason))
     result = await a.send("hi")
@@ -194,7 +202,9 @@ async def test_decision_8_fifty_model_calls_by_default() -> None:
 
 async def test_decision_21_a_paused_turn_goes_on_in_the_same_message() -> None:
     a, script = agent(
-        says("Searching", reason=FinishReason.pause, usage=1).replace(origin=Origin("scripted", prefix="p")),
+        says("Searching", reason=FinishReason.pause, usage=1).replace(
+            origin=Origin("scripted", prefix="p")
+        ),
         says(ThinkingPart("so"), " found", reason=FinishReason.pause, usage=2),
         says("!", usage=4).replace(origin=Origin("scripted", prefix="q")),
     )
@@ -204,7 +214,12 @@ async def test_decision_21_a_paused_turn_goes_on_in_the_same_message() -> None:
     assert tuple(fold(events)) == result.messages
     assert len(result.messages) == 2
     message = result.messages[1]
-    assert message.content == (TextPart("Searching"), ThinkingPart("so"), TextPart(" found"), TextPart("!"))
+    assert message.content == (
+        TextPart("Searching"),
+        ThinkingPart("so"),
+        TextPart(" found"),
+        TextPart("!"),
+    )
     assert message.usage is not None
     assert message.usage.total_tokens == 7
     assert message.finish_reason is FinishReason.stop
@@ -265,7 +280,13 @@ async def test_d114_d148_what_the_provider_ran_is_metadata_and_never_executed() 
 
 
 async def test_custom_events_of_a_middleware_reach_the_reader() -> None:
-    a, _ = agent([MessageStarted("m", Role.MODEL), Custom("progress", 1), MessageFinished("m", FinishReason.stop)])
+    a, _ = agent(
+        [
+            MessageStarted("m", Role.MODEL),
+            Custom("progress", 1),
+            MessageFinished("m", FinishReason.stop),
+        ]
+    )
     assert Custom("progress", 1) in [event async for event in a.send_events("hi")]
 
 
@@ -281,7 +302,12 @@ async def test_initialize_and_finalize_are_called_once_also_on_error() -> None:
         async def finalize(self, state: Any) -> None:
             seen.append("finalize")
 
-    a = Agent(PROVIDER, middleware=[Script(says(call("t")), ProviderError("x"))], tools=[t], orchestrator=Mine)
+    a = Agent(
+        PROVIDER,
+        middleware=[Script(says(call("t")), ProviderError("x"))],
+        tools=[t],
+        orchestrator=Mine,
+    )
     with pytest.raises(ProviderError):
         await a.send("hi")
     assert seen == ["initialize", "finalize"]
@@ -334,10 +360,16 @@ async def test_decision_8_of_a_round_with_too_many_calls_none_is_run() -> None:
 
 async def test_what_was_shown_of_a_text_that_ends_as_something_else_is_taken_back() -> None:
     started, finish = MessageStarted("m", Role.MODEL), MessageFinished("m", FinishReason.stop)
-    parts = [PartStarted("m", 0, OpenText()), PartDelta("m", 0, "half"), PartFinished("m", 0, DataPart(b"i", "a/b"))]
+    parts = [
+        PartStarted("m", 0, OpenText()),
+        PartDelta("m", 0, "half"),
+        PartFinished("m", 0, DataPart(b"i", "a/b")),
+    ]
     a, _ = agent([started, *parts, finish])
     chunks = [chunk async for chunk in a.send_stream("hi")]
-    assert [(chunk.output, chunk.retracted) for chunk in chunks if chunk.output or chunk.retracted] == [
+    assert [
+        (chunk.output, chunk.retracted) for chunk in chunks if chunk.output or chunk.retracted
+    ] == [
         ("half", ""),
         ("", "half"),
     ]

@@ -60,7 +60,9 @@ def test_each_question_has_a_claim_of_its_own() -> None:
     def claim(wait: Interrupt) -> str:
         return SEAL.claim_name(SEAL.sealed(wait).approve(), wait.id)
 
-    other = msgspec.structs.replace(WAIT, metadata={"message_id": "n"})  # the provider repeats its ids of calls
+    other = msgspec.structs.replace(
+        WAIT, metadata={"message_id": "n"}
+    )  # the provider repeats its ids of calls
     assert claim(WAIT) == claim(WAIT) != claim(other)
     unnamed = msgspec.structs.replace(WAIT, metadata={})
     assert claim(unnamed) != claim(unnamed)
@@ -74,7 +76,13 @@ def test_a_token_of_an_earlier_release_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "seal", [Seal(b"other", "thread"), Seal(b"key", "other"), Seal(b"key"), Seal(b"key", "thread", "owner")]
+    "seal",
+    [
+        Seal(b"other", "thread"),
+        Seal(b"key", "other"),
+        Seal(b"key"),
+        Seal(b"key", "thread", "owner"),
+    ],
 )
 def test_another_key_or_thread_does_not_do(seal: Seal) -> None:
     with pytest.raises(ResumeError, match="signature"):

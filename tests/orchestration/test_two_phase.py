@@ -13,7 +13,9 @@ from support.model import FORCING, PROVIDER, Script, agent, call, says
 pytestmark = pytest.mark.anyio
 
 APART = msgspec.structs.replace(
-    PROVIDER, capabilities=PROVIDER.capabilities - {Capability.typed_output_with_tools} | {Capability.forced_tools}
+    PROVIDER,
+    capabilities=PROVIDER.capabilities - {Capability.typed_output_with_tools}
+    | {Capability.forced_tools},
 )
 JSON = '{"name":"Oslo","people":7}'
 
@@ -44,8 +46,14 @@ async def test_d129_tools_first_and_then_the_schema_alone():
     result = await a.send_for("which town?", Town)
     assert result.output == Town(name="Oslo", people=7)
     assert [bool(request.tools) for request in script.requests] == [True, True, False]
-    assert [request.output_schema is not None for request in script.requests] == [False, False, True]
-    assert script.requests[2].messages == script.requests[1].messages  # what was set aside is not in the history
+    assert [request.output_schema is not None for request in script.requests] == [
+        False,
+        False,
+        True,
+    ]
+    assert (
+        script.requests[2].messages == script.requests[1].messages
+    )  # what was set aside is not in the history
     assert [m.role for m in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
     assert [m.text for m in result.messages if m.role is Role.MODEL] == ["let me see", JSON]
     assert result.metadata == {"grounds": "a map", "created": 1, "suppressedText": "it is Oslo"}
@@ -123,9 +131,13 @@ def test_chosen_by_capabilities():
 )
 def test_the_orchestrator_of_a_typed_run_without_tools_and_with_them(capabilities: str, hints: str):
     provider = msgspec.structs.replace(
-        PROVIDER, capabilities=frozenset(Capability[name] for name in f"chat {capabilities}".split())
+        PROVIDER,
+        capabilities=frozenset(Capability[name] for name in f"chat {capabilities}".split()),
     )
-    chosen = [choose_orchestrator(provider, typed=True, tools=tools).provider_hint for tools in (False, True)]
+    chosen = [
+        choose_orchestrator(provider, typed=True, tools=tools).provider_hint
+        for tools in (False, True)
+    ]
     assert chosen == hints.split()
     assert choose_orchestrator(provider, typed=False, tools=True).provider_hint == "default"
 
@@ -133,7 +145,11 @@ def test_the_orchestrator_of_a_typed_run_without_tools_and_with_them(capabilitie
 @pytest.mark.parametrize(
     ("first", "second", "hints"),
     [
-        ("typed_output typed_output_with_tools tools", "typed_output typed_output_with_tools tools", "default default"),
+        (
+            "typed_output typed_output_with_tools tools",
+            "typed_output typed_output_with_tools tools",
+            "default default",
+        ),
         ("typed_output typed_output_with_tools tools", "typed_output tools", "default two_phase"),
         ("typed_output tools", "typed_output", "default two_phase"),
         ("typed_output tools", "tools", "return_result return_result"),
@@ -145,7 +161,10 @@ def test_of_several_providers_the_means_is_one_that_all_have(first: str, second:
         for names in (first, second)
     ]
     for each in (providers, providers[::-1]):
-        chosen = [choose_orchestrator(*each, typed=True, tools=tools).provider_hint for tools in (False, True)]
+        chosen = [
+            choose_orchestrator(*each, typed=True, tools=tools).provider_hint
+            for tools in (False, True)
+        ]
         assert chosen == hints.split()
 
 
@@ -154,7 +173,9 @@ async def test_a_call_is_forced_where_all_can_be_forced():
     for second, choice in ((FORCING, "required"), (free, None)):
         script = Script(says(call("return_result", name="Bonn", people=3)))
         models = [FORCING] if second is FORCING else [FORCING, second]
-        assert (await Agent(models, middleware=[script]).send_for("which town?", Town)).output.name == "Bonn"
+        assert (
+            await Agent(models, middleware=[script]).send_for("which town?", Town)
+        ).output.name == "Bonn"
         assert script.requests[0].settings.tool_choice == choice
 
 

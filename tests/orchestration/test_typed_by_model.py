@@ -67,9 +67,16 @@ async def test_decision_11_models_with_schemas_answer_by_them(name: str) -> None
     script = model(name, [call("look_up", name="Oslo"), typed({"name": "Oslo"})])
     result = await Agent(script, tools=[look_up]).send_for("which town?", Town)
     assert result.output == Town(name="Oslo")
-    assert [message.role for message in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert [message.role for message in result.messages] == [
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
+    ]
     for body in script.bodies:
-        assert body["output_config"]["format"]["schema"]["properties"] == {"name": {"title": "Name", "type": "string"}}
+        assert body["output_config"]["format"]["schema"]["properties"] == {
+            "name": {"title": "Name", "type": "string"}
+        }
         assert [offered["name"] for offered in body["tools"]] == ["look_up"]
 
 
@@ -96,7 +103,9 @@ async def test_a_schema_that_the_wire_cannot_say_goes_by_the_tool() -> None:
 async def test_a_fallback_to_an_older_model_takes_the_means_of_both() -> None:
     old = model("claude-3-haiku", [])
     new = model("claude-sonnet-4-6", [typed({"name": "Oslo"})])
-    assert (await Agent(new, middleware=[fallback(old)]).send_for("which town?", Town)).output.name == "Oslo"
+    assert (
+        await Agent(new, middleware=[fallback(old)]).send_for("which town?", Town)
+    ).output.name == "Oslo"
     assert new.bodies[0]["tools"][-1]["name"] == "return_result"
 
 
@@ -116,7 +125,9 @@ def test_each_model_that_was_recorded_with_a_schema_has_the_capability() -> None
     names: list[str] = []
     for exchange in exchanges("anthropic"):
         request: dict[str, Any] = exchange.request or {}
-        body: dict[str, Any] = request if "model" in request else json.loads(request.get("body") or "{}")
+        body: dict[str, Any] = (
+            request if "model" in request else json.loads(request.get("body") or "{}")
+        )
         config: dict[str, Any] = body.get("output_config") or {}
         if exchange.status != 200 or not (body.get("output_format") or config.get("format")):
             continue

@@ -12,7 +12,11 @@ from dragoman import Agent, ChatResult, Message, ModelRequest, ToolContext, tool
 from dragoman.fold import fold
 from dragoman.message import TextPart, ToolCallPart
 from dragoman.model.chat_model import ChatModel
-from dragoman.orchestration import DefaultStreamingOrchestrator, StreamingIterationResult, StreamingState
+from dragoman.orchestration import (
+    DefaultStreamingOrchestrator,
+    StreamingIterationResult,
+    StreamingState,
+)
 from dragoman.testing import ScriptedModel
 
 pytestmark = [pytest.mark.anyio, pytest.mark.mend("3.7")]
@@ -31,7 +35,10 @@ class Loud(DefaultStreamingOrchestrator):
     """The seeds' main extension point: process_iteration wrapped, its text changed."""
 
     async def process_iteration(
-        self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
+        self,
+        model: ChatModel,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[StreamingIterationResult, None]:
         async for result in super().process_iteration(model, state, output_schema):
             yield msgspec.structs.replace(result, output=result.output.upper())
@@ -41,7 +48,10 @@ class Whole(DefaultStreamingOrchestrator):
     """Keeps text back until the message is whole, and then shows it without a secret."""
 
     async def process_iteration(
-        self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
+        self,
+        model: ChatModel,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[StreamingIterationResult, None]:
         text = ""
         async for result in super().process_iteration(model, state, output_schema):
@@ -54,7 +64,10 @@ class Silent(DefaultStreamingOrchestrator):
     """Passes on events and messages alone, as wrappers did before steps had an output."""
 
     async def process_iteration(
-        self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
+        self,
+        model: ChatModel,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,
     ) -> AsyncGenerator[StreamingIterationResult, None]:
         async for result in super().process_iteration(model, state, output_schema):
             yield StreamingIterationResult(
@@ -120,18 +133,26 @@ async def test_text_that_is_held_back_is_shown_by_nothing() -> None:
 async def test_a_typed_output_is_read_from_the_changed_text() -> None:
     class Doubling(DefaultStreamingOrchestrator):
         async def process_iteration(
-            self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
+            self,
+            model: ChatModel,
+            state: StreamingState,
+            output_schema: Mapping[str, Any] | None = None,
         ) -> AsyncGenerator[StreamingIterationResult, None]:
             async for result in super().process_iteration(model, state, output_schema):
                 yield msgspec.structs.replace(result, output=result.output.replace("4", "8"))
 
     agent = Agent(ScriptedModel(['{"result": 4}', '{"result": 4}']), orchestrator=Doubling)
 
-    assert (await agent.send_for("2+2?", dict[str, int])).output in ({"result": 8}, {"result": {"result": 8}})
+    assert (await agent.send_for("2+2?", dict[str, int])).output in (
+        {"result": 8},
+        {"result": {"result": 8}},
+    )
 
 
 async def test_a_wrapper_that_gives_events_alone_changes_nothing() -> None:
-    agent = Agent(ScriptedModel([["let me look", CALL], "it rains"]), tools=[look], orchestrator=Silent)
+    agent = Agent(
+        ScriptedModel([["let me look", CALL], "it rains"]), tools=[look], orchestrator=Silent
+    )
 
     result = await agent.send("Rome?")
 

@@ -45,7 +45,9 @@ def found(url: str, answers: dict[str, Any]) -> tuple[Place, list[str]]:
         asked.append(request.path)
         body = answers.get(request.path)
         given = (
-            Answer(404) if body is None else Answer(200, body if isinstance(body, bytes) else msgspec.json.encode(body))
+            Answer(404)
+            if body is None
+            else Answer(200, body if isinstance(body, bytes) else msgspec.json.encode(body))
         )
         try:
             request = flow.send(given)
@@ -55,7 +57,11 @@ def found(url: str, answers: dict[str, Any]) -> tuple[Place, list[str]]:
 
 def listed(*interfaces: tuple[str, str, str], **more: Any) -> dict[str, Any]:
     names = ("url", "protocolBinding", "protocolVersion")
-    return {**CARD, "supportedInterfaces": [dict(zip(names, each, strict=True)) for each in interfaces], **more}
+    return {
+        **CARD,
+        "supportedInterfaces": [dict(zip(names, each, strict=True)) for each in interfaces],
+        **more,
+    }
 
 
 WELL_KNOWN = "https://there.example/.well-known/agent-card.json"
@@ -71,18 +77,32 @@ def test_the_card_says_where_and_how() -> None:
     ("card", "url", "quirks"),
     [
         (OLD, "https://there.example/old", Quirks(extras=False, version="0.3")),
-        ({**CARD, "capabilities": {}}, "https://there.example/rpc", Quirks(extras=False, streams=False)),
         (
-            listed(("https://there.example/g", "GRPC", "1.0"), ("https://there.example/r", "HTTP+JSON", "1.0")),
+            {**CARD, "capabilities": {}},
+            "https://there.example/rpc",
+            Quirks(extras=False, streams=False),
+        ),
+        (
+            listed(
+                ("https://there.example/g", "GRPC", "1.0"),
+                ("https://there.example/r", "HTTP+JSON", "1.0"),
+            ),
             "https://there.example/r",
             Quirks(binding="rest"),
         ),
         (
-            listed(("https://there.example/a", "JSONRPC", "0.3"), ("https://there.example/b", "JSONRPC", "1.0.1")),
+            listed(
+                ("https://there.example/a", "JSONRPC", "0.3"),
+                ("https://there.example/b", "JSONRPC", "1.0.1"),
+            ),
             "https://there.example/b",
             Quirks(),
         ),
-        (listed(("https://there.example:443/a", "JSONRPC", "1.0")), "https://there.example:443/a", Quirks()),
+        (
+            listed(("https://there.example:443/a", "JSONRPC", "1.0")),
+            "https://there.example:443/a",
+            Quirks(),
+        ),
     ],
     ids=["0.3", "bare", "rest", "newest", "port"],
 )
@@ -101,7 +121,9 @@ def test_a_url_may_be_that_of_the_card_or_of_the_endpoint_itself() -> None:
     ]
 
 
-@pytest.mark.parametrize("body", [b"<html>", b"[1]", b"[" * 10_000, b'{"name": 3}', b"{}", b'"x"', b"\xff"])
+@pytest.mark.parametrize(
+    "body", [b"<html>", b"[1]", b"[" * 10_000, b'{"name": 3}', b"{}", b'"x"', b"\xff"]
+)
 def test_what_is_no_card_is_none(body: bytes) -> None:
     place, _ = found("https://there.example", {WELL_KNOWN: body})
     assert place == Place("https://there.example", Quirks())
@@ -126,16 +148,23 @@ def test_a_card_does_not_lead_keys_to_somebody_else(url: str) -> None:
 
 def test_names_of_this_machine_are_one_host() -> None:
     card = listed(("http://localhost:9999/rpc", "JSONRPC", "1.0"))
-    place, _ = found("http://127.0.0.1:9999", {"http://127.0.0.1:9999/.well-known/agent-card.json": card})
+    place, _ = found(
+        "http://127.0.0.1:9999", {"http://127.0.0.1:9999/.well-known/agent-card.json": card}
+    )
     assert place.base_url == "http://localhost:9999/rpc"
 
 
 def test_a_card_of_bindings_that_are_not_spoken_says_so() -> None:
     with pytest.raises(SettingsError, match="its card names neither"):
-        found("https://there.example", {WELL_KNOWN: listed(("https://there.example/g", "GRPC", "1.0"))})
+        found(
+            "https://there.example",
+            {WELL_KNOWN: listed(("https://there.example/g", "GRPC", "1.0"))},
+        )
 
 
-@pytest.mark.parametrize("string", ["a2a:https://host/agent?tenant=7&x=a/b:c", "ag-ui:http://127.0.0.1:8000/ag-ui"])
+@pytest.mark.parametrize(
+    "string", ["a2a:https://host/agent?tenant=7&x=a/b:c", "ag-ui:http://127.0.0.1:8000/ag-ui"]
+)
 def test_a_model_string_keeps_the_whole_url(string: str) -> None:
     parsed = parse_model_string(string)
     assert parsed.chat == string.partition(":")[2]
@@ -165,7 +194,11 @@ def sent(quirks: Quirks, *messages: Message, **how: Any) -> HttpRequest:
 def test_each_binding_and_version_is_asked_in_its_own_way() -> None:
     hi = Message.user("Hi")
     new, old = sent(Quirks(), hi), sent(Quirks(version="0.3"), hi)
-    assert (new.path, new.body["method"], new.headers["a2a-version"]) == ("", "SendStreamingMessage", "1.0")
+    assert (new.path, new.body["method"], new.headers["a2a-version"]) == (
+        "",
+        "SendStreamingMessage",
+        "1.0",
+    )
     assert (old.path, old.body["method"]) == ("", "message/stream")
     assert old.body["params"]["message"]["role"] == "user"
     assert old.body["params"]["message"]["parts"] == [{"kind": "text", "text": "Hi"}]
@@ -179,7 +212,9 @@ def test_each_binding_and_version_is_asked_in_its_own_way() -> None:
 
 def test_who_does_not_know_our_extension_is_sent_none_of_it() -> None:
     losses: list[Loss] = []
-    request = ModelRequest("m", (Message.user("Hi"),), tools=(TOOL,), settings=Settings(max_tokens=9))
+    request = ModelRequest(
+        "m", (Message.user("Hi"),), tools=(TOOL,), settings=Settings(max_tokens=9)
+    )
     body = client.dump_request(request, target=TARGET, quirks=Quirks(extras=False), losses=losses)
     assert EXTENSION not in msgspec.json.encode(body).decode()
     assert [loss.which for loss in losses] == ["weather"]
@@ -205,8 +240,12 @@ def test_agents_of_others_are_answered_in_words(answer: Any, parts: list[Any]) -
 
     call = waiting(ToolCallPart("q1", "ask_user", {}), msgspec.structs.replace(WAITS, id="q1"))
     result = answering(ToolResultPart("q1", "ask_user", "x"), answer)
-    before = Message.model(call).replace(origin=TARGET, native={"a2a:notes": {"thread": "c1", "waits": "t1"}})
-    message = sent(Quirks(extras=False), Message.user("Go"), before, Message.user(result)).body["params"]["message"]
+    before = Message.model(call).replace(
+        origin=TARGET, native={"a2a:notes": {"thread": "c1", "waits": "t1"}}
+    )
+    message = sent(Quirks(extras=False), Message.user("Go"), before, Message.user(result)).body[
+        "params"
+    ]["message"]
     assert message["parts"] == parts
     assert (message["contextId"], message["taskId"]) == ("c1", "t1")
 
@@ -248,7 +287,11 @@ SEED: list[dict[str, Any]] = [
                 "parts": [
                     {
                         "kind": "data",
-                        "data": {"tool_calls": [{"call_id": "w1", "name": "weather", "arguments": {"city": "Rome"}}]},
+                        "data": {
+                            "tool_calls": [
+                                {"call_id": "w1", "name": "weather", "arguments": {"city": "Rome"}}
+                            ]
+                        },
                     }
                 ],
             },
@@ -267,18 +310,32 @@ def test_a_seeds_agent_calls_tools_of_this_side(size: int) -> None:
     """T-63: texts are accumulated there and told once here; T-64: its client runs the tools."""
     decoder = client.decoder(origin=TARGET, new_id=lambda: "a1", tools=["weather"])
     data = stream(SEED)
-    events = [e for at in range(0, len(data), size) for e in decoder.feed(data[at : at + size])] + decoder.close()
+    events = [
+        e for at in range(0, len(data), size) for e in decoder.feed(data[at : at + size])
+    ] + decoder.close()
     [message] = fold(events)
     [text, call] = message.content
     assert text == TextPart("Let me look.")
     assert isinstance(call, ToolCallPart)
-    assert (call.id, call.name, call.arguments, call.run_by) == ("w1", "weather", {"city": "Rome"}, "agent")
+    assert (call.id, call.name, call.arguments, call.run_by) == (
+        "w1",
+        "weather",
+        {"city": "Rome"},
+        "agent",
+    )
     assert message.finish_reason is FinishReason.tool_calls
     result = Message.user(ToolResultPart("w1", "weather", {"sky": "blue"}))
-    body = sent(Quirks(extras=False, version="0.3"), Message.user("How?"), message, result).body["params"]["message"]
+    body = sent(Quirks(extras=False, version="0.3"), Message.user("How?"), message, result).body[
+        "params"
+    ]["message"]
     assert (body["taskId"], body["contextId"]) == ("t1", "c1")
     assert body["parts"] == [
-        {"kind": "data", "data": {"tool_results": [{"call_id": "w1", "name": "weather", "output": '{"sky":"blue"}'}]}}
+        {
+            "kind": "data",
+            "data": {
+                "tool_results": [{"call_id": "w1", "name": "weather", "output": '{"sky":"blue"}'}]
+            },
+        }
     ]
 
 
@@ -318,7 +375,12 @@ async def test_the_whole_way_to_an_agent_of_others() -> None:
     agent = Agent("a2a:https://there.example", transport=transport, tools=[weather])
     result = await agent.send("The weather in Rome?")
     assert result.output == "Let me look.\nBlue."
-    assert [message.role for message in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert [message.role for message in result.messages] == [
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
+    ]
     assert [loss.which for loss in result.losses] == ["weather"]
 
 
@@ -329,7 +391,9 @@ def test_files_that_were_said_to_others_are_a_loss() -> None:
         Message.model("A cat."),
         Message.user("And now?"),
     )
-    body = client.dump_request(ModelRequest("m", messages), target=TARGET, quirks=Quirks(), losses=losses)
+    body = client.dump_request(
+        ModelRequest("m", messages), target=TARGET, quirks=Quirks(), losses=losses
+    )
     texts = [part.get("text") for part in body["message"]["parts"]]
     assert texts[-1] == "And now?"
     assert "User: [image/png]\nWhat is it?\n\nAssistant: A cat." in texts[0]

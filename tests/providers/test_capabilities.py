@@ -52,14 +52,21 @@ VENDORS = {
     ("cohere", "cohere"): "cohere",
 }
 NOT_DECLARED = {
-    "google": {"typed_output_with_tools"},  # by models since Gemini 3 only; two phases work with all
+    "google": {
+        "typed_output_with_tools"
+    },  # by models since Gemini 3 only; two phases work with all
     "groq": {"typed_output"},  # never streamed, and by some models only
     "deepseek": {"forced_tools"},  # not while it thinks, which is its default
 }
 """Seen in traffic, and not declared because it does not hold of the provider's usual models, streamed."""
 NOT_RECORDED = {
     "vertex": {"embeddings", "forced_tools", "thinking", "server_tools", "models"},
-    "azure": {"typed_output_with_tools", "forced_tools", "vision", "models"},  # recorded in their plainest use
+    "azure": {
+        "typed_output_with_tools",
+        "forced_tools",
+        "vision",
+        "models",
+    },  # recorded in their plainest use
     "azure-responses": {
         "embeddings",
         "parallel_tools",
@@ -76,7 +83,13 @@ NOT_RECORDED = {
     "groq": {"models"},
     "deepseek": {"models"},
     "ollama": {"models"},
-    "xai": {"parallel_tools", "typed_output", "forced_tools", "vision", "models"},  # recorded without requests
+    "xai": {
+        "parallel_tools",
+        "typed_output",
+        "forced_tools",
+        "vision",
+        "models",
+    },  # recorded without requests
 }
 """Declared because the vendor documents it; no recording shows it."""
 
@@ -94,7 +107,9 @@ def shown(exchange):
     )
     typed = isinstance(form, dict) and form.get("type") == "json_schema"
     choice = request.get("tool_choice")
-    forced = choice in ("required", "any") or (isinstance(choice, dict) and choice.get("type") not in ("auto", "none"))
+    forced = choice in ("required", "any") or (
+        isinstance(choice, dict) and choice.get("type") not in ("auto", "none")
+    )
     return {
         capability
         for capability, is_shown in {
@@ -108,7 +123,9 @@ def shown(exchange):
             "forced_tools": forced and calls,
             "vision": '"image_url"' in messages or '"type": "image"' in messages,
             "audio": '"input_audio"' in messages,
-            "files": any(f'"type": "{kind}"' in messages for kind in ("file", "document", "document_url")),
+            "files": any(
+                f'"type": "{kind}"' in messages for kind in ("file", "document", "document_url")
+            ),
             "thinking": any(_thinks(answer) for answer in answers),
             "server_tools": ('"server_tool_use"' in response and '"srvtoolu_' in response)
             or any(":" in str(tool.get("type")) for tool in request.get("tools") or ()),
@@ -123,10 +140,17 @@ def shown_by_google(exchange):
     contents = json.dumps(request.get("contents", "")).replace(" ", "")
     config = request.get("generationConfig") or {}
     answers = _answers(response)
-    said = [p for a in answers for c in a.get("candidates") or () for p in c.get("content", {}).get("parts", ())]
+    said = [
+        p
+        for a in answers
+        for c in a.get("candidates") or ()
+        for p in c.get("content", {}).get("parts", ())
+    ]
     calls = [part for part in said if part.get("functionCall", {}).get("name")]
     typed = config.keys() & {"responseSchema", "responseJsonSchema"}
-    forced = ((request.get("toolConfig") or {}).get("functionCallingConfig") or {}).get("mode") == "ANY"
+    forced = ((request.get("toolConfig") or {}).get("functionCallingConfig") or {}).get(
+        "mode"
+    ) == "ANY"
     return {
         capability
         for capability, is_shown in {
@@ -142,7 +166,9 @@ def shown_by_google(exchange):
             "audio": re.search(r'mime_?[tT]ype":"audio/', contents),
             "files": re.search(r'mime_?[tT]ype":"(application/pdf|text/|video/)', contents),
             "thinking": any(part.get("thought") for part in said),
-            "server_tools": any(part.get("executableCode") or part.get("toolCall") for part in said),
+            "server_tools": any(
+                part.get("executableCode") or part.get("toolCall") for part in said
+            ),
         }.items()
         if is_shown
     }
@@ -171,7 +197,9 @@ def shown_by_responses(exchange):
             "audio": '"input_audio"' in asked,
             "files": '"input_file"' in asked,
             "thinking": any(item["type"] == "reasoning" for item in items),
-            "server_tools": any(item["type"] in ("web_search_call", "code_interpreter_call") for item in items),
+            "server_tools": any(
+                item["type"] in ("web_search_call", "code_interpreter_call") for item in items
+            ),
         }.items()
         if is_shown
     }
@@ -179,7 +207,10 @@ def shown_by_responses(exchange):
 
 def shown_by_ollama(exchange):
     """The same of Ollama's own API. A schema beside tools is not counted: no recorded model called one then."""
-    request, answers = exchange.request or {}, [json.loads(line) for line in exchange.body.splitlines()]
+    request, answers = (
+        exchange.request or {},
+        [json.loads(line) for line in exchange.body.splitlines()],
+    )
     said = [answer.get("message") or {} for answer in answers]
     calls = [call for message in said for call in message.get("tool_calls") or ()]
     return {
@@ -201,7 +232,9 @@ def shown_by_cohere(exchange):
     """The same of Cohere's Chat API."""
     request, answers = exchange.request or {}, _answers(exchange.body.decode())
     said = [(answer.get("delta") or answer).get("message") or {} for answer in answers]
-    calls = [call for message in said for call in _listed(message.get("tool_calls")) if call.get("id")]
+    calls = [
+        call for message in said for call in _listed(message.get("tool_calls")) if call.get("id")
+    ]
     blocks = [block for message in said for block in _listed(message.get("content"))]
     form = request.get("response_format") or {}
     typed = {"schema", "json_schema"} & form.keys()
@@ -241,7 +274,11 @@ def _answers(body):
         if body.lstrip().startswith("{")
         else [line[5:] for line in body.splitlines() if line.startswith("data:")]
     )
-    return [json.loads(text) for text in texts if text.strip().startswith("{") and text.strip().endswith("}")]
+    return [
+        json.loads(text)
+        for text in texts
+        if text.strip().startswith("{") and text.strip().endswith("}")
+    ]
 
 
 def _pieces(answer):
@@ -260,7 +297,10 @@ def _calls(answer):
 
 def _thinks(answer):
     return any(
-        p.get("reasoning_content") or p.get("reasoning") or p.get("type") == "thinking" or "thinking" in str(_types(p))
+        p.get("reasoning_content")
+        or p.get("reasoning")
+        or p.get("type") == "thinking"
+        or "thinking" in str(_types(p))
         for p in _pieces(answer)
     )
 
@@ -312,7 +352,9 @@ def test_seed_003_the_matrix_says_how_the_traffic_tells_of_calls():
             if isinstance(part, ToolCallPart) and part.run_by != "provider":
                 given.setdefault(provider, Counter())[not part.id.startswith("minted")] += 1
                 if exchange.framing != "json" and part.arguments and part.state == "complete":
-                    sizes.setdefault(provider, set()).add(min(pieces[event.message_id, event.index], 2))
+                    sizes.setdefault(provider, set()).add(
+                        min(pieces[event.message_id, event.index], 2)
+                    )
     providers = Registry(plug_ins=lambda: ()).providers()
     rows = {row.provider: row for row in capability_table(providers)}
     assert set(given) == set(CALLS)
@@ -321,7 +363,11 @@ def test_seed_003_the_matrix_says_how_the_traffic_tells_of_calls():
         assert (rows[provider].calls.ids == "given or minted") == (minted > 0.05), (provider, seen)
     for provider, seen in sizes.items():
         assert (rows[provider].calls.arguments == "in pieces") == (2 in seen), (provider, seen)
-    assert {name for name, row in rows.items() if row.links} == {"openai-responses", "azure-responses"} >= linked
+    assert (
+        {name for name, row in rows.items() if row.links}
+        == {"openai-responses", "azure-responses"}
+        >= linked
+    )
     assert linked == {"openai-responses"}
 
 

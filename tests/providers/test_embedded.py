@@ -36,7 +36,9 @@ def library(monkeypatch: pytest.MonkeyPatch) -> None:
     module: Any = ModuleType("xllamacpp")
     module.Server = Server
     module.CommonParams = lambda: SimpleNamespace(
-        model=SimpleNamespace(path=""), cpuparams=SimpleNamespace(), cpuparams_batch=SimpleNamespace()
+        model=SimpleNamespace(path=""),
+        cpuparams=SimpleNamespace(),
+        cpuparams_batch=SimpleNamespace(),
     )
     monkeypatch.setitem(sys.modules, "xllamacpp", module)
 
@@ -90,24 +92,31 @@ def test_vectors_come_from_a_server_of_their_own_for_the_same_file() -> None:
     assert servers.running(Path("a.gguf")) == chats
     params = servers._servers[Path("a.gguf"), True].params
     assert params.embedding
-    assert params.n_batch == params.n_ubatch == CONTEXT  # a text that is too long is refused as the request's fault
+    assert (
+        params.n_batch == params.n_ubatch == CONTEXT
+    )  # a text that is too long is refused as the request's fault
     servers.close()
     assert running == []
 
 
 def test_what_cannot_be_loaded_says_so_and_leaves_nothing() -> None:
     servers = EmbeddedServers()
-    with pytest.raises(SettingsError, match=r"cannot load broken\.gguf: is it a whole GGUF file") as caught:
+    with pytest.raises(
+        SettingsError, match=r"cannot load broken\.gguf: is it a whole GGUF file"
+    ) as caught:
         servers.start(Path("broken.gguf"))
     assert isinstance(caught.value.__cause__, RuntimeError)
     assert servers.running(Path("broken.gguf")) is None
     assert running == []
 
 
-def test_without_the_library_the_error_names_the_command_that_mends_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_library_the_error_names_the_command_that_mends_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "xllamacpp", None)
     with pytest.raises(
-        SettingsError, match=r"library xllamacpp .*; install it with `.* install (--python \S+ )?'xllamacpp"
+        SettingsError,
+        match=r"library xllamacpp .*; install it with `.* install (--python \S+ )?'xllamacpp",
     ):
         EmbeddedServers().start(Path("a.gguf"))
 
@@ -119,7 +128,11 @@ def test_a_fork_has_servers_of_its_own() -> None:
     servers.start(Path("a.gguf"))
     child = os.fork()
     if not child:
-        own = servers.running(Path("a.gguf")) is None and len(running) == 1 and bool(servers.start(Path("a.gguf")))
+        own = (
+            servers.running(Path("a.gguf")) is None
+            and len(running) == 1
+            and bool(servers.start(Path("a.gguf")))
+        )
         os._exit(0 if own else 1)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
     assert servers.running(Path("a.gguf")) is not None

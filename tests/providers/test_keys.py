@@ -37,7 +37,10 @@ def test_d70_the_environment_of_the_process_can_be_left_out(monkeypatch):
 
 @pytest.mark.parametrize("empty", ["", "  ", None])
 def test_d71_an_empty_key_falls_back(empty):
-    assert find_key(OPENAI, empty, environment={"OPENAI_API_KEY": ""}, system={"OPENAI_API_KEY": "k"}) == "k"
+    assert (
+        find_key(OPENAI, empty, environment={"OPENAI_API_KEY": ""}, system={"OPENAI_API_KEY": "k"})
+        == "k"
+    )
 
 
 def test_a_key_read_with_its_newline_is_trimmed():
@@ -50,13 +53,16 @@ def test_d72_a_missing_key_is_an_error_that_names_the_variable():
             with pytest.raises(AuthenticationError) as caught:
                 request_headers(provider, system=NOTHING)
             name = provider.key_names[-1]
-            assert caught.value.message.startswith(f"{name} is required for {provider.display_name} provider")
+            assert caught.value.message.startswith(
+                f"{name} is required for {provider.display_name} provider"
+            )
             assert (caught.value.provider, caught.value.status) == (provider.name, None)
 
 
 def test_d72_the_error_says_openai_in_full():
     with pytest.raises(
-        AuthenticationError, match=r"OPENAI_API_KEY is required for OpenAI provider: set .* or pass api_key="
+        AuthenticationError,
+        match=r"OPENAI_API_KEY is required for OpenAI provider: set .* or pass api_key=",
     ):
         find_key(OPENAI, system=NOTHING)
 
@@ -82,12 +88,17 @@ def test_servers_of_ones_own_work_without_a_key_and_take_one(name):
     provider = providers.get(name)
     assert request_headers(provider, system=NOTHING) == {}
     assert request_headers(provider, api_key="k", system=NOTHING) == {"authorization": "Bearer k"}
-    assert request_headers(provider, system={provider.key_names[0]: "e"}) == {"authorization": "Bearer e"}
+    assert request_headers(provider, system={provider.key_names[0]: "e"}) == {
+        "authorization": "Bearer e"
+    }
 
 
 def test_d75_the_callers_headers_override_in_any_case():
     headers = request_headers(
-        ANTHROPIC, api_key="k", headers={"Anthropic-Version": "2099-01-01", "X-Team": "a"}, system=NOTHING
+        ANTHROPIC,
+        api_key="k",
+        headers={"Anthropic-Version": "2099-01-01", "X-Team": "a"},
+        system=NOTHING,
     )
     assert headers == {"x-api-key": "k", "anthropic-version": "2099-01-01", "x-team": "a"}
 
@@ -101,7 +112,9 @@ def test_d75_who_gives_the_keys_header_needs_no_key():
 def test_d75_the_base_url_given_beats_the_callers_mapping_which_beats_environment_and_record():
     system = {"OPENAI_BASE_URL": "http://system/v1"}
     mine = {"OPENAI_BASE_URL": "http://mine/v1"}
-    assert base_url(OPENAI, "http://given/v1/", environment=mine, system=system) == "http://given/v1"
+    assert (
+        base_url(OPENAI, "http://given/v1/", environment=mine, system=system) == "http://given/v1"
+    )
     assert base_url(OPENAI, environment=mine, system=system) == "http://mine/v1"
     assert base_url(OPENAI, system=system) == "http://system/v1"
     assert base_url(OPENAI) == "https://api.openai.com/v1"
@@ -131,11 +144,16 @@ def test_base_urls_of_the_environment_are_completed_as_their_owners_mean_them(na
 def test_a_provider_without_a_base_url_says_what_to_do():
     with pytest.raises(SettingsError, match=r"pass base_url=.* or set OPENAI_COMPATIBLE_BASE_URL"):
         base_url(providers.get("openai-compatible"))
-    assert base_url(providers.get("openai-compatible"), "http://localhost:1/v1") == "http://localhost:1/v1"
+    assert (
+        base_url(providers.get("openai-compatible"), "http://localhost:1/v1")
+        == "http://localhost:1/v1"
+    )
 
 
 def test_a_base_url_that_is_no_http_url_is_an_error():
-    with pytest.raises(SettingsError, match=r'base URL "localhost:8000" of OpenAI provider must begin with http'):
+    with pytest.raises(
+        SettingsError, match=r'base URL "localhost:8000" of OpenAI provider must begin with http'
+    ):
         base_url(OPENAI, "localhost:8000")
 
 
@@ -167,7 +185,9 @@ def test_a_bare_host_gets_the_path_of_the_api_as_the_variables_value_does(provid
     assert base_url(record, given) == used
     if name := next(iter(record.base_url_names), None):
         rest = record.base_url_names[name]
-        assert base_url(record, environment={name: given}) == (used if used.endswith(rest) else used + rest)
+        assert base_url(record, environment={name: given}) == (
+            used if used.endswith(rest) else used + rest
+        )
 
 
 OWN = Provider(
@@ -197,9 +217,16 @@ def test_a_key_goes_in_the_header_of_its_kind(key, headers):
 
 def test_all_places_of_a_key_are_asked_in_their_order():
     system = {"OWN_TEST_KEY": "s1", "OWN_KEY": "s2"}
-    for mine, key in (({"OWN_KEY": "m2"}, "m2"), ({"OWN_TEST_KEY": " ", "OWN_KEY": ""}, "s1"), (None, "s1")):
+    for mine, key in (
+        ({"OWN_KEY": "m2"}, "m2"),
+        ({"OWN_TEST_KEY": " ", "OWN_KEY": ""}, "s1"),
+        (None, "s1"),
+    ):
         assert find_key(OWN, environment=mine, system=system) == key
-        assert request_headers(OWN, environment=mine, system=system)["authorization"] == f"Bearer {key}"
+        assert (
+            request_headers(OWN, environment=mine, system=system)["authorization"]
+            == f"Bearer {key}"
+        )
     assert find_key(OWN, system={"OWN_KEY": "s2"}) == "s2"
     assert request_headers(OWN, headers={"Authorization": "mine"}, system=NOTHING) == {
         "x-own": "1",
@@ -239,7 +266,9 @@ def test_credentials_stand_in_for_a_key_and_are_told_what_is_known():
         ({"A": None, "B": None}, "k"),
         ({"A": None, "B": None}, "h"),
     ]
-    with pytest.raises(AuthenticationError, match="set this environment variable or A, C, or pass api_key="):
+    with pytest.raises(
+        AuthenticationError, match="set this environment variable or A, C, or pass api_key="
+    ):
         find_auth(provider, system=NOTHING)
 
 
@@ -266,7 +295,8 @@ def test_where_a_provider_is(given, mine, system, url):
 
 
 @pytest.mark.parametrize(
-    "url", ["own.example", "ftp://x", "http://", "http://x:0", "http://[bad", "https:///v1", "HTTP//x"]
+    "url",
+    ["own.example", "ftp://x", "http://", "http://x:0", "http://[bad", "https:///v1", "HTTP//x"],
 )
 def test_what_is_no_http_url_says_so(url):
     with pytest.raises(SettingsError, match="must begin with http") as caught:

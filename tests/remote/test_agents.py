@@ -57,7 +57,9 @@ def url(request: pytest.FixtureRequest) -> str:
 
 
 @asynccontextmanager
-async def there(script: Any = reply, tools: Any = (roll, pay), **how: Any) -> AsyncGenerator[AppTransport]:
+async def there(
+    script: Any = reply, tools: Any = (roll, pay), **how: Any
+) -> AsyncGenerator[AppTransport]:
     """A server with an agent, and the way to it."""
     PAID.clear()
     how.setdefault("hosts", [HOST])
@@ -110,7 +112,14 @@ async def test_the_conversation_goes_on_and_nothing_is_told_twice(url: str) -> N
         thread = first.messages[-1].native[f"{'a2a' if 'a2a' in url else 'ag_ui'}:notes"]["thread"]
         last = await answers.find("anonymous", [f"thread:{thread}"])
         kept = [m for one in await answers.chain("anonymous", last.id) for m in one.messages]
-    assert [m.role for m in kept] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert [m.role for m in kept] == [
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
+    ]
     assert len({m.id for m in kept}) == 6
 
 
@@ -132,7 +141,12 @@ async def test_an_approval_waits_here_and_is_carried_out_there(url: str, verdict
     assert len(PAID) == (verdict == "approve")
     assert "Seen" in result.output
     assert result.pending == ()
-    [told] = [p for m in result.messages for p in m.content if isinstance(p, ToolResultPart) and p.run_by == "provider"]
+    [told] = [
+        p
+        for m in result.messages
+        for p in m.content
+        if isinstance(p, ToolResultPart) and p.run_by == "provider"
+    ]
     assert told.id == pending.call.id
     assert told.is_error is (verdict != "approve")
 
@@ -140,13 +154,17 @@ async def test_an_approval_waits_here_and_is_carried_out_there(url: str, verdict
 async def test_a_task_may_wait_more_than_once(url: str) -> None:
     def script(request: Any) -> Any:
         done = sum(len(m.tool_results) for m in request.messages)
-        return Message.model(ToolCallPart(f"p{done}", "pay", {"sum": done})) if done < 3 else "Paid."
+        return (
+            Message.model(ToolCallPart(f"p{done}", "pay", {"sum": done})) if done < 3 else "Paid."
+        )
 
     async with there(script) as transport:
         agent = Agent(url, transport=transport)
         history = (result := await agent.send("Pay thrice.")).messages
         while result.pending:
-            result = await agent.send(None, history=history, resume=[each.approve() for each in result.pending])
+            result = await agent.send(
+                None, history=history, resume=[each.approve() for each in result.pending]
+            )
             history += result.messages
     assert (PAID, result.output) == ([0, 1, 2], "Paid.")
 
@@ -169,7 +187,11 @@ async def test_a_question_is_asked_here(url: str) -> None:
         agent = Agent(url, transport=transport)
         waits = await agent.send("Name it.")
         [pending] = waits.pending
-        assert (pending.reason, pending.message, pending.schema) == ("input", "Which name?", {"type": "string"})
+        assert (pending.reason, pending.message, pending.schema) == (
+            "input",
+            "Which name?",
+            {"type": "string"},
+        )
         with pytest.raises(DragomanError, match="not what was asked for"):
             await agent.send(None, history=waits.messages, resume=[pending.answer(7)])
         result = await agent.send(None, history=waits.messages, resume=[pending.answer("Ada")])
@@ -220,7 +242,9 @@ async def test_a_conversation_changes_its_model_in_the_middle_and_back(url: str)
     if url.startswith("ag-ui"):
         assert heard[1] == [m.text for m in history[:-1]]
     else:
-        assert heard[0] == ["What was said before:\n\nUser: My name is Ada.\n\nAssistant: Here 1.Who am I?"]
+        assert heard[0] == [
+            "What was said before:\n\nUser: My name is Ada.\n\nAssistant: Here 1.Who am I?"
+        ]
         assert "Really?" in heard[1][-1]
         assert "Ada" not in heard[1][-1]
 
@@ -248,7 +272,9 @@ async def test_errors_of_that_side_are_errors_here(url: str) -> None:
     async with there(auth="the right key") as transport:
         with pytest.raises(AuthenticationError):
             await Agent(url, transport=transport, api_key="a wrong key").send("Hi.")
-        assert (await Agent(url, transport=transport, api_key="the right key").send("Hi.")).output == "Seen 1."
+        assert (
+            await Agent(url, transport=transport, api_key="the right key").send("Hi.")
+        ).output == "Seen 1."
 
 
 async def test_who_has_a_key_calls_the_conversation_as_that_side_does(url: str) -> None:
@@ -257,7 +283,9 @@ async def test_who_has_a_key_calls_the_conversation_as_that_side_does(url: str) 
         waits = await agent.send("Now pay.")
         [name] = [notes["thread"] for notes in (waits.messages[1].native or {}).values()]
         assert "/" not in name
-        result = await agent.send(None, history=waits.messages, resume=[each.approve() for each in waits.pending])
+        result = await agent.send(
+            None, history=waits.messages, resume=[each.approve() for each in waits.pending]
+        )
     assert (PAID, result.output) == ([3], "Seen 3.")
 
 
@@ -300,12 +328,17 @@ async def test_an_agent_elsewhere_is_a_tool(url: str) -> None:
 async def test_a_conversation_is_handed_over_to_an_agent_elsewhere(url: str) -> None:
     async with there(lambda request: f"Over here, I heard {len(request.messages)}.") as transport:
         clerk = handoff(Agent(url, transport=transport), "clerk")
-        agent = Agent(ScriptedModel([Message.model(ToolCallPart("h1", "transfer_to_clerk", {}))]), tools=[clerk])
+        agent = Agent(
+            ScriptedModel([Message.model(ToolCallPart("h1", "transfer_to_clerk", {}))]),
+            tools=[clerk],
+        )
         result = await agent.send("I want the clerk.")
     assert result.output.startswith("Over here")
 
 
-@pytest.mark.parametrize("url", ["", "clerk", "openai:gpt-4o", "a2a:", "a2a:host/agent", "ftp://host/x"])
+@pytest.mark.parametrize(
+    "url", ["", "clerk", "openai:gpt-4o", "a2a:", "a2a:host/agent", "ftp://host/x"]
+)
 def test_a_remote_agent_has_a_url(url: str) -> None:
     """T-70: without the agent's address the hand-off is refused."""
     with pytest.raises(SettingsError, match="URL"):

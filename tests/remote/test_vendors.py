@@ -83,7 +83,10 @@ async def test_it_is_a_tool_of_an_agent_here() -> None:
         )
 
     async with clerk("jsonrpc") as (_, transport):
-        agent = Agent(ScriptedModel(here), tools=[remote_agent(f"http://{HOST}", "clerk", transport=transport)])
+        agent = Agent(
+            ScriptedModel(here),
+            tools=[remote_agent(f"http://{HOST}", "clerk", transport=transport)],
+        )
         waits = await agent.send("Pay.")
         [asks] = waits.pending
         assert (asks.parent, asks.message) == (("t1",), "Shall I pay?")
@@ -130,6 +133,10 @@ async def test_an_agent_of_pydantic_ai(pydantic_ai_url: str) -> None:
 def test_none_of_it_is_ours() -> None:
     program = "import sys; sys.path.insert(0, 'tests'); import support.sdk_agent; print('dragoman' in sys.modules)"
     done = subprocess.run(
-        [sys.executable, "-c", program], cwd=Path(__file__).parents[2], capture_output=True, text=True, check=True
+        [sys.executable, "-c", program],
+        cwd=Path(__file__).parents[2],
+        capture_output=True,
+        text=True,
+        check=True,
     )
     assert done.stdout.strip() == "False"

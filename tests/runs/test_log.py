@@ -51,14 +51,21 @@ async def test_what_was_appended_is_read_from_any_offset(url: str) -> None:
 
 
 async def test_events_come_back_as_they_were(url: str) -> None:
-    told: list[Event] = [PartDelta("m", 0, b"\0\xff"), Custom("\n", {"line\n": "\u2028"}), PartDelta("m", 0, "\0")]
+    told: list[Event] = [
+        PartDelta("m", 0, b"\0\xff"),
+        Custom("\n", {"line\n": "\u2028"}),
+        PartDelta("m", 0, "\0"),
+    ]
     async with open_log(url) as log:
         await log.append("r", 0, told, lease=await log.lease("r", "me", LONG))
         assert await log.read("r") == told
 
 
 async def test_rows_are_bounded_and_what_is_larger_has_one_of_its_own(url: str) -> None:
-    told = [PartDelta("m", 0, "x" * size) for size in (10, MOST_BYTES // 2, MOST_BYTES // 2, 3 * MOST_BYTES, 1, 2) * 6]
+    told = [
+        PartDelta("m", 0, "x" * size)
+        for size in (10, MOST_BYTES // 2, MOST_BYTES // 2, 3 * MOST_BYTES, 1, 2) * 6
+    ]
     async with open_log(url) as log:
         await log.append("r", 0, told, lease=await log.lease("r", "me", LONG))
         assert len(await log.read("r")) < len(told)
@@ -150,7 +157,10 @@ async def test_messages_reach_whoever_drives_the_run_in_order(url: str) -> None:
         assert numbers == [1, 2, 3, 4, 5]
         assert (await log.status(["r"]))["r"].posts == 5
         assert [posted.message["n"] for posted in await log.posted("r")] == [0, 1, 2, 3, 4]
-        assert [(posted.run_id, posted.number) for posted in await log.posted("r", 3)] == [("r", 4), ("r", 5)]
+        assert [(posted.run_id, posted.number) for posted in await log.posted("r", 3)] == [
+            ("r", 4),
+            ("r", 5),
+        ]
         assert await log.posted("other") == []
 
 
@@ -201,7 +211,17 @@ async def test_runs_are_listed_the_latest_first(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "url", ["mysql://u:secret@h/d", "sqlite://", "sqlite:///", "postgresql://", "runs.db", "", "memory", "redis:x"]
+    "url",
+    [
+        "mysql://u:secret@h/d",
+        "sqlite://",
+        "sqlite:///",
+        "postgresql://",
+        "runs.db",
+        "",
+        "memory",
+        "redis:x",
+    ],
 )
 async def test_what_is_no_log_is_refused_in_words(url: str) -> None:
     with pytest.raises(SettingsError, match='give "memory:"') as refused:
@@ -216,7 +236,9 @@ async def test_a_missing_package_is_named_with_the_command(monkeypatch: pytest.M
     with pytest.raises(SettingsError, match=r"needs psycopg: pip install '\.\[postgres\]' in "):
         open_log("postgresql://u@127.0.0.1:9/d")
     monkeypatch.setattr(module, "find_spec", lambda _: None)
-    with pytest.raises(SettingsError, match=r"needs sqlalchemy, alembic: pip install '\.\[sql\]' in "):
+    with pytest.raises(
+        SettingsError, match=r"needs sqlalchemy, alembic: pip install '\.\[sql\]' in "
+    ):
         open_log("sqlite:///x.db")
 
 

@@ -32,7 +32,9 @@ LEASE = 2.0
 def processes() -> ForkServerContext:
     """Processes that begin in milliseconds, since what they need is imported once."""
     context = multiprocessing.get_context("forkserver")
-    context.set_forkserver_preload(["support.runs", "dragoman.runs.sql_log", "dragoman.runs.runs", "dragoman.agent"])
+    context.set_forkserver_preload(
+        ["support.runs", "dragoman.runs.sql_log", "dragoman.runs.runs", "dragoman.agent"]
+    )
     return context
 
 
@@ -64,10 +66,14 @@ async def looking(url: str) -> AsyncIterator[tuple[RunLog, Runs]]:
         yield log, runs
 
 
-async def killed_at_random(processes: ForkServerContext, url: str, folder: Path, seeds: Sequence[int]) -> None:
+async def killed_at_random(
+    processes: ForkServerContext, url: str, folder: Path, seeds: Sequence[int]
+) -> None:
     """Kills drivers at random moments, side by side; two successors race for what they left."""
     async with looking(url) as (_, first), looking(url) as (_, second):
-        await asyncio.gather(*[killed_once(processes, url, folder, seed, first, second) for seed in seeds])
+        await asyncio.gather(
+            *[killed_once(processes, url, folder, seed, first, second) for seed in seeds]
+        )
         assert {each.state for each in await first.list(most=1000)} == {"interrupted", "success"}
 
 
@@ -112,7 +118,9 @@ async def test_what_was_acknowledged_is_there_after_kill_9(
 
 @pytest.mark.service
 @pytest.mark.timeout(600)
-async def test_a_hundred_times(shared_url: str, processes: ForkServerContext, tmp_path: Path) -> None:
+async def test_a_hundred_times(
+    shared_url: str, processes: ForkServerContext, tmp_path: Path
+) -> None:
     for first in range(100, 200, 10):
         await killed_at_random(processes, shared_url, tmp_path, range(first, first + 10))
 

@@ -46,7 +46,9 @@ class Model:
         self.tokens: set[int] = set()
 
     def holds(self, owner: str, now: float) -> bool:
-        return self.holder is not None and self.leases.get(owner) == self.holder and self.until > now
+        return (
+            self.holder is not None and self.leases.get(owner) == self.holder and self.until > now
+        )
 
 
 @pytest.fixture
@@ -58,7 +60,9 @@ def clock(monkeypatch: pytest.MonkeyPatch) -> Iterator[list[float]]:
 
 @settings(suppress_health_check=[HealthCheck.function_scoped_fixture])
 @given(moves=st.lists(MOVES, max_size=40))
-def test_who_holds_the_lease_writes_and_nobody_else(moves: list[tuple[str, str, int]], clock: list[float]) -> None:
+def test_who_holds_the_lease_writes_and_nobody_else(
+    moves: list[tuple[str, str, int]], clock: list[float]
+) -> None:
     clock[0] = 1.0
     asyncio.run(play(moves, clock))
 
@@ -80,13 +84,16 @@ async def play(moves: list[tuple[str, str, int]], clock: list[float]) -> None:
                 model.until = now + amount
         elif owner in model.leases and move == "prolong":
             lease = model.leases[owner]
-            assert (await attempt(log.lease("r", owner, amount, token=lease.token)) is not None) == held
+            assert (
+                await attempt(log.lease("r", owner, amount, token=lease.token)) is not None
+            ) == held
             if held:
                 model.until = now + amount
         elif owner in model.leases:
             offset = len(model.written) + (amount if move == "stale" else 0)
             events: list[Event] = [
-                PartDelta("m", 0, f"{number}.{place}") for place in range(amount if move == "append" else 1)
+                PartDelta("m", 0, f"{number}.{place}")
+                for place in range(amount if move == "append" else 1)
             ]
             stored = await attempt(log.append("r", offset, events, lease=model.leases[owner]))
             assert (stored is not None) == (held and offset == len(model.written))
@@ -117,7 +124,9 @@ async def test_writers_at_once_leave_one_order_without_gaps(shared_url: str) -> 
         won: list[Event] = []
         for offset in range(20):
             told: list[Event] = [PartDelta("m", 0, f"{offset}.{writer}") for writer in range(20)]
-            ends = await asyncio.gather(*[attempt(log.append("r", offset, [each], lease=lease)) for each in told])
+            ends = await asyncio.gather(
+                *[attempt(log.append("r", offset, [each], lease=lease)) for each in told]
+            )
             assert sorted(end is not None for end in ends) == [False] * 19 + [True]
             won.append(next(each for each, end in zip(told, ends, strict=True) if end is not None))
         assert await everything(log) == won
@@ -132,7 +141,9 @@ def test_a_run_cut_anywhere_ends_with_what_it_had_told(
     cut = told[1][: data.draw(st.integers(0, len(told[1])))]
     whole = [*cut, *ending(cut, RunError(RunLogError("gone"), "r"))]
     assert ending(whole[:-1], RunError(RunLogError("gone"), "r"))[:-1] == []
-    said = [[message.content for message in fold(events) if message.content] for events in (cut, whole)]
+    said = [
+        [message.content for message in fold(events) if message.content] for events in (cut, whole)
+    ]
     assert said[0] == said[1]
 
 
@@ -151,11 +162,15 @@ async def test_many_runs_are_one_commit_at_a_time(tmp_path: Path) -> None:
 
     log = SqlLog(f"sqlite:///{tmp_path}/runs.db")
     async with log:
-        leases = await asyncio.gather(*[log.lease(f"r{number}", "me", 1000) for number in range(100)])
+        leases = await asyncio.gather(
+            *[log.lease(f"r{number}", "me", 1000) for number in range(100)]
+        )
         before = log.commits
         for offset in range(3):
             told: list[Event] = [PartDelta("m", 0, str(offset))]
-            await asyncio.gather(*[log.append(lease.run_id, offset, told, lease=lease) for lease in leases])
+            await asyncio.gather(
+                *[log.append(lease.run_id, offset, told, lease=lease) for lease in leases]
+            )
         assert log.commits - before <= 9
 
 
@@ -164,7 +179,9 @@ RUNS, READERS, WORDS = 200, 5, 50
 
 @pytest.mark.slow
 @pytest.mark.timeout(300)
-async def test_two_hundred_runs_with_five_readers_each(shared_url: str, record_property: object) -> None:
+async def test_two_hundred_runs_with_five_readers_each(
+    shared_url: str, record_property: object
+) -> None:
     gate = asyncio.Semaphore(0)
     a, _ = speaker(WORDS, gate)
     async with open_log(shared_url) as log, Runs(log) as runs:
@@ -186,7 +203,11 @@ async def test_two_hundred_runs_with_five_readers_each(shared_url: str, record_p
         gc.collect()
         tracemalloc.start()
         before = tracemalloc.get_traced_memory()[0]
-        readers = [asyncio.create_task(read(run_id, offset)) for run_id in ids for offset in (0, 0, 0, 0, 6)]
+        readers = [
+            asyncio.create_task(read(run_id, offset))
+            for run_id in ids
+            for offset in (0, 0, 0, 0, 6)
+        ]
         await asyncio.sleep(0.5)
         gc.collect()
         each = (tracemalloc.get_traced_memory()[0] - before) / len(readers)

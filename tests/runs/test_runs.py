@@ -154,7 +154,11 @@ async def test_what_a_tool_emits_is_read_before_the_tool_goes_on(url: str) -> No
     async with open_log(url) as log, Runs(log, **QUICK) as runs:
         run_id = await runs.start(a, "hi")
         async with aclosing(runs.attach(run_id)) as attached:
-            events = [event async for _, event in attached if not isinstance(event, Custom) or not seen.set()]
+            events = [
+                event
+                async for _, event in attached
+                if not isinstance(event, Custom) or not seen.set()
+            ]
     results = [part for message in fold(events) for part in message.tool_results]
     assert [part.result for part in results] == ["whole"]
     assert sum(isinstance(event, Custom) for event in events) == 1
@@ -166,13 +170,19 @@ async def test_ten_readers_at_different_offsets_see_the_same(url: str) -> None:
     async with open_log(url) as log, Runs(log, **QUICK) as runs, Runs(log, **QUICK) as others:
         run_id = await runs.start(a, "hi")
         places = [0, 1, 2, 5, 50, 299, 300, 301, 550, 10_000]
-        readers = [asyncio.create_task(read(each, run_id, place)) for place in places for each in (runs, others)]
+        readers = [
+            asyncio.create_task(read(each, run_id, place))
+            for place in places
+            for each in (runs, others)
+        ]
         for _ in range(600):
             gate.release()
             await asyncio.sleep(0)
         told = await asyncio.gather(*readers)
         whole = await read(runs, run_id)
-        assert [event.delta for event in whole if isinstance(event, PartDelta)][1:] == [f"{n} " for n in range(600)]
+        assert [event.delta for event in whole if isinstance(event, PartDelta)][1:] == [
+            f"{n} " for n in range(600)
+        ]
         for number, seen in enumerate(told):
             assert seen == whole[places[number // 2] :]
 
@@ -246,7 +256,12 @@ async def test_a_run_is_stopped_here_or_from_elsewhere(url: str) -> None:
 
 async def test_there_must_be_such_a_run(url: str) -> None:
     async with open_log(url) as log, Runs(log) as runs:
-        for refused in (runs.status("x"), runs.cancel("x"), runs.messages("x"), anext(runs.attach("x"))):
+        for refused in (
+            runs.status("x"),
+            runs.cancel("x"),
+            runs.messages("x"),
+            anext(runs.attach("x")),
+        ):
             with pytest.raises(RunLogError, match="no run 'x'"):
                 await refused
         with pytest.raises(RunLogError, match="no run 'x'"):
@@ -268,7 +283,10 @@ async def test_a_run_is_driven_once(url: str) -> None:
 
 
 async def test_a_failure_is_in_the_log_with_what_there_was(url: str) -> None:
-    answers = [says("Let me see.", call("weather", city="Oslo")), RateLimitError("slow", status=429, retry_after=2.5)]
+    answers = [
+        says("Let me see.", call("weather", city="Oslo")),
+        RateLimitError("slow", status=429, retry_after=2.5),
+    ]
     a, _ = agent(*answers, tools=[weather])
     async with open_log(url) as log, Runs(log) as runs:
         run_id = await runs.start(a, "hi")
@@ -364,7 +382,10 @@ async def test_a_run_whose_process_is_gone_is_ended_once_and_can_be_gone_on_from
             a, script = agent(says("Rain."))
             again = await one.start(a, "go on", history=messages)
             assert (await over(one, again)).state == "success"
-            assert [m.text for m in script.requests[0].messages] == [*[m.text for m in messages], "go on"]
+            assert [m.text for m in script.requests[0].messages] == [
+                *[m.text for m in messages],
+                "go on",
+            ]
 
 
 async def test_one_that_lost_its_lease_writes_nothing_more(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -487,7 +508,9 @@ async def test_an_answer_that_is_sent_twice_runs_nothing_twice() -> None:
         first = await a.send("Pay.", thread_id="t")
         answers = [each.approve() for each in first.pending]
         for _ in range(2):
-            run_id = await runs.start(a, None, history=first.messages, resume=answers, thread_id="t")
+            run_id = await runs.start(
+                a, None, history=first.messages, resume=answers, thread_id="t"
+            )
             last = fold(await read(runs, run_id))
         request = RunRequest(first.messages, thread_id="t", resume=tuple(answers))
         assert "outcome unknown" in str(fold(await read(runs, await runs.start(a, request)))[-2])
@@ -506,7 +529,10 @@ async def test_runs_of_agents_in_tools_are_in_the_log_and_read_from_any_offset(u
     async with open_log(url) as log, Runs(log) as runs:
         run_id = await runs.start(a, "hi")
         told = await read(runs, run_id)
-        assert [event.run_id for event in told if isinstance(event, RunFinished)] == ["inside", run_id]
+        assert [event.run_id for event in told if isinstance(event, RunFinished)] == [
+            "inside",
+            run_id,
+        ]
         assert [message.text for message in fold(told, run_id="inside")] == ["Say it.", "Inside."]
         assert (await runs.messages(run_id))[-1].text == "Outside."
         for offset in range(len(told)):
@@ -515,16 +541,30 @@ async def test_runs_of_agents_in_tools_are_in_the_log_and_read_from_any_offset(u
 
 def test_the_end_of_a_run_that_was_left_ends_the_runs_in_its_tools_first() -> None:
     inner = [RunStarted("inner", parent_run_id="outer"), StepStarted("one", run_id="inner")]
-    innermost = [RunStarted("innermost", parent_run_id="inner"), StepStarted("one", run_id="innermost")]
-    begun = [RunStarted("outer"), StepStarted("one"), *inner, RunStarted("over", parent_run_id="outer")]
+    innermost = [
+        RunStarted("innermost", parent_run_id="inner"),
+        StepStarted("one", run_id="innermost"),
+    ]
+    begun = [
+        RunStarted("outer"),
+        StepStarted("one"),
+        *inner,
+        RunStarted("over", parent_run_id="outer"),
+    ]
     events: list[Event] = [*begun, RunFinished("over"), *innermost]
     closing = ending(events, RunError(RunInterruptedError("it is gone"), "outer"))
     steps = [event.run_id for event in closing if isinstance(event, StepFinished)]
     assert steps == ["innermost", "inner", None]
-    assert [event.run_id for event in closing if isinstance(event, RunError)] == ["innermost", "inner", "outer"]
+    assert [event.run_id for event in closing if isinstance(event, RunError)] == [
+        "innermost",
+        "inner",
+        "outer",
+    ]
 
 
-async def test_the_messages_of_a_run_that_goes_on_hold_the_results_that_it_began_with(url: str) -> None:
+async def test_the_messages_of_a_run_that_goes_on_hold_the_results_that_it_began_with(
+    url: str,
+) -> None:
     """They answer calls of the history before the run: without them these would be run again."""
     ran: list[str] = []
 
@@ -536,7 +576,9 @@ async def test_the_messages_of_a_run_that_goes_on_hold_the_results_that_it_began
     a, script = agent(says(call("pay")), says("Done."), tools=[pay])
     first = await a.send("Pay.")
     async with open_log(url) as log, Runs(log) as runs:
-        run_id = await runs.start(a, None, history=first.messages, resume=[first.pending[0].approve()])
+        run_id = await runs.start(
+            a, None, history=first.messages, resume=[first.pending[0].approve()]
+        )
         told = await read(runs, run_id)
         messages = await runs.messages(run_id)
     assert list(messages) == fold(told)
@@ -548,7 +590,9 @@ async def test_the_messages_of_a_run_that_goes_on_hold_the_results_that_it_began
 
 
 @pytest.mark.parametrize("ticks", range(6))
-async def test_a_run_that_is_interrupted_and_stopped_at_once_leaves_nobody_waiting(ticks: int) -> None:
+async def test_a_run_that_is_interrupted_and_stopped_at_once_leaves_nobody_waiting(
+    ticks: int,
+) -> None:
     """Whatever comes first: the end that is given it, or its being stopped."""
 
     async def slowly(request: Any, following: Any) -> AsyncIterator[Event]:

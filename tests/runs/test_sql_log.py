@@ -37,7 +37,9 @@ def test_the_migrations_make_the_tables_that_the_code_knows(shared_url: str) -> 
     migrate(engine, MIGRATIONS)
     with engine.connect() as connection:
         assert {*inspect(connection).get_table_names()} == {*metadata.tables, MIGRATIONS.versions}
-        context = MigrationContext.configure(connection, opts={"version_table": MIGRATIONS.versions})
+        context = MigrationContext.configure(
+            connection, opts={"version_table": MIGRATIONS.versions}
+        )
         assert compare_metadata(context, metadata) == []
     engine.dispose()
 
@@ -45,7 +47,10 @@ def test_the_migrations_make_the_tables_that_the_code_knows(shared_url: str) -> 
 async def test_what_the_database_refuses_of_one_run_fails_no_other(shared_url: str) -> None:
     async with open_log(shared_url) as log:
         done = await asyncio.gather(
-            *[log.lease(f"r{number}", "me", 1000, thread_id="\ud83d" if number == 2 else "t") for number in range(5)],
+            *[
+                log.lease(f"r{number}", "me", 1000, thread_id="\ud83d" if number == 2 else "t")
+                for number in range(5)
+            ],
             return_exceptions=True,
         )
         assert [type(each) for each in done] == [Lease, Lease, RunLogError, Lease, Lease]
@@ -53,10 +58,17 @@ async def test_what_the_database_refuses_of_one_run_fails_no_other(shared_url: s
         assert {status.run_id for status in await log.runs()} == {"r0", "r1", "r3", "r4"}
 
 
-@pytest.mark.parametrize("url", ["sqlite:////nowhere/at/all/runs.db", "postgresql://u:secret@127.0.0.1:9/d"])
+@pytest.mark.parametrize(
+    "url", ["sqlite:////nowhere/at/all/runs.db", "postgresql://u:secret@127.0.0.1:9/d"]
+)
 async def test_a_database_that_is_not_there_is_told_and_no_password(url: str) -> None:
     async with open_log(url) as log:
-        for work in (log.lease("r", "me", 1), log.read("r"), log.status(["r"]), log.claim("t", "i", "r")):
+        for work in (
+            log.lease("r", "me", 1),
+            log.read("r"),
+            log.status(["r"]),
+            log.claim("t", "i", "r"),
+        ):
             with pytest.raises(RunLogError, match="the database of the run log failed") as failed:
                 await work
             assert "secret" not in str(failed.value)
@@ -69,9 +81,13 @@ async def test_a_refused_change_leaves_the_others_of_its_commit(shared_url: str)
             log.append(lease.run_id, 0 if number % 2 else 7, [PartDelta("m", 0, "x")], lease=lease)
             for number, lease in enumerate(leases)
         ]
-        done = await asyncio.gather(*appends, log.claim("t", "i", "r"), log.post("r0", 1), return_exceptions=True)
+        done = await asyncio.gather(
+            *appends, log.claim("t", "i", "r"), log.post("r0", 1), return_exceptions=True
+        )
         assert [type(each) for each in done] == [RunLogError, int, RunLogError, int, bool, int]
-        assert [status.end for status in (await log.status([each.run_id for each in leases])).values()].count(1) == 2
+        assert [
+            status.end for status in (await log.status([each.run_id for each in leases])).values()
+        ].count(1) == 2
 
 
 async def test_a_log_is_opened_again_with_what_it_held(tmp_path: Path) -> None:
@@ -88,7 +104,9 @@ async def test_a_log_is_opened_again_with_what_it_held(tmp_path: Path) -> None:
 
 @pytest.mark.slow
 @pytest.mark.service
-async def test_a_process_that_stands_still_in_a_commit_holds_up_nobody_for_ever(postgres_server: str) -> None:
+async def test_a_process_that_stands_still_in_a_commit_holds_up_nobody_for_ever(
+    postgres_server: str,
+) -> None:
     url = postgres.new_database(postgres_server)
     async with open_log(url) as log:
         lease = await log.lease("r", "me", 1000)

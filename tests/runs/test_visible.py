@@ -11,7 +11,17 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman import Message, ThinkingPart, Tool, ToolCallPart, ToolResultPart, fold, tool, unfold, wires
+from dragoman import (
+    Message,
+    ThinkingPart,
+    Tool,
+    ToolCallPart,
+    ToolResultPart,
+    fold,
+    tool,
+    unfold,
+    wires,
+)
 from dragoman.errors import ProviderError, StreamCutError
 from dragoman.event import (
     Custom,
@@ -39,7 +49,11 @@ from support.traffic import WIRES, decode, exchanges
 SCHEMA = {"type": "object", "properties": {"z": {"type": "integer"}}, "required": ["z"]}
 TYPED = {"output_schema": SCHEMA}
 HALF = [MessageStarted("h", Role.MODEL), PartStarted("h", 0, OpenText()), PartDelta("h", 0, "half")]
-THOUGHT = [MessageStarted("h", Role.MODEL), PartStarted("h", 0, ThinkingPart()), PartDelta("h", 0, "hm")]
+THOUGHT = [
+    MessageStarted("h", Role.MODEL),
+    PartStarted("h", 0, ThinkingPart()),
+    PartDelta("h", 0, "hm"),
+]
 AGAIN = MessageDropped("h", "the connection broke")
 
 
@@ -49,7 +63,10 @@ def t(x: int = 0) -> int:
 
 
 def run(
-    *answers: Any, tools: Sequence[Tool[Any]] = (t, Tool("ask")), how: dict[str, Any] | None = None, **made: Any
+    *answers: Any,
+    tools: Sequence[Tool[Any]] = (t, Tool("ask")),
+    how: dict[str, Any] | None = None,
+    **made: Any,
 ) -> Any:
     """The events of a run whose model answers so, and its result, or what it failed with."""
 
@@ -83,7 +100,11 @@ def whole(name: str, events: Iterable[Event]) -> Message:
 def agents_parts(events: Iterable[Event]) -> list[Any]:
     """What no client may be sent."""
     parts = [event.part for event in events if isinstance(event, PartStarted | PartFinished)]
-    return [part for part in parts if isinstance(part, ToolCallPart | ToolResultPart) and part.run_by == "agent"]
+    return [
+        part
+        for part in parts
+        if isinstance(part, ToolCallPart | ToolResultPart) and part.run_by == "agent"
+    ]
 
 
 # what is seen
@@ -97,7 +118,10 @@ def test_a_run_with_tools_is_one_answer_without_what_the_agent_ran() -> None:
     )
     seen = [*visible(events)]
     expected = Message.model(
-        ThinkingPart("hm"), "Let me look.", "\nFound.", msgspec.structs.replace(waiting(id="c3"), arguments={"q": 1})
+        ThinkingPart("hm"),
+        "Let me look.",
+        "\nFound.",
+        msgspec.structs.replace(waiting(id="c3"), arguments={"q": 1}),
     ).replace(id="m1", finish_reason=FinishReason.tool_calls, usage=result.usage)
     assert answer(seen) == expected
     assert expected.text == result.output
@@ -107,7 +131,9 @@ def test_a_run_with_tools_is_one_answer_without_what_the_agent_ran() -> None:
 
 
 def test_clients_that_can_take_back_see_each_message() -> None:
-    events, _ = run(says("A", call("t"), usage=1), [*HALF, AGAIN, *unfold([says("B").replace(id="b")])])
+    events, _ = run(
+        says("A", call("t"), usage=1), [*HALF, AGAIN, *unfold([says("B").replace(id="b")])]
+    )
     seen = [*visible(events, retractable=True)]
     assert AGAIN in seen
     assert [(message.id, message.content, message.finish_reason) for message in fold(seen)[1:]] == [
@@ -130,7 +156,12 @@ def test_what_comes_asynchronously_is_seen_as_it_comes() -> None:
 
         a, _ = agent(says("Let me look.", call("waits")), says("Found."), tools=[waits])
         wire = wires.get("openai_chat")
-        view, encoder, decoder, text = Visible(), wire.encoder(id="r", model="m"), wire.decoder(), ""
+        view, encoder, decoder, text = (
+            Visible(),
+            wire.encoder(id="r", model="m"),
+            wire.decoder(),
+            "",
+        )
         async with a.run("hi") as run:
             async for event in run:
                 read = decoder.feed(b"".join(map(encoder.feed, view.feed(event))))
@@ -145,7 +176,10 @@ def test_what_comes_asynchronously_is_seen_as_it_comes() -> None:
 def test_each_delta_is_seen_when_it_comes() -> None:
     events, _ = run(says("abcdef", call("t")), says("ghi", call("ask", id="c2", q=1)))
     view = Visible()
-    seen = [(event, [each.delta for each in view.feed(event) if isinstance(each, PartDelta)]) for event in events]
+    seen = [
+        (event, [each.delta for each in view.feed(event) if isinstance(each, PartDelta)])
+        for event in events
+    ]
     assert [(event.delta, now) for event, now in seen if isinstance(event, PartDelta)] == [
         *[(piece, [piece]) for piece in ("hi", "abc", "def")],
         ("{}", []),
@@ -178,9 +212,14 @@ def test_a_message_in_which_nothing_is_said_is_an_answer() -> None:
 def test_events_of_two_runs_are_two_answers() -> None:
     events, _ = run(says("A"))
     other = [
-        msgspec.structs.replace(each, **({"message_id": "x"} if hasattr(each, "message_id") else {})) for each in events
+        msgspec.structs.replace(
+            each, **({"message_id": "x"} if hasattr(each, "message_id") else {})
+        )
+        for each in events
     ]
-    assert [message.text for message in fold(visible([*events, *other])) if message.role is Role.MODEL] == ["A", "A"]
+    assert [
+        message.text for message in fold(visible([*events, *other])) if message.role is Role.MODEL
+    ] == ["A", "A"]
 
 
 # why it ended
@@ -188,7 +227,10 @@ def test_events_of_two_runs_are_two_answers() -> None:
 
 def test_the_finish_reason_is_that_of_what_is_seen() -> None:
     assert (
-        answer(visible(run(says("A", call("t")), says("B", reason=FinishReason.length))[0])).finish_reason == "length"
+        answer(
+            visible(run(says("A", call("t")), says("B", reason=FinishReason.length))[0])
+        ).finish_reason
+        == "length"
     )
     cut = unfold([says("A", call("t")).replace(id="a")])
     reasons = {
@@ -230,7 +272,11 @@ def test_thinking_is_not_taken_back_and_a_retry_goes_on_with_the_same_answer(nam
     assert answer(seen).content == (ThinkingPart("hm"), TextPart("whole"))
     for read in (streamed, whole):
         message = read(name, visible(events))
-        assert (message.thinking, message.text, message.finish_reason) == ("hm", "whole", FinishReason.stop)
+        assert (message.thinking, message.text, message.finish_reason) == (
+            "hm",
+            "whole",
+            FinishReason.stop,
+        )
 
 
 @pytest.mark.parametrize("name", wires.names("model"))
@@ -240,7 +286,9 @@ def test_after_text_or_a_call_the_error_is_told(name: str) -> None:
         events, _ = run([*begun, AGAIN, *unfold([says("whole").replace(id="b")])])
         seen = [*visible(events)]
         assert fault_of(seen) is None
-        assert isinstance(seen[-1].error, StreamCutError) and "the connection broke" in str(seen[-1].error)
+        assert isinstance(seen[-1].error, StreamCutError) and "the connection broke" in str(
+            seen[-1].error
+        )
         assert seen[-1].run_id == events[0].run_id
         assert answer(seen).finish_reason is FinishReason.error
         encoder = wires.get(name).encoder(id="r", model="m")
@@ -253,7 +301,9 @@ def test_a_dropped_message_of_which_nothing_was_seen_leaves_nothing() -> None:
     start = MessageStarted("h", Role.MODEL)
     for begun in ([start], [start, *unfold([Message.model(call("t")).replace(id="h")])[1:-1]]):
         for retractable in (False, True):
-            seen = [*visible([*begun, AGAIN, *unfold([says("whole").replace(id="b")])], retractable)]
+            seen = [
+                *visible([*begun, AGAIN, *unfold([says("whole").replace(id="b")])], retractable)
+            ]
             assert seen == [*visible(unfold([says("whole").replace(id="b")]), retractable)]
 
 
@@ -269,7 +319,9 @@ def test_a_dropped_message_of_which_nothing_was_seen_leaves_nothing() -> None:
         ([says("So:", ToolCallPart("r", "return_result", {"z": "x"})), says(ToolCallPart("r", "return_result", {"z": 1}))], {"provider": FORCING}),
     ],
 )  # fmt: skip
-def test_a_typed_answer_comes_once_it_is_valid_and_nothing_else_does(answers: Any, made: Any) -> None:
+def test_a_typed_answer_comes_once_it_is_valid_and_nothing_else_does(
+    answers: Any, made: Any
+) -> None:
     events, result = run(*answers, how=TYPED, **made)
     for retractable in (False, True):
         seen = [*visible(events, retractable)]
@@ -313,7 +365,9 @@ own_call = st.builds(ToolCallPart, st.just(""), st.just("t"), arguments)
 clients_call = st.builds(ToolCallPart, st.just(""), st.just("ask"), arguments)
 
 
-def message(parts: st.SearchStrategy[Any], last: st.SearchStrategy[Any] | None = None) -> st.SearchStrategy[Message]:
+def message(
+    parts: st.SearchStrategy[Any], last: st.SearchStrategy[Any] | None = None
+) -> st.SearchStrategy[Message]:
     lists = st.tuples(
         st.lists(thought, max_size=1),
         st.lists(parts, max_size=3),
@@ -330,7 +384,9 @@ def answers(draw: Any) -> list[Message]:
     ids = iter(f"c{number}" for number in range(99))
 
     def named(part: Any) -> Any:
-        return msgspec.structs.replace(part, id=next(ids)) if isinstance(part, ToolCallPart) else part
+        return (
+            msgspec.structs.replace(part, id=next(ids)) if isinstance(part, ToolCallPart) else part
+        )
 
     return [each.replace(content=tuple(map(named, each.content))) for each in [*rounds, last]]
 
@@ -355,7 +411,9 @@ def seen_of(messages: Sequence[Message], usage: Usage | None) -> Message:
 @pytest.mark.slow
 def test_what_every_wire_sends_of_a_run_is_what_is_visible(model_says: list[Message]) -> None:
     events, result = run(*model_says)
-    expected = seen_of([message for message in result.messages if message.role is Role.MODEL], result.usage)
+    expected = seen_of(
+        [message for message in result.messages if message.role is Role.MODEL], result.usage
+    )
     seen = [*visible(events)]
     assert fault_of(seen) is None
     assert answer(seen).replace(id="m1") == expected
@@ -376,9 +434,15 @@ def test_what_every_wire_sends_of_a_run_is_what_is_visible(model_says: list[Mess
 def test_a_run_that_ends_anywhere_is_seen_in_order(model_says: list[Message], data: Any) -> None:
     events, _ = run(*model_says)
     end = data.draw(st.integers(0, len(events)))
-    last = data.draw(st.sampled_from([[], [RunError(ProviderError("gone"))], [RunFinished("r", "cancelled")]]))
+    last = data.draw(
+        st.sampled_from([[], [RunError(ProviderError("gone"))], [RunFinished("r", "cancelled")]])
+    )
     seen = [*visible([*events[:end], *last])]
-    model = {event.message_id for event in seen if isinstance(event, MessageStarted) and event.role is Role.MODEL}
+    model = {
+        event.message_id
+        for event in seen
+        if isinstance(event, MessageStarted) and event.role is Role.MODEL
+    }
     of_model = [event for event in seen if getattr(event, "message_id", None) in model]
     assert fault_of(of_model) is None
     assert len(model) <= 1
@@ -393,7 +457,13 @@ def test_a_call_of_the_clients_goes_to_a_model_as_any_call(name: str) -> None:
         asked, again = (ToolCallPart(number, "ask", {"q": 1}, run_by=by) for number in ("c1", "c2"))
         answered = Message.user(ToolResultPart("c1", "ask", "x", run_by=by))
         history = repair(
-            [Message.user("q"), Message.model(asked), answered, Message.model(again), Message.user("next")]
+            [
+                Message.user("q"),
+                Message.model(asked),
+                answered,
+                Message.model(again),
+                Message.user("next"),
+            ]
         )
         assert len(history[4].tool_results) == 1
         return wires.get(name).dump_messages(history)
@@ -404,14 +474,20 @@ def test_a_call_of_the_clients_goes_to_a_model_as_any_call(name: str) -> None:
 # recorded streams
 
 
-@pytest.mark.parametrize("folder", sorted({wire: folder for folder, wire in reversed(WIRES.items())}.values()))
+@pytest.mark.parametrize(
+    "folder", sorted({wire: folder for folder, wire in reversed(WIRES.items())}.values())
+)
 def test_recorded_calls_of_the_agents_tools_are_not_sent(folder: str) -> None:
     name, count = WIRES[folder], 0
     for exchange in exchanges(folder):
-        if exchange.status != 200 or not exchange.body.startswith((b"data:", b"event:", b'{"model"')):
+        if exchange.status != 200 or not exchange.body.startswith(
+            (b"data:", b"event:", b'{"model"')
+        ):
             continue
         recorded = decode(wires.get(name), exchange.body)
-        calls = [call for one in fold(recorded) for call in one.tool_calls if call.state == "complete"]
+        calls = [
+            call for one in fold(recorded) for call in one.tool_calls if call.state == "complete"
+        ]
         if not calls or isinstance(recorded[-1], RunError):
             continue
         count += 1
@@ -420,7 +496,9 @@ def test_recorded_calls_of_the_agents_tools_are_not_sent(folder: str) -> None:
             events, result = run(recorded, says("Done."), tools=tools)
             for read in (streamed, whole):
                 message = read(name, visible(events))
-                assert [each.name for each in message.tool_calls] == ([] if mine else [each.name for each in calls])
+                assert [each.name for each in message.tool_calls] == (
+                    [] if mine else [each.name for each in calls]
+                )
                 assert message.text.replace("\n", "") == result.output.replace("\n", "")
                 assert (message.finish_reason is FinishReason.tool_calls) is not mine
         if count == 12:

@@ -22,7 +22,9 @@ from support.asgi import Exchange, exchange
 from support.serving import ASKS, asking, served
 from support.switching import PROVIDERS
 
-OWN, OTHER, NARROW, WRONG = (f"key-{name}-0123456789" for name in ("own", "other", "narrow", "wrong"))
+OWN, OTHER, NARROW, WRONG = (
+    f"key-{name}-0123456789" for name in ("own", "other", "narrow", "wrong")
+)
 PUBLIC: dict[str, str] = {"/openapi.json": "it says what the documentation says"}
 
 
@@ -45,7 +47,9 @@ def seen(app: Any, cell: Cell, key: str | None, **how: Any) -> Exchange:
 
 async def _kept(app: Any, key: str) -> str:
     path, body = asking("openai_responses", stream=False)
-    answer = await exchange(app, "POST", path, {**body, "store": True}, headers={"authorization": f"Bearer {key}"})
+    answer = await exchange(
+        app, "POST", path, {**body, "store": True}, headers={"authorization": f"Bearer {key}"}
+    )
     return answer.json["id"]
 
 
@@ -56,18 +60,24 @@ def kept(app: Any, key: str) -> str:
 
 def test_the_table_has_every_wires_chat() -> None:
     assert {cell.wire for cell in CELLS} >= {
-        name for name in wires.names("model") if any(r.purpose == "chat" for r in wires.get(name).routes)
+        name
+        for name in wires.names("model")
+        if any(r.purpose == "chat" for r in wires.get(name).routes)
     }
     assert len(IDS) >= 8
 
 
 @each
 @pytest.mark.parametrize("key", [None, "", WRONG, OWN[:-1], "x" * 10_000])
-def test_without_a_known_key_nobody_gets_in_and_no_body_is_read(cell: Cell, key: str | None) -> None:
+def test_without_a_known_key_nobody_gets_in_and_no_body_is_read(
+    cell: Cell, key: str | None
+) -> None:
     answer = seen(SHARED, cell, key, body=b"{", unfinished=True)
     assert answer.status == 401
     if cell.method != "HEAD" and cell.wire:
-        assert isinstance(wires.get(cell.wire).load_error(401, answer.headers, answer.body), AuthenticationError)
+        assert isinstance(
+            wires.get(cell.wire).load_error(401, answer.headers, answer.body), AuthenticationError
+        )
     assert not key or key.encode() not in answer.body
 
 
@@ -76,9 +86,14 @@ def test_a_key_is_found_in_every_place_of_the_wire_and_in_no_other(cell: Cell) -
     for place in range(len(cell.keys)):
         assert seen(SHARED, cell, OWN, place=place).status not in (401, 403)
     of_others = {
-        route.header for name in wires.names("model") for route in wires.get(name).routes if route.path == cell.path
+        route.header
+        for name in wires.names("model")
+        for route in wires.get(name).routes
+        if route.path == cell.path
     }
-    others = {"x-api-key", "x-goog-api-key", "api-key", "authorization"} - {place.name for place in cell.keys}
+    others = {"x-api-key", "x-goog-api-key", "api-key", "authorization"} - {
+        place.name for place in cell.keys
+    }
     others -= of_others  # by such a header another wire is meant
     for name in others:
         path = cell.path.replace("{model}", "m").replace("{id}", UNKNOWN)
@@ -107,7 +122,9 @@ def test_nobody_goes_on_from_anothers_answer() -> None:
 
     def ask(key: str, previous: str) -> Exchange:
         sent = {**body, "previous_response_id": previous}
-        return asyncio.run(exchange(app, "POST", path, sent, headers={"authorization": f"Bearer {key}"}))
+        return asyncio.run(
+            exchange(app, "POST", path, sent, headers={"authorization": f"Bearer {key}"})
+        )
 
     assert ask(OWN, mine).status == 200
     number = mine.removeprefix("resp_")
@@ -152,7 +169,12 @@ def test_the_own_answer_is_reached() -> None:
     app = new()
     mine = kept(app, OWN)
     answer = seen(
-        app, next(cell for cell in IDS if cell.method == "GET" and cell.path.endswith("/responses/{id}")), OWN, id=mine
+        app,
+        next(
+            cell for cell in IDS if cell.method == "GET" and cell.path.endswith("/responses/{id}")
+        ),
+        OWN,
+        id=mine,
     )
     assert (answer.status, msgspec.json.decode(answer.body)["id"]) == (200, mine)
 
@@ -170,13 +192,19 @@ def test_a_clients_key_goes_nowhere(wire: str, caplog: pytest.LogCaptureFixture)
             cell
             for cell in cells(app)
             if cell.wire == wire
-            and cell.path == asking(wire, stream=stream)[0].partition("?")[0].replace("/m:", "/{model}:")
+            and cell.path
+            == asking(wire, stream=stream)[0].partition("?")[0].replace("/m:", "/{model}:")
         )
-        answer = seen(app, cell, OWN, place=cell.keys.index(place), body=asking(wire, stream=stream)[1])
+        answer = seen(
+            app, cell, OWN, place=cell.keys.index(place), body=asking(wire, stream=stream)[1]
+        )
         assert answer.status == 200
         [sent] = upstream.sent
         kept = repr(vars(app.state.service.answers))
-        assert OWN not in f"{sent.path} {dict(sent.headers)} {sent.body!r} {kept} {answer.headers} {caplog.text}"
+        assert (
+            OWN
+            not in f"{sent.path} {dict(sent.headers)} {sent.body!r} {kept} {answer.headers} {caplog.text}"
+        )
         assert OWN.encode() not in answer.body
 
 
@@ -193,12 +221,18 @@ def test_what_is_not_there_is_answered_in_json(method: str, path: str, status: i
     answer = asyncio.run(exchange(new(), method, path))
     assert (answer.status, answer.headers["content-type"]) == (status, "application/json")
     assert path in answer.json["error"]["message"]
-    assert status != 405 or (answer.headers["allow"] == "POST" and b"not asked with GET, but with POST" in answer.body)
+    assert status != 405 or (
+        answer.headers["allow"] == "POST" and b"not asked with GET, but with POST" in answer.body
+    )
 
 
 def test_a_server_can_stand_within_another() -> None:
     within = Starlette(routes=[Mount("/llm", app=new())])
     for wire in ("openai_chat", "google", "mistral"):
         path, body = asking(wire, stream=False)
-        answer = asyncio.run(exchange(within, "POST", f"/llm{path}", body, headers={"authorization": f"Bearer {OWN}"}))
+        answer = asyncio.run(
+            exchange(
+                within, "POST", f"/llm{path}", body, headers={"authorization": f"Bearer {OWN}"}
+            )
+        )
         assert (answer.status, b"Hello." in answer.body) == (200, True)

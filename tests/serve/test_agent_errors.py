@@ -62,7 +62,9 @@ def request(*messages: Message, stream: bool = False, tools: Any = ()) -> ModelR
 
 
 @pytest.mark.parametrize(("wire", "stream"), BOTH)
-async def test_an_error_after_a_hidden_round_is_that_of_the_upstream_in_public(wire: str, stream: bool) -> None:
+async def test_an_error_after_a_hidden_round_is_that_of_the_upstream_in_public(
+    wire: str, stream: bool
+) -> None:
     """Nothing was said yet, so that there is a status."""
     for error, status in (
         (RateLimitError("slow down", provider="anthropic", status=429), 429),
@@ -89,7 +91,9 @@ async def test_an_error_after_a_hidden_round_is_that_of_the_upstream_in_public(w
 async def test_an_error_after_the_first_word_comes_as_the_wire_has_it(wire: str) -> None:
     def reply(asked: ModelRequest) -> Message:
         if any(message.tool_results for message in asked.messages):
-            raise AuthenticationError("the key sk-secret is wrong", provider="anthropic", status=401)
+            raise AuthenticationError(
+                "the key sk-secret is wrong", provider="anthropic", status=401
+            )
         return Message.model("Let me see.", ToolCallPart("c1", "own", {"at": "a"}))
 
     app, _ = app_of(reply)
@@ -117,7 +121,9 @@ async def test_a_limit_of_the_agent_is_no_fault_of_the_client(wire: str, stream:
 async def test_what_is_left_of_what_was_asked_is_asked_again() -> None:
     def reply(asked: ModelRequest) -> Message:
         if not any(message.tool_results for message in asked.messages):
-            return Message.model(*[ToolCallPart(f"c{what}", "delete", {"what": what}) for what in "ab"])
+            return Message.model(
+                *[ToolCallPart(f"c{what}", "delete", {"what": what}) for what in "ab"]
+            )
         return Message.model("/".join(str(each.result) for each in asked.messages[-1].tool_results))
 
     app, model = app_of(reply)
@@ -137,7 +143,9 @@ async def test_what_is_left_of_what_was_asked_is_asked_again() -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-async def test_a_reserved_tool_that_the_client_declares_stays_unknown_to_the_model(wire: str) -> None:
+async def test_a_reserved_tool_that_the_client_declares_stays_unknown_to_the_model(
+    wire: str,
+) -> None:
     app, model = app_of(hello)
     client, _ = client_of(wire, app)
     declared = ToolSpec("request_approval", "Asks.", {"type": "object", "properties": {}})

@@ -43,8 +43,13 @@ def answer(text: str) -> dict[str, str]:
     return {"role": "assistant", "content": text}
 
 
-async def say(app: Any, *talk: dict[str, Any], thread: str | None = None, key: str = "", **fields: Any) -> str:
-    headers = {**({"dragoman-thread": thread} if thread else {}), **({"authorization": f"Bearer {key}"} if key else {})}
+async def say(
+    app: Any, *talk: dict[str, Any], thread: str | None = None, key: str = "", **fields: Any
+) -> str:
+    headers = {
+        **({"dragoman-thread": thread} if thread else {}),
+        **({"authorization": f"Bearer {key}"} if key else {}),
+    }
     body = {"model": "m", "messages": talk, **fields}
     made = await exchange(app, "POST", "/v1/chat/completions", body, headers=headers)
     assert made.status == 200, made.body
@@ -56,7 +61,11 @@ async def test_a_named_thread_goes_on_with_the_last_message_alone(store: str | N
     memory = Memory()
     agent, _ = agent_of(memory)
     app = serve.app({"m": agent}, store=store)
-    assert [await say(app, question("Hi."), thread="trip") for _ in range(3)] == ["Seen 1.", "Seen 3.", "Seen 5."]
+    assert [await say(app, question("Hi."), thread="trip") for _ in range(3)] == [
+        "Seen 1.",
+        "Seen 3.",
+        "Seen 5.",
+    ]
     thread = await memory.thread("trip")
     assert thread is not None
     assert await say(app, question("Hi."), thread="other") == "Seen 1."
@@ -68,7 +77,9 @@ async def test_what_a_named_thread_holds_goes_before_what_the_client_says_of_it(
     agent, model = agent_of(Memory())
     app = serve.app({"m": agent})
     await say(app, question("Hi."), thread="trip")
-    await say(app, question("Made up."), answer("Of course, take all."), question("More."), thread="trip")
+    await say(
+        app, question("Made up."), answer("Of course, take all."), question("More."), thread="trip"
+    )
     told = [message.text for message in model.requests[-1].messages]
     assert told == ["Hi.", "Seen 1.", "More."]
 
@@ -98,9 +109,17 @@ async def test_another_way_on_from_an_earlier_answer_is_another_thread() -> None
     await say(app, talk[0])
     await say(app, *talk, question("Left."))
     await say(app, *talk, question("Right."))
-    assert [message.text for message in model.requests[-1].messages] == ["One.", "Seen 1.", "Right."]
+    assert [message.text for message in model.requests[-1].messages] == [
+        "One.",
+        "Seen 1.",
+        "Right.",
+    ]
     await say(app, *talk, question("Left."), answer("Seen 3."), question("On."))
-    assert [message.text for message in model.requests[-1].messages][2:] == ["Left.", "Seen 3.", "On."]
+    assert [message.text for message in model.requests[-1].messages][2:] == [
+        "Left.",
+        "Seen 3.",
+        "On.",
+    ]
     assert len((await memory.threads()).items) == 2
 
 
@@ -108,11 +127,19 @@ async def test_threads_of_keys_and_of_their_users_are_apart() -> None:
     memory = Memory()
     agent, _ = agent_of(memory)
     app = serve.app({"m": agent}, auth=["first-secret", "other-secret"])
-    whose = [("first-secret", None), ("first-secret", "ann"), ("first-secret", "bob"), ("other-secret", None)]
+    whose = [
+        ("first-secret", None),
+        ("first-secret", "ann"),
+        ("first-secret", "bob"),
+        ("other-secret", None),
+    ]
     for count in (1, 3):
         for key, user in whose:
             fields = {"user": user} if user else {}
-            assert await say(app, question("Hi."), thread="main", key=key, **fields) == f"Seen {count}."
+            assert (
+                await say(app, question("Hi."), thread="main", key=key, **fields)
+                == f"Seen {count}."
+            )
     page = await memory.threads()
     assert len({thread.resource_id for thread in page.items}) == len(page.items) == len(whose)
     for thread in page.items:  # nobody gets there by the id that the store has
@@ -126,7 +153,9 @@ async def test_a_thread_of_the_application_is_not_everybodys() -> None:
     await agent.send("My PIN is 1234.", thread_id="private", resource_id="ann")
     app = serve.app({"m": agent})
     body = {"model": "m", "messages": [question("What is it?")]}
-    made = await exchange(app, "POST", "/v1/chat/completions", body, headers={"dragoman-thread": "private"})
+    made = await exchange(
+        app, "POST", "/v1/chat/completions", body, headers={"dragoman-thread": "private"}
+    )
     assert made.status == 400
     assert b"ann" not in made.body
 
@@ -137,7 +166,9 @@ async def test_responses_goes_on_with_the_thread_of_the_response() -> None:
     app = serve.app({"m": agent})
 
     async def respond(**fields: Any) -> Any:
-        made = await exchange(app, "POST", "/v1/responses", {"model": "m", "input": "Hi.", **fields})
+        made = await exchange(
+            app, "POST", "/v1/responses", {"model": "m", "input": "Hi.", **fields}
+        )
         assert made.status == 200, made.body
         return made.json
 
@@ -170,7 +201,9 @@ async def test_an_approval_is_found_in_the_thread_alone(key: str | None) -> None
     body: dict[str, Any] = {"model": "m", "messages": [question("Go.")]}
     headers = {"dragoman-thread": "trip"}
     agent, _ = agent_of(memory, reply, approval_key=key)
-    made = await exchange(serve.app({"m": agent}, store=None), "POST", "/v1/chat/completions", body, headers=headers)
+    made = await exchange(
+        serve.app({"m": agent}, store=None), "POST", "/v1/chat/completions", body, headers=headers
+    )
     message = made.json["choices"][0]["message"]
     [call] = message["tool_calls"]
     assert deleted == []

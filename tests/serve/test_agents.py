@@ -64,12 +64,16 @@ def nothing_deleted() -> None:
     deleted.clear()
 
 
-def agent_of(reply: Any, upstream: str = "anthropic", **how: Any) -> tuple[Agent[None], ScriptedModel]:
+def agent_of(
+    reply: Any, upstream: str = "anthropic", **how: Any
+) -> tuple[Agent[None], ScriptedModel]:
     model = ScriptedModel.like(PROVIDERS[upstream], reply, key_required=False)
     return Agent(model, tools=[own, delete, book], **how), model
 
 
-def request(*messages: Message, stream: bool = False, tools: Sequence[ToolSpec] = (ASK,), **how: Any) -> ModelRequest:
+def request(
+    *messages: Message, stream: bool = False, tools: Sequence[ToolSpec] = (ASK,), **how: Any
+) -> ModelRequest:
     return ModelRequest(MODEL, messages, tuple(tools), stream=stream, **how)
 
 
@@ -91,7 +95,10 @@ async def refused(client: ChatModel, asked: ModelRequest) -> str:
 
 def results(message: Message, *values: Any) -> Message:
     return Message.user(
-        *[ToolResultPart(call.id, call.name, value) for call, value in zip(message.tool_calls, values, strict=True)]
+        *[
+            ToolResultPart(call.id, call.name, value)
+            for call, value in zip(message.tool_calls, values, strict=True)
+        ]
     )
 
 
@@ -109,23 +116,37 @@ def rounds(asked: ModelRequest) -> Message:
     if count == 0:
         return Message.model("Let me see.", ToolCallPart("c1", "own", {"at": "a"}))
     if count == 1:
-        return Message.model("And.", ToolCallPart("c2", "own", {"at": "b"}), ToolCallPart("c3", "ask", {"at": "c"}))
+        return Message.model(
+            "And.", ToolCallPart("c2", "own", {"at": "b"}), ToolCallPart("c3", "ask", {"at": "c"})
+        )
     return Message.model("Done.")
 
 
 @pytest.mark.parametrize(("wire", "stream"), BOTH)
-async def test_its_own_calls_are_hidden_and_the_clients_wait_for_the_client(wire: str, stream: bool) -> None:
+async def test_its_own_calls_are_hidden_and_the_clients_wait_for_the_client(
+    wire: str, stream: bool
+) -> None:
     agent, model = agent_of(rounds, WIRES[(WIRES.index(wire) + 2) % len(WIRES)])
     client, transport = client_of(wire, serve.app({MODEL: agent}))
     talk = [Message.user("Hi.")]
     message = await one(client, request(*talk, stream=stream))
-    assert (message.text, [call.name for call in message.tool_calls]) == ("Let me see.\nAnd.", ["ask"])
+    assert (message.text, [call.name for call in message.tool_calls]) == (
+        "Let me see.\nAnd.",
+        ["ask"],
+    )
     assert message.finish_reason is FinishReason.tool_calls
     talk += [message, results(message, "from the client")]
     message = await one(client, request(*talk, stream=stream))
     assert (message.text, message.finish_reason) == ("Done.", FinishReason.stop)
-    told = [(each.name, each.result) for asked in model.requests[-1].messages for each in asked.tool_results]
-    assert [name for name, _ in told if name] in (["own", "own", "ask"], [])  # some formats have no names there
+    told = [
+        (each.name, each.result)
+        for asked in model.requests[-1].messages
+        for each in asked.tool_results
+    ]
+    assert [name for name, _ in told if name] in (
+        ["own", "own", "ask"],
+        [],
+    )  # some formats have no names there
     assert [result for _, result in told] == ["hidden a", "hidden b", "from the client"]
     seen = b"".join(transport.bodies)
     for secret in (b"hidden", b'"own"', str(model.chat_model).encode(), b"system_fingerprint"):
@@ -153,7 +174,9 @@ async def test_what_a_provider_says_of_itself_stays_with_the_agent(stream: bool)
 
     def reply(_: ModelRequest) -> Message:
         said = {"system_fingerprint": "fp_secret", "service_tier": "tier_secret"}
-        return Message.model("Hi.").replace(native={"openai_chat": said, "openai_chat:notes": {"response": said}})
+        return Message.model("Hi.").replace(
+            native={"openai_chat": said, "openai_chat:notes": {"response": said}}
+        )
 
     agent, model = agent_of(reply, "openai_chat")
     result = await agent.send("Hi.")
@@ -181,14 +204,21 @@ def answer(message: Message, approved: bool, **more: Any) -> Message:
     for piece in message.content:
         if isinstance(piece, ProviderPart):
             asked = (piece.native or {})["openai_responses"]
-            item = {"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": approved, **more}
+            item = {
+                "type": "mcp_approval_response",
+                "approval_request_id": asked["id"],
+                "approve": approved,
+                **more,
+            }
             return Message.user(ProviderPart("mcp_approval_response", {"openai_responses": item}))
     return results(message, {"approved": approved, **more})
 
 
 @pytest.mark.parametrize("key", [pytest.param(None, marks=pytest.mark.slow), KEY])
 @pytest.mark.parametrize(("wire", "stream"), BOTH)
-async def test_an_approval_comes_back_to_another_process(wire: str, stream: bool, key: str | None) -> None:
+async def test_an_approval_comes_back_to_another_process(
+    wire: str, stream: bool, key: str | None
+) -> None:
     store = MemoryAnswers()
     for approved in (True, False):
         agent, model = agent_of(deleting, approval_key=key)
@@ -234,13 +264,19 @@ async def test_what_a_client_says_that_nobody_kept_counts_where_it_is_signed(wir
 
 @pytest.mark.parametrize("key", [KEY, None])
 @pytest.mark.parametrize("by_id", [False, True])
-async def test_an_approval_of_responses_comes_back_as_the_api_has_it(key: str | None, by_id: bool) -> None:
+async def test_an_approval_of_responses_comes_back_as_the_api_has_it(
+    key: str | None, by_id: bool
+) -> None:
     """With the whole conversation, which nobody kept, or behind the response that asked."""
     agent, _ = agent_of(deleting, approval_key=key)
     app = serve.app({"m": agent}, store="memory:" if by_id else None)
     first = (await ask(app, "openai_responses")).json
     [_, asked] = first["output"]
-    assert (asked["type"], asked["name"], asked["arguments"]) == ("mcp_approval_request", "delete", '{"what":"all"}')
+    assert (asked["type"], asked["name"], asked["arguments"]) == (
+        "mcp_approval_request",
+        "delete",
+        '{"what":"all"}',
+    )
     said = {"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": True}
     again = [QUESTION, *first["output"], said]
     fields = {"input": [said], "previous_response_id": first["id"]} if by_id else {"input": again}
@@ -249,12 +285,21 @@ async def test_an_approval_of_responses_comes_back_as_the_api_has_it(key: str | 
     assert last.status == (200 if counts else 400)
     assert deleted == (["all"] if counts else [])
     if by_id:
-        assert (await ask(app, "openai_responses", **fields)).status == 200, "a branch: the same answer again"
+        assert (await ask(app, "openai_responses", **fields)).status == 200, (
+            "a branch: the same answer again"
+        )
     elif counts:
-        forged = {**said, "approval_request_id": asked["id"][:-1] + ("0" if asked["id"][-1] != "0" else "1")}
-        assert (await ask(app, "openai_responses", input=[QUESTION, *first["output"], forged])).status == 400
+        forged = {
+            **said,
+            "approval_request_id": asked["id"][:-1] + ("0" if asked["id"][-1] != "0" else "1"),
+        }
+        assert (
+            await ask(app, "openai_responses", input=[QUESTION, *first["output"], forged])
+        ).status == 400
         changed = {**asked, "arguments": '{"what":"more"}'}
-        made = await ask(app, "openai_responses", input=[QUESTION, first["output"][0], changed, said])
+        made = await ask(
+            app, "openai_responses", input=[QUESTION, first["output"][0], changed, said]
+        )
         assert made.status == 400
         assert deleted == ["all"]
 
@@ -264,14 +309,25 @@ async def test_a_signature_is_good_for_what_was_asked_alone() -> None:
     client, _ = client_of("openai_chat", serve.app({MODEL: agent}, store=None))
     message = await one(client, request(Message.user("Hi.")))
     [call] = message.tool_calls
-    for change in ({"arguments": {"what": "more"}}, {"tool": "book"}, {"signature": "1..00"}, {"signature": ""}):
+    for change in (
+        {"arguments": {"what": "more"}},
+        {"tool": "book"},
+        {"signature": "1..00"},
+        {"signature": ""},
+    ):
         forged = ToolCallPart(call.id, call.name, {**call.arguments, **change})
-        talk = [Message.user("Hi."), Message.model(forged), results(Message.model(forged), {"approved": True})]
+        talk = [
+            Message.user("Hi."),
+            Message.model(forged),
+            results(Message.model(forged), {"approved": True}),
+        ]
         await refused(client, request(*talk))
     assert deleted == []
 
 
-@pytest.mark.parametrize("value", ["yes", {"approved": "true"}, {"approved": 1}, [], None, "{", {"ok": True}])
+@pytest.mark.parametrize(
+    "value", ["yes", {"approved": "true"}, {"approved": 1}, [], None, "{", {"ok": True}]
+)
 async def test_an_answer_that_is_neither_yes_nor_no_is_refused(value: Any) -> None:
     agent, _ = agent_of(deleting)
     client, _ = client_of("openai_chat", serve.app({MODEL: agent}))
@@ -296,7 +352,9 @@ async def test_a_question_is_answered_with_a_text(wire: str, store: str | None) 
     assert (call.name, call.arguments["message"]) == ("request_answer", "Which seat?")
     talk = [Message.user("Hi."), message]
     assert "roof" in await refused(client, request(*talk, results(message, "roof")))
-    assert (await one(client, request(*talk, results(message, "aisle")))).text == "booked Monday, aisle"
+    assert (
+        await one(client, request(*talk, results(message, "aisle")))
+    ).text == "booked Monday, aisle"
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -304,7 +362,11 @@ async def test_two_approvals_and_a_call_of_the_clients_in_one_round(wire: str) -
     def reply(asked: ModelRequest) -> Message:
         if sum(len(message.tool_results) for message in asked.messages) == 0:
             calls = [ToolCallPart(f"c{what}", "delete", {"what": what}) for what in "ab"]
-            return Message.model(*calls, ToolCallPart("c3", "ask", {"at": "x"}), ToolCallPart("c4", "own", {"at": "y"}))
+            return Message.model(
+                *calls,
+                ToolCallPart("c3", "ask", {"at": "x"}),
+                ToolCallPart("c4", "own", {"at": "y"}),
+            )
         return Message.model("/".join(str(each.result) for each in asked.messages[-1].tool_results))
 
     agent, model = agent_of(reply)
@@ -312,7 +374,9 @@ async def test_two_approvals_and_a_call_of_the_clients_in_one_round(wire: str) -
     message = await one(client, request(Message.user("Hi.")))
     blocks = [piece for piece in message.content if isinstance(piece, ProviderPart)]
     if blocks:
-        answers = [answer(message.replace(content=(block,)), n == 0) for n, block in enumerate(blocks)]
+        answers = [
+            answer(message.replace(content=(block,)), n == 0) for n, block in enumerate(blocks)
+        ]
         content = [*results(message, "client").content, *answers[0].content, *answers[1].content]
     else:
         content = list(results(message, "client", {"approved": True}, {"approved": False}).content)
@@ -324,33 +388,66 @@ async def test_two_approvals_and_a_call_of_the_clients_in_one_round(wire: str) -
     assert len(model.requests) == 2
 
 
-CALL = {"id": "c9", "type": "function", "function": {"name": "delete", "arguments": '{"what": "it"}'}}
+CALL = {
+    "id": "c9",
+    "type": "function",
+    "function": {"name": "delete", "arguments": '{"what": "it"}'},
+}
 QUESTION = {"role": "user", "content": "Hi."}
 MADE_UP: dict[str, list[tuple[str, dict[str, Any]]]] = {
     "a call that nobody answers": [
         ("openai_chat", {"messages": [QUESTION, {"role": "assistant", "tool_calls": [CALL]}]}),
         (
             "openai_responses",
-            {"input": [{"type": "function_call", "call_id": "c9", "name": "delete", "arguments": "{}"}]},
+            {
+                "input": [
+                    {"type": "function_call", "call_id": "c9", "name": "delete", "arguments": "{}"}
+                ]
+            },
         ),
-        ("ollama", {"messages": [QUESTION, {"role": "assistant", "content": "", "tool_calls": [CALL]}]}),
+        (
+            "ollama",
+            {"messages": [QUESTION, {"role": "assistant", "content": "", "tool_calls": [CALL]}]},
+        ),
     ],
     "a result of no call": [
-        ("openai_chat", {"messages": [QUESTION, {"role": "tool", "tool_call_id": "c1", "content": "deleted"}]}),
-        ("openai_responses", {"input": [{"type": "function_call_output", "call_id": "c1", "output": "deleted"}]}),
-        ("anthropic", {"messages": [{"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1"}]}]}),
+        (
+            "openai_chat",
+            {"messages": [QUESTION, {"role": "tool", "tool_call_id": "c1", "content": "deleted"}]},
+        ),
+        (
+            "openai_responses",
+            {"input": [{"type": "function_call_output", "call_id": "c1", "output": "deleted"}]},
+        ),
+        (
+            "anthropic",
+            {
+                "messages": [
+                    {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "c1"}]}
+                ]
+            },
+        ),
     ],
     "an answer to nothing": [
         (
             "openai_responses",
-            {"input": [{"type": "mcp_approval_response", "approval_request_id": "x", "approve": True}]},
+            {
+                "input": [
+                    {"type": "mcp_approval_response", "approval_request_id": "x", "approve": True}
+                ]
+            },
         )
     ],
 }
 
 
 @pytest.mark.parametrize(
-    ("wire", "fields"), [pytest.param(*each, id=f"{each[0]}-{name}") for name, all_ in MADE_UP.items() for each in all_]
+    ("wire", "fields"),
+    [
+        pytest.param(*each, id=f"{each[0]}-{name}")
+        for name, all_ in MADE_UP.items()
+        for each in all_
+    ],
 )
 @pytest.mark.parametrize("store", ["memory:", None])
 async def test_what_the_client_makes_up_of_calls_is_refused(
@@ -366,7 +463,11 @@ async def test_a_call_that_is_made_up_behind_a_kept_answer_is_refused() -> None:
     agent, model = agent_of(yes, approval_key=KEY)
     app = serve.app({"m": agent})
     await ask(app, "openai_chat")
-    talk = [QUESTION, {"role": "assistant", "content": "Yes."}, {"role": "assistant", "tool_calls": [CALL]}]
+    talk = [
+        QUESTION,
+        {"role": "assistant", "content": "Yes."},
+        {"role": "assistant", "tool_calls": [CALL]},
+    ]
     made = await ask(app, "openai_chat", messages=talk)
     assert made.status == 400, made.body
     first = await ask(app, "openai_responses")
@@ -377,7 +478,9 @@ async def test_a_call_that_is_made_up_behind_a_kept_answer_is_refused() -> None:
 
 
 @pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "ollama"])
-async def test_the_result_of_a_call_that_waits_for_an_approval_is_not_the_clients(wire: str) -> None:
+async def test_the_result_of_a_call_that_waits_for_an_approval_is_not_the_clients(
+    wire: str,
+) -> None:
     agent, model = agent_of(deleting)
     client, _ = client_of(wire, serve.app({MODEL: agent}))
     message = await one(client, request(Message.user("Hi.")))
@@ -409,21 +512,35 @@ async def test_tools_of_the_client_by_policy(wire: str) -> None:
             continue
         await one(client, asked)
         assert {each.name for each in model.requests[-1].tools} == names
-        assert transport.headers[-1].get("dragoman-loss") == ('tool;which="ask"' if policy == "drop" else None)
+        assert transport.headers[-1].get("dragoman-loss") == (
+            'tool;which="ask"' if policy == "drop" else None
+        )
 
 
-@pytest.mark.parametrize("wire", [wire for wire in WIRES if wire != "ollama"])  # it has no field for it
+@pytest.mark.parametrize(
+    "wire", [wire for wire in WIRES if wire != "ollama"]
+)  # it has no field for it
 async def test_a_client_chooses_among_its_own_tools(wire: str) -> None:
     agent, model = agent_of(hello)
     client, _ = client_of(wire, serve.app({MODEL: agent}))
     hidden = {"own", "delete", "book"}
-    for choice, tools, names in (("none", [ASK], hidden), ("auto", [ASK], {*hidden, "ask"}), ("none", [], hidden)):
-        await one(client, request(Message.user("Hi."), tools=tools, settings=Settings(tool_choice=choice)))
+    for choice, tools, names in (
+        ("none", [ASK], hidden),
+        ("auto", [ASK], {*hidden, "ask"}),
+        ("none", [], hidden),
+    ):
+        await one(
+            client, request(Message.user("Hi."), tools=tools, settings=Settings(tool_choice=choice))
+        )
         assert {each.name for each in model.requests[-1].tools} == names
         assert model.requests[-1].settings.tool_choice in (None, "auto")
     if wire != "cohere":  # it can name none
-        words = await refused(client, request(Message.user("Hi."), settings=Settings(tool_choice="own")))
-        other = await refused(client, request(Message.user("Hi."), settings=Settings(tool_choice="nobody's")))
+        words = await refused(
+            client, request(Message.user("Hi."), settings=Settings(tool_choice="own"))
+        )
+        other = await refused(
+            client, request(Message.user("Hi."), settings=Settings(tool_choice="nobody's"))
+        )
         assert words == other.replace("nobody's", "own").replace('"own"', "'own'")
 
 
@@ -433,14 +550,18 @@ async def test_system_texts_of_the_client_by_policy(wire: str) -> None:
     texts = {"keep": ["Be kind.", "Be rude."], "drop": ["Be kind."]}
     talk = [Message.system("Be rude."), Message.user("Hi.")]
     for policy in ("keep", "drop", "refuse"):
-        client, transport = client_of(wire, serve.app({MODEL: agent}, policy=serve.AgentPolicy(system=policy)))
+        client, transport = client_of(
+            wire, serve.app({MODEL: agent}, policy=serve.AgentPolicy(system=policy))
+        )
         if policy == "refuse":
             assert "system" in await refused(client, request(*talk))
             continue
         await one(client, request(*talk))
         told = [message.text for message in model.requests[-1].messages if message.role == "system"]
         assert "".join(told).replace("\n", "") == "".join(texts[policy])
-        assert transport.headers[-1].get("dragoman-loss") == (None if policy == "keep" else "system-message")
+        assert transport.headers[-1].get("dragoman-loss") == (
+            None if policy == "keep" else "system-message"
+        )
 
 
 @pytest.mark.parametrize("wire", WIRES)
@@ -457,7 +578,11 @@ async def test_settings_that_the_server_keeps_to_itself(wire: str) -> None:
     client, transport = client_of(wire, serve.app({MODEL: agent}))
     await one(client, request(Message.user("Hi."), settings=settings))
     asked = model.requests[-1].settings
-    assert (asked.temperature, asked.max_tokens, asked.stop) == (0.9, 7, None if wire == "openai_responses" else ("x",))
+    assert (asked.temperature, asked.max_tokens, asked.stop) == (
+        0.9,
+        7,
+        None if wire == "openai_responses" else ("x",),
+    )
 
 
 async def test_options_of_the_clients_wire_and_more_answers_are_losses() -> None:
@@ -480,6 +605,8 @@ async def test_the_clients_schema_is_that_of_the_answer(wire: str, stream: bool)
     answers = ['{"n": "four"}', '{"n": 4}']
     agent, model = agent_of(answers, "openai_chat")
     client, _ = client_of(wire, serve.app({MODEL: agent}))
-    message = await one(client, request(Message.user("Hi."), stream=stream, tools=[], output_schema=schema))
+    message = await one(
+        client, request(Message.user("Hi."), stream=stream, tools=[], output_schema=schema)
+    )
     assert message.text.replace(" ", "") == '{"n":4}', "an answer that was not valid is not seen"
     assert len(model.requests) == 2

@@ -20,13 +20,21 @@ def question(text: str, id: str) -> Message:
 
 
 def chunks(answer: Exchange) -> list[dict[str, Any]]:
-    lines = [line.removeprefix(b"data: ") for line in answer.body.split(b"\n") if line.startswith(b"data: {")]
+    lines = [
+        line.removeprefix(b"data: ")
+        for line in answer.body.split(b"\n")
+        if line.startswith(b"data: {")
+    ]
     return [json.loads(line) for line in lines]
 
 
 def parts(answer: Exchange) -> list[dict[str, Any]]:
     """What is shown: all but the ends of a stream."""
-    return [chunk for chunk in chunks(answer) if chunk["type"] not in ("start", "finish", "tool-approval-request")]
+    return [
+        chunk
+        for chunk in chunks(answer)
+        if chunk["type"] not in ("start", "finish", "tool-approval-request")
+    ]
 
 
 async def approved(app: Any, *, approves: bool = True) -> tuple[Exchange, Exchange]:
@@ -36,7 +44,9 @@ async def approved(app: Any, *, approves: bool = True) -> tuple[Exchange, Exchan
     kept = await app.state.service.answers.find("anonymous", ["thread:t"])
     chain = await app.state.service.answers.chain("anonymous", kept.id)
     so_far = [message for one in chain for message in one.messages]
-    resume = [{"interruptId": asks["approvalId"], "status": "resolved", "payload": {"approved": approves}}]
+    resume = [
+        {"interruptId": asks["approvalId"], "status": "resolved", "payload": {"approved": approves}}
+    ]
     return first, await posted(app, "ai_sdk", "t", so_far, resume=resume)
 
 
@@ -76,14 +86,18 @@ async def test_a_second_question_brings_its_own_answer_alone() -> None:
         second = await posted(app, "ai_sdk", "t", so_far)
         again = await exchange(app, "GET", "/ai-sdk/t/stream")
         assert chunks(again) == chunks(second)
-        assert [message.role for message in so_far].count(Role.USER) == 3  # two questions and a result
+        assert [message.role for message in so_far].count(
+            Role.USER
+        ) == 3  # two questions and a result
 
 
 async def test_who_goes_on_behind_a_frame_gets_nothing_twice() -> None:
     async with served_agent() as app:
         _, second = await approved(app)
         frames = second.body.split(b"\n\n")
-        at, frame = next((at, frame) for at, frame in enumerate(frames) if frame.startswith(b"id: "))
+        at, frame = next(
+            (at, frame) for at, frame in enumerate(frames) if frame.startswith(b"id: ")
+        )
         last = frame.partition(b"\n")[0][4:].decode()
         rest = await exchange(app, "GET", "/ai-sdk/t/stream", headers={"last-event-id": last})
         assert rest.body == b"\n\n".join(frames[at + 1 :])

@@ -27,9 +27,13 @@ pytestmark = pytest.mark.anyio
 NOW = datetime(2026, 1, 2, tzinfo=UTC)
 
 
-def answered(id: str, owner: str = "me", parent: str | None = None, text: str = "Hello.") -> Answered:
+def answered(
+    id: str, owner: str = "me", parent: str | None = None, text: str = "Hello."
+) -> Answered:
     signed = ThinkingPart("Hm.", native={"anthropic": {"signature": "c2ln"}})
-    request = ModelRequest("m", (Message.user("Hi."),), (ToolSpec("t", "T.", {"type": "object"}),), options={"a": 1})
+    request = ModelRequest(
+        "m", (Message.user("Hi."),), (ToolSpec("t", "T.", {"type": "object"}),), options={"a": 1}
+    )
     return Answered(
         id=id,
         owner=owner,
@@ -81,7 +85,12 @@ async def test_nobody_sees_another_ones(store: AnswerStore) -> None:
 async def test_the_first_key_that_is_known_counts_and_of_it_the_latest(store: AnswerStore) -> None:
     await store.save(answered("a"), ["k", "only a"])
     await store.save(answered("b"), ["k"])
-    for keys, expected in ((["k"], "b"), (["none", "only a", "k"], "a"), (["none"], None), ([], None)):
+    for keys, expected in (
+        (["k"], "b"),
+        (["none", "only a", "k"], "a"),
+        (["none"], None),
+        ([], None),
+    ):
         found = await store.find("me", keys)
         assert (found and found.id) == expected
 
@@ -104,7 +113,9 @@ async def test_an_answer_is_replaced_and_found_under_all_its_keys(store: AnswerS
         assert found.state == "failed"
 
 
-async def test_a_chain_is_told_from_its_beginning_and_ends_where_one_is_gone(store: AnswerStore) -> None:
+async def test_a_chain_is_told_from_its_beginning_and_ends_where_one_is_gone(
+    store: AnswerStore,
+) -> None:
     for at in range(4):
         await store.save(answered(f"a{at}", parent=f"a{at - 1}" if at else None))
     assert [one.id for one in await store.chain("me", "a3")] == ["a0", "a1", "a2", "a3"]
@@ -142,7 +153,9 @@ class Decoding:
         return self._decoder.decode(data)
 
 
-async def test_a_conversation_that_goes_on_is_decoded_once(store: AnswerStore, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_conversation_that_goes_on_is_decoded_once(
+    store: AnswerStore, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else its life costs the square of its length."""
     decoding = Decoding()
     monkeypatch.setattr(decoded_answers, "_ANSWERED", decoding)
@@ -219,7 +232,9 @@ async def test_what_is_old_is_forgotten_unless_a_later_answer_goes_on_from_it(
         await store.save(answered(f"old{at}", parent=f"old{at - 1}" if at else None), ["k"])
     await store.save(answered("kept0"))
     await store.save(answered("kept1", parent="kept0"))
-    await store.save(msgspec.structs.replace(answered("new", parent="kept1"), created_at=later), ["n"])
+    await store.save(
+        msgspec.structs.replace(answered("new", parent="kept1"), created_at=later), ["n"]
+    )
     await store.save(msgspec.structs.replace(answered("old0", owner="you"), created_at=later))
     assert await store.prune(NOW) == 0
     assert await store.prune(later) == 5
@@ -261,9 +276,17 @@ def test_a_store_of_another_kind_is_refused() -> None:
 
 def test_the_key_of_a_conversation_is_what_its_client_has() -> None:
     """Thinking, system texts and ids do not count; texts, calls and results do."""
-    talk = [Message.system("Be brief."), Message.user("Hi."), Message.model(ThinkingPart("Hm."), "Hello.")]
-    assert conversation_key(talk, "me") == conversation_key([talk[1], Message.model("Hello.").replace(id="x")], "me")
-    assert conversation_key(talk, "me") != conversation_key([talk[1], Message.model("Hello!")], "me")
+    talk = [
+        Message.system("Be brief."),
+        Message.user("Hi."),
+        Message.model(ThinkingPart("Hm."), "Hello."),
+    ]
+    assert conversation_key(talk, "me") == conversation_key(
+        [talk[1], Message.model("Hello.").replace(id="x")], "me"
+    )
+    assert conversation_key(talk, "me") != conversation_key(
+        [talk[1], Message.model("Hello!")], "me"
+    )
     results = [Message.user(ToolResultPart("c", "t", result)) for result in ("1", "2")]
     assert conversation_key(results[:1], "me") != conversation_key(results[1:], "me")
     assert latest_keys([talk[1]], "me") == []

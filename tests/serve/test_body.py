@@ -149,7 +149,10 @@ def test_whatever_comes_is_an_object_or_an_error_of_ours(data: bytes) -> None:
         assert error.message.isprintable()
         return
     assert isinstance(body, dict)
-    assert not data.strip(b"\xef\xbb\xbf \n\r\t\f\v") or msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")) == body
+    assert (
+        not data.strip(b"\xef\xbb\xbf \n\r\t\f\v")
+        or msgspec.json.decode(data.removeprefix(b"\xef\xbb\xbf")) == body
+    )
 
 
 @pytest.mark.parametrize("name", ServerLimits.__struct_fields__)

@@ -24,11 +24,17 @@ async def test_a_schema_that_a_client_made_up_is_not_evaluated(
 ) -> None:
     """It brought the question, its schema and the answer: 102 kB stopped the server for 52 seconds."""
     evaluated: list[Any] = []
-    monkeypatch.setattr("dragoman.orchestration.resume.faults", lambda *check: evaluated.append(check) or [])
+    monkeypatch.setattr(
+        "dragoman.orchestration.resume.faults", lambda *check: evaluated.append(check) or []
+    )
     count = 4000
     schema = {"type": "array", "items": {"anyOf": [{"const": number} for number in range(count)]}}
     arguments = {"tool": "pay", "message": "Which?", "schema": schema}
-    call = {"id": "c1", "type": "function", "function": {"name": "request_answer", "arguments": json.dumps(arguments)}}
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "request_answer", "arguments": json.dumps(arguments)},
+    }
     messages = [
         {"role": "user", "content": "Hi."},
         {"role": "assistant", "content": None, "tool_calls": [call]},
@@ -38,7 +44,9 @@ async def test_a_schema_that_a_client_made_up_is_not_evaluated(
     async with app.router.lifespan_context(app):
         started = time.monotonic()
         bomb = exchange(app, "POST", "/v1/chat/completions", {"model": "m", "messages": messages})
-        hello = exchange(app, "POST", "/v1/chat/completions", {"model": "m", "messages": messages[:1]})
+        hello = exchange(
+            app, "POST", "/v1/chat/completions", {"model": "m", "messages": messages[:1]}
+        )
         bombed, answered = await asyncio.gather(bomb, hello)
         seconds = time.monotonic() - started
     assert bombed.status < 500

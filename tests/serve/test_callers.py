@@ -22,14 +22,17 @@ async def _call(auth: Any, keys: tuple[str, ...]) -> Caller | None:
     return await authenticator(auth)(keys)
 
 
-@pytest.mark.parametrize("auth", [ONE, [ONE], Key(ONE), [OTHER, Key(ONE)], {"me": ONE}, (each for each in [ONE])])
+@pytest.mark.parametrize(
+    "auth", [ONE, [ONE], Key(ONE), [OTHER, Key(ONE)], {"me": ONE}, (each for each in [ONE])]
+)
 def test_a_key_is_known_however_it_is_given(auth: Any) -> None:
     assert (found := caller(auth, ONE)) is not None
     assert found.id == Key(ONE).caller.id
 
 
 @pytest.mark.parametrize(
-    "presented", [(), ("",), (OTHER,), (ONE[:-1],), (ONE + "x",), (ONE.upper(),), ("me",), ("ключ-ключ",)]
+    "presented",
+    [(), ("",), (OTHER,), (ONE[:-1],), (ONE + "x",), (ONE.upper(),), ("me",), ("ключ-ключ",)],
 )
 def test_nobody_else_may_call(presented: tuple[str, ...]) -> None:
     assert caller({"me": ONE}, *presented) is None
@@ -76,7 +79,9 @@ def test_keys_that_protect_nothing_are_refused_at_the_start(auth: Any) -> None:
         authenticator(auth)
 
 
-@pytest.mark.parametrize("auth", [5, b"0123456789", [5], [ONE.encode()], {"a": 5}, {5: ONE}, {"a": Key(ONE)}])
+@pytest.mark.parametrize(
+    "auth", [5, b"0123456789", [5], [ONE.encode()], {"a": 5}, {5: ONE}, {"a": Key(ONE)}]
+)
 def test_what_is_no_key_is_refused_at_the_start(auth: Any) -> None:
     with pytest.raises(TypeError):
         authenticator(auth)
@@ -149,7 +154,9 @@ PLACES = (KeyPlace("header", "x-api-key"), KeyPlace("query", "key"), KeyPlace("b
         ([("x-goog-api-key", ONE)], "", []),
     ],
 )
-def test_where_clients_put_their_keys(headers: list[tuple[str, str]], query: str, found: list[str]) -> None:
+def test_where_clients_put_their_keys(
+    headers: list[tuple[str, str]], query: str, found: list[str]
+) -> None:
     raw = [(name.encode(), value.encode()) for name, value in headers]
     assert presented_keys(raw, query.encode(), PLACES) == found
 
@@ -162,7 +169,11 @@ def test_a_key_of_other_letters_is_found_as_clients_send_them() -> None:
     assert caller("schlüssel-0123", key) is not None
 
 
-@pytest.mark.parametrize("value", [b"\xff\xfe", b"\xed\xa0\x80", b"\x00" * 9, b"a" * 100_000, "\U0010ffff".encode()])
+@pytest.mark.parametrize(
+    "value", [b"\xff\xfe", b"\xed\xa0\x80", b"\x00" * 9, b"a" * 100_000, "\U0010ffff".encode()]
+)
 def test_bytes_of_any_kind_are_an_unknown_key(value: bytes) -> None:
-    found = presented_keys([(b"x-api-key", value), (b"authorization", b"Bearer " + value)], b"key=" + value, PLACES)
+    found = presented_keys(
+        [(b"x-api-key", value), (b"authorization", b"Bearer " + value)], b"key=" + value, PLACES
+    )
     assert caller(ONE, *found) is None

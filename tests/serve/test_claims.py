@@ -50,9 +50,15 @@ def approval(message: Message) -> Message:
     for piece in message.content:
         if isinstance(piece, ProviderPart):
             asked = (piece.native or {})["openai_responses"]
-            item = {"type": "mcp_approval_response", "approval_request_id": asked["id"], "approve": True}
+            item = {
+                "type": "mcp_approval_response",
+                "approval_request_id": asked["id"],
+                "approve": True,
+            }
             return Message.user(ProviderPart("mcp_approval_response", {"openai_responses": item}))
-    return Message.user(*[ToolResultPart(call.id, call.name, '{"approved": true}') for call in message.tool_calls])
+    return Message.user(
+        *[ToolResultPart(call.id, call.name, '{"approved": true}') for call in message.tool_calls]
+    )
 
 
 def meeting(log: RunLog, barrier: asyncio.Barrier) -> RunLog:
@@ -67,7 +73,9 @@ def meeting(log: RunLog, barrier: asyncio.Barrier) -> RunLog:
     return log
 
 
-@pytest.mark.parametrize(("wire", "kept"), [("openai_chat", True), ("openai_chat", False), ("openai_responses", True)])
+@pytest.mark.parametrize(
+    ("wire", "kept"), [("openai_chat", True), ("openai_chat", False), ("openai_responses", True)]
+)
 async def test_what_is_approved_twice_at_once_is_done_once(wire: str, kept: bool, url: str) -> None:
     """Two applications over one store, as two processes have it. Not kept: the client's copy says all, signed."""
     paid: list[str] = []
@@ -84,7 +92,9 @@ async def test_what_is_approved_twice_at_once_is_done_once(wire: str, kept: bool
     apps: list[Any] = []
     for _ in range(2):
         agent = Agent(
-            ScriptedModel.like(PROVIDERS["openai_chat"], reply, key_required=False), tools=[pay], approval_key=b"k" * 32
+            ScriptedModel.like(PROVIDERS["openai_chat"], reply, key_required=False),
+            tools=[pay],
+            approval_key=b"k" * 32,
         )
         apps.append(serve.app({MODEL: agent}, store=store, log=shared or open_log(url)))
     async with AsyncExitStack() as stack:

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.service
 CLIENTS = programs("clients.md")
 
 
-@pytest.mark.parametrize("client", CLIENTS, ids=[f"{each.language}{n}" for n, each in enumerate(CLIENTS)])
+@pytest.mark.parametrize(
+    "client", CLIENTS, ids=[f"{each.language}{n}" for n, each in enumerate(CLIENTS)]
+)
 def test_each_client_gets_an_answer(client: Program, tmp_path: Path) -> None:
     app = serve.app({"local": Agent(ScriptedModel(["Rhine"] * 4))}, auth=GUIDE_KEY)
     with in_a_thread(app) as url:

@@ -24,7 +24,11 @@ from support.work import calls
 
 WIRES = sorted(ASKS)
 ANSWER = Message.model("Hello there.")
-BEGIN: list[Event] = [MessageStarted("1", Role.MODEL), PartStarted("1", 0, OpenText()), PartDelta("1", 0, "Hel")]
+BEGIN: list[Event] = [
+    MessageStarted("1", Role.MODEL),
+    PartStarted("1", 0, OpenText()),
+    PartDelta("1", 0, "Hel"),
+]
 MORE = PartDelta("1", 0, "lo")
 LIMITS = ServerLimits(ping_seconds=10, write_seconds=120, run_seconds=3600)
 
@@ -53,7 +57,11 @@ def test_every_silence_of_ten_seconds_gets_a_sign_that_is_no_part_of_the_answer(
     seen, plain = streamed(app, wire), streamed(quick, wire)
     assert (seen.headers["cache-control"], seen.headers["x-accel-buffering"]) == ("no-cache", "no")
     ping = wires.get(wire).ping
-    signs = [time for time, message in zip(seen.times, seen.sent, strict=True) if message.get("body") == ping != b""]
+    signs = [
+        time
+        for time, message in zip(seen.times, seen.sent, strict=True)
+        if message.get("body") == ping != b""
+    ]
     assert signs == ([10, 20, 30, 48] if ping else [])
     assert [message.text for message in fold(decoded(wire, seen))] == ["Hellolo"]
     assert not ping or seen.body.count(ping) == plain.body.count(ping) + 4
@@ -62,7 +70,11 @@ def test_every_silence_of_ten_seconds_gets_a_sign_that_is_no_part_of_the_answer(
 def test_the_silence_is_counted_from_the_last_write() -> None:
     app, _ = served(*BEGIN, 4, MORE, 4, MORE, 4, MORE, 12, MORE, limits=LIMITS)
     seen = streamed(app)
-    assert [time for time, each in zip(seen.times, seen.sent, strict=True) if each.get("body") == b": ping\n\n"] == [22]
+    assert [
+        time
+        for time, each in zip(seen.times, seen.sent, strict=True)
+        if each.get("body") == b": ping\n\n"
+    ] == [22]
 
 
 def test_a_stream_begins_where_nothing_comes_for_long_and_an_error_is_told_in_it() -> None:
@@ -169,8 +181,12 @@ def test_what_fails_after_the_end_is_not_told() -> None:
 @pytest.mark.parametrize("wire", ["openai_chat", "ollama"])
 @pytest.mark.parametrize("after", range(6))
 @pytest.mark.parametrize("wait", [0, 1, 100])
-def test_a_client_that_leaves_ends_its_call_wherever_it_is(wire: str, after: int, wait: float) -> None:
-    app, backend = served(wait, *BEGIN, wait, MORE, wait, MORE, wait, MORE, 1e6, limits=ServerLimits(run_seconds=None))
+def test_a_client_that_leaves_ends_its_call_wherever_it_is(
+    wire: str, after: int, wait: float
+) -> None:
+    app, backend = served(
+        wait, *BEGIN, wait, MORE, wait, MORE, wait, MORE, 1e6, limits=ServerLimits(run_seconds=None)
+    )
     seen = streamed(app, wire, leaves_after=after)
     assert not seen.is_complete
     assert (backend.running, backend.finished, left(app)) == (0, 0, 0)
@@ -186,8 +202,12 @@ def test_a_client_that_leaves_before_its_answer_is_begun(stream: bool) -> None:
 
 @pytest.mark.parametrize("reads", range(6))
 @pytest.mark.parametrize("wait", [0, 15])  # with 15 it is a sign of life that is not read
-def test_a_client_that_reads_nothing_is_cut(reads: int, wait: float, caplog: pytest.LogCaptureFixture) -> None:
-    app, backend = served(*BEGIN, wait, *[step for _ in range(9) for step in (MORE, wait)], 3000, limits=LIMITS)
+def test_a_client_that_reads_nothing_is_cut(
+    reads: int, wait: float, caplog: pytest.LogCaptureFixture
+) -> None:
+    app, backend = served(
+        *BEGIN, wait, *[step for _ in range(9) for step in (MORE, wait)], 3000, limits=LIMITS
+    )
     with caplog.at_level(logging.WARNING, "dragoman"):
         seen = streamed(app, reads=reads)
     assert len(seen.sent) == reads
@@ -207,7 +227,9 @@ async def _never_reads(seen: Exchange, limits: ServerLimits) -> float:
 def test_a_sign_of_life_that_is_not_read_is_no_reason_to_wait_longer() -> None:
     for seconds in (3, 25, 120):
         limits = ServerLimits(ping_seconds=10, write_seconds=seconds)
-        assert run(_never_reads(Exchange(reads=2), limits)) == 10 + max(seconds, 10)  # seen when a sign would be due
+        assert run(_never_reads(Exchange(reads=2), limits)) == 10 + max(
+            seconds, 10
+        )  # seen when a sign would be due
 
 
 def test_a_client_that_reads_slowly_is_not_cut() -> None:
@@ -230,7 +252,9 @@ def test_a_client_that_reads_slowly_is_not_cut() -> None:
 
 
 @pytest.mark.parametrize("fails_after", range(6))
-def test_a_server_that_raises_for_a_client_that_is_gone(fails_after: int, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_server_that_raises_for_a_client_that_is_gone(
+    fails_after: int, caplog: pytest.LogCaptureFixture
+) -> None:
     app, backend = served(*BEGIN, MORE, MORE, MORE, 15, MORE, limits=LIMITS)
     seen = streamed(app, fails_after=fails_after)
     assert (len(seen.sent), backend.running, backend.finished, left(app)) == (fails_after, 0, 0, 0)
@@ -256,8 +280,12 @@ def test_half_a_body_ends_the_connection() -> None:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("failure", [ValueError("secret-0815"), OverloadedError("full", retry_after=3.0)])
-def test_what_fails_after_the_first_byte_is_told_as_the_wire_does(wire: str, failure: Exception) -> None:
+@pytest.mark.parametrize(
+    "failure", [ValueError("secret-0815"), OverloadedError("full", retry_after=3.0)]
+)
+def test_what_fails_after_the_first_byte_is_told_as_the_wire_does(
+    wire: str, failure: Exception
+) -> None:
     app, _ = served(*BEGIN, MORE, failure, limits=LIMITS)
     seen = streamed(app, wire)
     assert (seen.status, seen.is_complete) == (200, True)
@@ -320,7 +348,12 @@ def test_more_calls_than_may_be_are_refused_before_their_bodies_are_read() -> No
     async def through() -> list[Exchange]:
         who = ["a", "a", "a", "b", "b"]
         return await asyncio.gather(
-            *[exchange(app, "POST", path, body, headers={"authorization": f"Bearer key-{name}-0123"}) for name in who]
+            *[
+                exchange(
+                    app, "POST", path, body, headers={"authorization": f"Bearer key-{name}-0123"}
+                )
+                for name in who
+            ]
         )
 
     seen = run(through())

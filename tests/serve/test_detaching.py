@@ -79,7 +79,11 @@ async def test_a_run_goes_on_and_its_answer_can_be_asked_for(stream: bool) -> No
 async def kept(app: Any) -> list[Any]:
     """What the server kept."""
     store = app.state.service.answers
-    return [await store.get(owner, each) for owner, share in store._shares.items() for each in share.answers]
+    return [
+        await store.get(owner, each)
+        for owner, share in store._shares.items()
+        for each in share.answers
+    ]
 
 
 async def test_a_run_is_ended_with_its_client() -> None:

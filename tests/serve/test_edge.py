@@ -25,7 +25,16 @@ HOST = b"Host: 127.0.0.1\r\n"
 
 def post(body: bytes, path: str, *headers: bytes) -> bytes:
     length = b"Content-Length: %d\r\n" % len(body)
-    return b"POST " + path.encode() + b" HTTP/1.1\r\n" + HOST + length + b"".join(headers) + b"\r\n" + body
+    return (
+        b"POST "
+        + path.encode()
+        + b" HTTP/1.1\r\n"
+        + HOST
+        + length
+        + b"".join(headers)
+        + b"\r\n"
+        + body
+    )
 
 
 def chat(*, stream: bool) -> bytes:
@@ -44,7 +53,9 @@ def server(
         assert (backend.running, app.state.service.gate.open) == (0, 0)
 
 
-@pytest.mark.parametrize("data", [b"", b"POST", b"GET / HTTP/1.1\r\n" + HOST, b"GET / HTTP/1.1\r\nX: "])
+@pytest.mark.parametrize(
+    "data", [b"", b"POST", b"GET / HTTP/1.1\r\n" + HOST, b"GET / HTTP/1.1\r\nX: "]
+)
 def test_a_request_that_never_comes_whole(data: bytes) -> None:
     with server() as there:
         assert everything(there.connect(data)) == b""
@@ -67,8 +78,16 @@ def test_a_request_that_comes_drop_by_drop() -> None:
         (b"GET / HTTP/1.1\r\nX: ", b"x" * 10_000),
         (b"GET / HTTP/1.1\r\n", b"X-Y: z\r\n" * 1000),
         (b"GET /", b"x" * 10_000),
-        (b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n", b"X-Y: z\r\n" * 1000),
-        (b"POST /v1/chat/completions HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n1;", b"x" * 10_000),
+        (
+            b"POST / HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n0\r\n",
+            b"X-Y: z\r\n" * 1000,
+        ),
+        (
+            b"POST /v1/chat/completions HTTP/1.1\r\n"
+            + HOST
+            + b"Transfer-Encoding: chunked\r\n\r\n1;",
+            b"x" * 10_000,
+        ),
     ],
 )
 def test_headers_that_never_end(start: bytes, more: bytes) -> None:
@@ -79,7 +98,13 @@ def test_headers_that_never_end(start: bytes, more: bytes) -> None:
                 client.sendall(more)
                 sent += len(more)
         assert sent < 20_000_000  # of which most waits in the buffers between
-        assert everything(client)[:12] in (b"", b"HTTP/1.1 431", b"HTTP/1.1 404", b"HTTP/1.1 405", b"HTTP/1.1 400")
+        assert everything(client)[:12] in (
+            b"",
+            b"HTTP/1.1 431",
+            b"HTTP/1.1 404",
+            b"HTTP/1.1 405",
+            b"HTTP/1.1 400",
+        )
 
 
 def test_half_a_body() -> None:
@@ -92,26 +117,37 @@ def test_half_a_body() -> None:
 
 @pytest.mark.parametrize("length", [10_000, 10_000_000])
 def test_half_a_body_that_nobody_wants(length: int) -> None:
-    head = b"POST /v1/chat/completions HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n{" % length
+    head = (
+        b"POST /v1/chat/completions HTTP/1.1\r\n" + HOST + b"Content-Length: %d\r\n\r\n{" % length
+    )
     with server(auth="sk-0123456789") as there, there.connect(head) as client:
         with contextlib.suppress(OSError):
             for _ in range(10_000):
                 client.sendall(b" ")
                 if not there.connections:
                     break
-        assert everything(client)[:12] in (b"HTTP/1.1 401", b"")  # lost where more was sent than was read
+        assert everything(client)[:12] in (
+            b"HTTP/1.1 401",
+            b"",
+        )  # lost where more was sent than was read
 
 
 @pytest.mark.parametrize("reads", [0, 1, 1000])
 def test_a_stream_that_nobody_reads(reads: int) -> None:
-    with server(*BEGIN, *[HUGE] * 1000) as there, there.connect(chat(stream=True), buffer=4096) as client:
+    with (
+        server(*BEGIN, *[HUGE] * 1000) as there,
+        there.connect(chat(stream=True), buffer=4096) as client,
+    ):
         if reads:
             client.recv(reads)
         there.idle()
 
 
 def test_a_whole_answer_that_nobody_reads() -> None:
-    with server(Message.model("x" * 30_000_000)) as there, there.connect(chat(stream=False), buffer=4096):
+    with (
+        server(Message.model("x" * 30_000_000)) as there,
+        there.connect(chat(stream=False), buffer=4096),
+    ):
         there.idle()
 
 
@@ -144,15 +180,22 @@ def test_requests_one_after_the_other_in_one_go_are_answered_in_their_order() ->
         ) as client,
     ):
         answers = everything(client)
-    assert [answers.count(each) for each in (b"HTTP/1.1 200", b'"Hello."', b"[DONE]", b'"list"')] == [3, 2, 1, 1]
+    assert [
+        answers.count(each) for each in (b"HTTP/1.1 200", b'"Hello."', b"[DONE]", b'"list"')
+    ] == [3, 2, 1, 1]
     assert answers.index(b'chat.completion"') < answers.index(b"[DONE]") < answers.index(b'"list"')
 
 
 def test_small_chunks_and_pauses_between_requests_are_no_attack() -> None:
     path, body = asking("openai_chat", stream=False)
     data = msgspec.json.encode({**body, "messages": [{"role": "user", "content": "x" * 200_000}]})
-    head = b"POST " + path.encode() + b" HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
-    chunks = b"".join([b"1\r\n" + data[place : place + 1] + b"\r\n" for place in range(len(data))]) + b"0\r\n\r\n"
+    head = (
+        b"POST " + path.encode() + b" HTTP/1.1\r\n" + HOST + b"Transfer-Encoding: chunked\r\n\r\n"
+    )
+    chunks = (
+        b"".join([b"1\r\n" + data[place : place + 1] + b"\r\n" for place in range(len(data))])
+        + b"0\r\n\r\n"
+    )
     with server(Message.model("Hello.")) as there, there.connect() as client:
         for _ in range(3):
             client.sendall(head + chunks)
@@ -164,5 +207,8 @@ def test_small_chunks_and_pauses_between_requests_are_no_attack() -> None:
 
 def test_a_client_that_reads_slowly_gets_all() -> None:
     limits = ServerLimits(write_seconds=30)
-    with server(*BEGIN, *[HUGE] * 50, limits=limits) as there, there.connect(chat(stream=True), buffer=4096) as client:
+    with (
+        server(*BEGIN, *[HUGE] * 50, limits=limits) as there,
+        there.connect(chat(stream=True), buffer=4096) as client,
+    ):
         assert everything(client).count(b"x") >= 5_000_000

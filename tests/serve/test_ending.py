@@ -22,11 +22,20 @@ pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(120)]
 ASKED = {"role": "user", "content": "Go on."}
 BODIES: dict[str, tuple[str, Any]] = {
     "ag_ui": ("/ag-ui", {"messages": [{"id": "u", **ASKED}]}),
-    "ai_sdk": ("/ai-sdk", {"messages": [{"id": "u", "role": "user", "parts": [{"type": "text", "text": "Go on."}]}]}),
-    "a2a": ("/a2a/message:stream", {"message": {"messageId": "u", "role": "ROLE_USER", "parts": [{"text": "Go on."}]}}),
+    "ai_sdk": (
+        "/ai-sdk",
+        {"messages": [{"id": "u", "role": "user", "parts": [{"type": "text", "text": "Go on."}]}]},
+    ),
+    "a2a": (
+        "/a2a/message:stream",
+        {"message": {"messageId": "u", "role": "ROLE_USER", "parts": [{"text": "Go on."}]}},
+    ),
     "openai_chat": ("/v1/chat/completions", {"model": "m", "stream": True, "messages": [ASKED]}),
     "openai_responses": ("/v1/responses", {"model": "m", "stream": True, "input": "Go on."}),
-    "anthropic": ("/v1/messages", {"model": "m", "stream": True, "max_tokens": 9000, "messages": [ASKED]}),
+    "anthropic": (
+        "/v1/messages",
+        {"model": "m", "stream": True, "max_tokens": 9000, "messages": [ASKED]},
+    ),
     "ollama": ("/api/chat", {"model": "m", "messages": [ASKED]}),
     "cohere": ("/v2/chat", {"model": "m", "stream": True, "messages": [ASKED]}),
 }
@@ -59,10 +68,24 @@ class Client:
 
 
 async def test_two_hundred_streams_are_told_of_the_end() -> None:
-    arguments = ("serve", "ending_app:app", "--port", "0", "--drain", "1", "-C", str(Path(__file__).parent))
+    arguments = (
+        "serve",
+        "ending_app:app",
+        "--port",
+        "0",
+        "--drain",
+        "1",
+        "-C",
+        str(Path(__file__).parent),
+    )
     environment = {**os.environ, "PYTHONPATH": SRC, "PYTHONUNBUFFERED": "1"}
     process = await asyncio.create_subprocess_exec(
-        sys.executable, "-m", "dragoman", *arguments, stdout=asyncio.subprocess.PIPE, env=environment
+        sys.executable,
+        "-m",
+        "dragoman",
+        *arguments,
+        stdout=asyncio.subprocess.PIPE,
+        env=environment,
     )
     assert process.stdout is not None
     printed = b""
@@ -81,4 +104,8 @@ async def test_two_hundred_streams_are_told_of_the_end() -> None:
     for client in clients:
         last = client.last()
         assert isinstance(last, RunError), (client.wire, client.body[-300:])
-        assert "the server ends" in last.error.message, (client.wire, last.error, client.body[-300:])
+        assert "the server ends" in last.error.message, (
+            client.wire,
+            last.error,
+            client.body[-300:],
+        )

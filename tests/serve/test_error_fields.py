@@ -18,14 +18,33 @@ from support.traffic import FOLDER, exchanges
 pytestmark = pytest.mark.anyio
 HI = [{"role": "user", "content": "Hi"}]
 PICK = {"type": "function", "function": {"name": "absent"}}
-CHAT, RESPONSES, GEMINI = "/v1/chat/completions", "/v1/responses", "/v1beta/models/a:generateContent"
+CHAT, RESPONSES, GEMINI = (
+    "/v1/chat/completions",
+    "/v1/responses",
+    "/v1beta/models/a:generateContent",
+)
 BATCH = "/v1/embeddings"
 PARAM: Mapping[str, tuple[str, dict[str, Any], int, str]] = {
     "chat no messages": (CHAT, {"model": "a"}, 400, "messages"),
     "chat a message": (CHAT, {"model": "a", "messages": [*HI, 5]}, 400, "messages[1]"),
-    "chat a role": (CHAT, {"model": "a", "messages": [*HI, {"role": "x", "content": "y"}]}, 400, "messages[1].role"),
-    "chat a content": (CHAT, {"model": "a", "messages": [{"role": "user", "content": 5}]}, 400, "messages[0].content"),
-    "chat a choice": (CHAT, {"model": "a", "messages": HI, "tool_choice": PICK}, 400, "tool_choice"),
+    "chat a role": (
+        CHAT,
+        {"model": "a", "messages": [*HI, {"role": "x", "content": "y"}]},
+        400,
+        "messages[1].role",
+    ),
+    "chat a content": (
+        CHAT,
+        {"model": "a", "messages": [{"role": "user", "content": 5}]},
+        400,
+        "messages[0].content",
+    ),
+    "chat a choice": (
+        CHAT,
+        {"model": "a", "messages": HI, "tool_choice": PICK},
+        400,
+        "tool_choice",
+    ),
     "chat a model": (CHAT, {"model": "b", "messages": HI}, 404, "model"),
     "responses input": (RESPONSES, {"model": "a", "input": 5}, 400, "input"),
     "responses an item": (RESPONSES, {"model": "a", "input": [{"type": 5}]}, 400, "input[0].type"),
@@ -36,11 +55,26 @@ PARAM: Mapping[str, tuple[str, dict[str, Any], int, str]] = {
         "previous_response_id",
     ),
     "responses a tool": (RESPONSES, {"model": "a", "input": "Hi", "tools": [5]}, 400, "tools"),
-    "chat a setting": (CHAT, {"model": "a", "messages": HI, "temperature": "hot"}, 400, "temperature"),
-    "chat half a token": (CHAT, {"model": "a", "messages": HI, "max_tokens": 1.5}, 400, "max_tokens"),
+    "chat a setting": (
+        CHAT,
+        {"model": "a", "messages": HI, "temperature": "hot"},
+        400,
+        "temperature",
+    ),
+    "chat half a token": (
+        CHAT,
+        {"model": "a", "messages": HI, "max_tokens": 1.5},
+        400,
+        "max_tokens",
+    ),
     "chat no tools": (CHAT, {"model": "a", "messages": HI, "tools": "x"}, 400, "tools"),
     "chat true as a number": (CHAT, {"model": "a", "messages": HI, "top_p": True}, 400, "top_p"),
-    "chat a format": (CHAT, {"model": "a", "messages": HI, "response_format": 5}, 400, "response_format"),
+    "chat a format": (
+        CHAT,
+        {"model": "a", "messages": HI, "response_format": 5},
+        400,
+        "response_format",
+    ),
     "chat a stream": (CHAT, {"model": "a", "messages": HI, "stream": "yes"}, 400, "stream"),
     "responses a setting": (
         RESPONSES,
@@ -48,13 +82,26 @@ PARAM: Mapping[str, tuple[str, dict[str, Any], int, str]] = {
         400,
         "max_output_tokens",
     ),
-    "responses a reasoning": (RESPONSES, {"model": "a", "input": "Hi", "reasoning": "high"}, 400, "reasoning"),
+    "responses a reasoning": (
+        RESPONSES,
+        {"model": "a", "input": "Hi", "reasoning": "high"},
+        400,
+        "reasoning",
+    ),
     "embeddings": (BATCH, {"model": "a", "input": {}}, 400, "input"),
 }
 SETTINGS: Mapping[str, tuple[str, dict[str, Any], str]] = {
     "anthropic": ("/v1/messages", {"model": "a", "messages": HI, "max_tokens": "x"}, "max_tokens"),
-    "anthropic tools": ("/v1/messages", {"model": "a", "messages": HI, "max_tokens": 9, "tools": {}}, "tools"),
-    "google": (GEMINI, {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": 5}, "generationConfig"),
+    "anthropic tools": (
+        "/v1/messages",
+        {"model": "a", "messages": HI, "max_tokens": 9, "tools": {}},
+        "tools",
+    ),
+    "google": (
+        GEMINI,
+        {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": 5},
+        "generationConfig",
+    ),
     "google inner": (
         GEMINI,
         {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": {"temperature": []}},
@@ -70,16 +117,28 @@ SETTINGS: Mapping[str, tuple[str, dict[str, Any], str]] = {
         {"contents": [{"parts": [{"text": "Hi"}]}], "generationConfig": {"topK": "many"}},
         "generationConfig.topK",
     ),
-    "ollama": ("/api/chat", {"model": "a", "messages": HI, "options": {"num_predict": "x"}}, "options.num_predict"),
+    "ollama": (
+        "/api/chat",
+        {"model": "a", "messages": HI, "options": {"num_predict": "x"}},
+        "options.num_predict",
+    ),
     "cohere": ("/v2/chat", {"model": "a", "messages": HI, "k": "x"}, "k"),
-    "mistral": ("/mistral/v1/chat/completions", {"model": "a", "messages": HI, "random_seed": {}}, "random_seed"),
+    "mistral": (
+        "/mistral/v1/chat/completions",
+        {"model": "a", "messages": HI, "random_seed": {}},
+        "random_seed",
+    ),
 }
 WORDS: Mapping[str, tuple[str, dict[str, Any], str]] = {
     "anthropic": ("/v1/messages", {"model": "a", "messages": [{"role": "x"}]}, "messages[0].role"),
     "google": (GEMINI, {"contents": [{"role": "x", "parts": []}]}, "contents[0].role"),
     "ollama": ("/api/chat", {"model": "a", "messages": [{"role": "x"}]}, "messages[0].role"),
     "cohere": ("/v2/chat", {"model": "a", "messages": [{"role": "x"}]}, "messages[0].role"),
-    "mistral": ("/mistral/v1/chat/completions", {"model": "a", "messages": [{"role": "x"}]}, "messages[0].role"),
+    "mistral": (
+        "/mistral/v1/chat/completions",
+        {"model": "a", "messages": [{"role": "x"}]},
+        "messages[0].role",
+    ),
 }
 
 
@@ -140,9 +199,15 @@ ECHOES: Mapping[str, tuple[str, dict[str, Any]]] = {
     "responses tool": (RESPONSES, {"model": "a", "input": "Hi", "tools": [LONG]}),
     "anthropic tool": ("/v1/messages", {"model": "a", "messages": HI, "tools": [LONG]}),
     "google role": (GEMINI, {"contents": [{"role": LONG, "parts": []}]}),
-    "google tool": (GEMINI, {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "tools": [LONG]}),
+    "google tool": (
+        GEMINI,
+        {"contents": [{"role": "user", "parts": [{"text": "x"}]}], "tools": [LONG]},
+    ),
     "ollama role": ("/api/chat", {"model": "a", "messages": [{"role": LONG}]}),
-    "ollama content": ("/api/chat", {"model": "a", "messages": [{"role": "user", "content": [LONG]}]}),
+    "ollama content": (
+        "/api/chat",
+        {"model": "a", "messages": [{"role": "user", "content": [LONG]}]},
+    ),
     "cohere role": ("/v2/chat", {"model": "a", "messages": [{"role": LONG}]}),
 }
 

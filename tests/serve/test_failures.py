@@ -23,18 +23,28 @@ pytestmark = [pytest.mark.anyio, pytest.mark.mend("2.9")]
 CAUSE = "the upstream acme is down, Bearer abcdef and sk-secret-123 at postgresql://me:pass@host/x\nreally"
 ASKS: dict[str, tuple[str, dict[str, Any]]] = {
     **STREAMED,
-    "chat whole": ("/v1/chat/completions", {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}),
-    "anthropic": ("/v1/messages", {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]}),
+    "chat whole": (
+        "/v1/chat/completions",
+        {"model": "m", "messages": [{"role": "user", "content": "Hi."}]},
+    ),
+    "anthropic": (
+        "/v1/messages",
+        {"model": "m", "max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]},
+    ),
 }
 
 
 def lines(caplog: pytest.LogCaptureFixture) -> list[str]:
-    return [record.getMessage() for record in caplog.records if "failed with 5" in record.getMessage()]
+    return [
+        record.getMessage() for record in caplog.records if "failed with 5" in record.getMessage()
+    ]
 
 
 @pytest.mark.parametrize("spoken", [False, True])
 @pytest.mark.parametrize("name", list(ASKS))
-async def test_the_cause_of_a_failure_is_logged_once(name: str, spoken: bool, caplog: pytest.LogCaptureFixture) -> None:
+async def test_the_cause_of_a_failure_is_logged_once(
+    name: str, spoken: bool, caplog: pytest.LogCaptureFixture
+) -> None:
     async def reply(request: ModelRequest) -> AsyncGenerator[str]:
         yield "Some words "
         raise ProviderConnectionError(CAUSE).at(provider="acme")
@@ -45,7 +55,10 @@ async def test_the_cause_of_a_failure_is_logged_once(name: str, spoken: bool, ca
     async with app.router.lifespan_context(app):
         answer = await exchange(app, "POST", path, body, headers={"a2a-version": "1.0"})
     [line] = lines(caplog)
-    assert any(kind in line for kind in ("ProviderConnectionError from acme", "StreamCutError from scripted"))
+    assert any(
+        kind in line
+        for kind in ("ProviderConnectionError from acme", "StreamCutError from scripted")
+    )
     assert spoken or "the upstream acme is down" in line
     assert dict(answer.headers)["x-request-id"] in line
     for secret in ("abcdef", "sk-secret", "pass@", "\n"):
@@ -83,12 +96,20 @@ async def test_models_without_a_key_are_warned_of_at_the_start(
         {"fast": "openai:gpt-4o", "good": "anthropic:claude-sonnet-4-6", "x-*": "openai:x-*"},
         keys={"anthropic": "sk-a"},
     )
-    app = serve.app({"one": Agent("openai:gpt-4o-mini"), "two": Agent(ScriptedModel(["Hi."]))}, gateway=gateway)
+    app = serve.app(
+        {"one": Agent("openai:gpt-4o-mini"), "two": Agent(ScriptedModel(["Hi."]))}, gateway=gateway
+    )
     with caplog.at_level(logging.WARNING, "dragoman"):
         async with app.router.lifespan_context(app):
             pass
-    warned = [record.getMessage() for record in caplog.records if "cannot be asked" in record.getMessage()]
-    assert [line.split(" ")[0] for line in warned] == ["openai:gpt-4o", "openai:x-*", "openai:gpt-4o-mini"]
+    warned = [
+        record.getMessage() for record in caplog.records if "cannot be asked" in record.getMessage()
+    ]
+    assert [line.split(" ")[0] for line in warned] == [
+        "openai:gpt-4o",
+        "openai:x-*",
+        "openai:gpt-4o-mini",
+    ]
     assert all("OPENAI_API_KEY" in line for line in warned)
 
 

@@ -8,7 +8,13 @@ import msgspec
 import pytest
 
 from dragoman import Message, ToolResultPart, providers, serve
-from dragoman.errors import ContextLengthError, InvalidRequestError, ModelNotFoundError, OverloadedError, SettingsError
+from dragoman.errors import (
+    ContextLengthError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    OverloadedError,
+    SettingsError,
+)
 from dragoman.event import RunError
 from dragoman.fold import fold
 from dragoman.message import FinishReason, ThinkingPart
@@ -40,7 +46,9 @@ async def test_a_model_is_asked_by_the_name_that_the_gateway_gives_it() -> None:
 async def test_what_is_not_offered_is_not_there(name: str) -> None:
     there = gated("openai_chat", "openai_chat", "Hello.")
     events = await answered(there.client, ASK.replace(model="openai:x")) if name == "" else []
-    model, transport = client_of("openai_chat", serve.app(gateway=serve.Gateway({MODEL: there.upstream})))
+    model, transport = client_of(
+        "openai_chat", serve.app(gateway=serve.Gateway({MODEL: there.upstream}))
+    )
     model.name = name or "x"
     events += await answered(model, ASK.replace(model=""))
     assert isinstance(events[-1], RunError)
@@ -54,7 +62,9 @@ async def test_what_is_not_offered_is_not_there(name: str) -> None:
 
 async def test_fields_of_the_providers_own_wire_go_through_as_they_are() -> None:
     there = gated("openai_chat", "openai_chat", "Hello.")
-    await answered(there.client, with_options("openai_chat", logit_bias={"1": 5}, user="u", store=True))
+    await answered(
+        there.client, with_options("openai_chat", logit_bias={"1": 5}, user="u", store=True)
+    )
     body = there.upstream.bodies[0]
     assert (body["logit_bias"], body["user"], body["store"]) == ({"1": 5}, "u", True)
     assert "dragoman-loss" not in there.transport.headers[0]
@@ -63,11 +73,19 @@ async def test_fields_of_the_providers_own_wire_go_through_as_they_are() -> None
 @pytest.mark.parametrize("stream", [False, True])
 async def test_fields_of_another_wire_are_left_out_and_named_in_a_header(stream: bool) -> None:
     there = gated("openai_chat", "anthropic", "Hello.")
-    asked = with_options("openai_chat", logit_bias={"1": 5}, user="u", logprobs=False, verbosity="low")
+    asked = with_options(
+        "openai_chat", logit_bias={"1": 5}, user="u", logprobs=False, verbosity="low"
+    )
     await answered(there.client, asked.replace(stream=stream))
-    assert there.upstream.bodies[0].keys() == {"model", "messages", "max_tokens"} | ({"stream"} if stream else set())
+    assert there.upstream.bodies[0].keys() == {"model", "messages", "max_tokens"} | (
+        {"stream"} if stream else set()
+    )
     header = there.transport.headers[0]["dragoman-loss"]
-    assert sorted(header.split(", ")) == ['field;which="user"', 'option;which="logit_bias"', 'option;which="verbosity"']
+    assert sorted(header.split(", ")) == [
+        'field;which="user"',
+        'option;which="logit_bias"',
+        'option;which="verbosity"',
+    ]
 
 
 async def test_nonsense_is_not_repeated_at_length() -> None:
@@ -80,7 +98,9 @@ async def test_nonsense_is_not_repeated_at_length() -> None:
 
 async def test_a_policy_refuses_what_cannot_be_passed_on_and_names_the_field() -> None:
     there = gated("openai_chat", "anthropic", "Hello.", on_loss="refuse")
-    events = await answered(there.client, with_options("openai_chat", logit_bias={"1": 5}, user="u"))
+    events = await answered(
+        there.client, with_options("openai_chat", logit_bias={"1": 5}, user="u")
+    )
     assert isinstance(events[-1], RunError)
     assert isinstance(events[-1].error, InvalidRequestError)
     assert "logit_bias" in events[-1].error.message
@@ -121,11 +141,16 @@ async def test_of_several_answers_one_is_asked_for(wire: str, options: dict[str,
         ("mistral", {"agent_id": "ag_of_another"}),
     ],
 )
-async def test_what_the_providers_account_holds_is_not_to_be_named(wire: str, options: dict[str, Any]) -> None:
+async def test_what_the_providers_account_holds_is_not_to_be_named(
+    wire: str, options: dict[str, Any]
+) -> None:
     there = gated(wire, wire, "Hello.")
     events = await answered(there.client, with_options(wire, **options))
     assert isinstance(events[-1], RunError)
-    assert next(iter(options)).replace("_", "").lower() in events[-1].error.message.replace("_", "").lower()
+    assert (
+        next(iter(options)).replace("_", "").lower()
+        in events[-1].error.message.replace("_", "").lower()
+    )
     assert there.transport.statuses == [400]
     assert there.upstream.sent == []
     there = gated(wire, ScriptedModel("Hello.", wire=wire), "", references=True)
@@ -140,11 +165,20 @@ async def test_a_field_that_names_nothing_is_none() -> None:
 
 
 async def test_settings_stand_in_and_answers_have_a_limit() -> None:
-    there = gated("openai_chat", "anthropic", "Hello.", settings=Settings(temperature=0.5, top_k=3), max_tokens=100)
+    there = gated(
+        "openai_chat",
+        "anthropic",
+        "Hello.",
+        settings=Settings(temperature=0.5, top_k=3),
+        max_tokens=100,
+    )
     await answered(there.client, ASK.replace(settings=Settings(temperature=1.0, max_tokens=500)))
     await answered(there.client, ASK.replace(settings=Settings(max_tokens=50)))
     await answered(there.client, ASK)
-    found = [(each.get("temperature"), each.get("top_k"), each["max_tokens"]) for each in there.upstream.bodies]
+    found = [
+        (each.get("temperature"), each.get("top_k"), each["max_tokens"])
+        for each in there.upstream.bodies
+    ]
     assert found == [(1.0, 3, 100), (0.5, 3, 50), (0.5, 3, 100)]
 
 
@@ -155,13 +189,17 @@ def failing(error: Exception, name: str = "first") -> ScriptedModel:
     return ScriptedModel(lambda request: error, name=name)
 
 
-async def text_through(*models: ScriptedModel, stream: bool = True, client: str = "openai_chat") -> list[Any]:
+async def text_through(
+    *models: ScriptedModel, stream: bool = True, client: str = "openai_chat"
+) -> list[Any]:
     chat, _ = client_of(client, serve.app(gateway=serve.Gateway({MODEL: list(models)})))
     return await answered(chat, ASK.replace(stream=stream))
 
 
 @pytest.mark.parametrize("stream", [False, True])
-async def test_where_a_model_fails_the_next_one_is_asked_and_nothing_of_it_is_seen(stream: bool) -> None:
+async def test_where_a_model_fails_the_next_one_is_asked_and_nothing_of_it_is_seen(
+    stream: bool,
+) -> None:
     second = ScriptedModel("Hello.", name="second", wire="anthropic")
     events = await text_through(failing(OverloadedError("busy")), second, stream=stream)
     [message] = fold(events)
@@ -211,7 +249,9 @@ async def test_calls_are_the_clients_behind_a_fallback_too() -> None:
 
 
 @pytest.mark.parametrize("wire", ["openai_chat", "google", "anthropic"])
-async def test_names_of_tools_that_the_provider_cannot_take_come_back_as_the_clients(wire: str) -> None:
+async def test_names_of_tools_that_the_provider_cannot_take_come_back_as_the_clients(
+    wire: str,
+) -> None:
     names = ["look up!", "look up?", "x" * 80]
     there = gated("ollama", wire, _calls(names))
     tools = tuple(ToolSpec(name) for name in names)
@@ -229,7 +269,9 @@ def _calls(names: list[str]) -> Any:
 @pytest.mark.parametrize("stream", [False, True])
 async def test_a_signature_of_the_clients_own_wire_goes_back_byte_exact(stream: bool) -> None:
     thought = ThinkingPart("Hm.", {"anthropic": {"signature": "c2lnbmVk+/="}})
-    there = gated("anthropic", "anthropic", lambda request: Message.model(thought, "Hello.", call("look")))
+    there = gated(
+        "anthropic", "anthropic", lambda request: Message.model(thought, "Hello.", call("look"))
+    )
     asked = ASK.replace(tools=(ToolSpec("look"),), stream=stream)
     said = fold(await answered(there.client, asked))
     results = Message.user(*[_result(each) for each in said[0].tool_calls])
@@ -292,7 +334,9 @@ def test_a_pattern_is_what_it_says(name: str, served: bool) -> None:
 
 async def test_a_pattern_leads_to_the_model_of_the_name() -> None:
     server = ScriptedModel("Hello.")
-    gateway = serve.Gateway({"fast-*": "openai:gpt-*"}, transport=_anywhere(server), keys={"openai": "sk-1"})
+    gateway = serve.Gateway(
+        {"fast-*": "openai:gpt-*"}, transport=_anywhere(server), keys={"openai": "sk-1"}
+    )
     chat, _ = client_of("openai_chat", serve.app(gateway=gateway))
     chat.name = "fast-x"
     await answered(chat, ASK.replace(model=""))
@@ -307,7 +351,9 @@ async def test_that_there_is_no_such_model_is_the_business_of_whoever_named_it(
 ) -> None:
     """The client, where a pattern let its name through; else whoever set the gateway up."""
     server = ScriptedModel([ModelNotFoundError("the model `gpt-x` does not exist; sk-12345678")])
-    gateway = serve.Gateway({model: model}, transport=_anywhere(server), keys={"openai": "sk-1"}, retries=0)
+    gateway = serve.Gateway(
+        {model: model}, transport=_anywhere(server), keys={"openai": "sk-1"}, retries=0
+    )
     chat, transport = client_of("openai_chat", serve.app(gateway=gateway))
     chat.name = "openai:gpt-x"
     events = await answered(chat, ASK.replace(model="", stream=stream))
@@ -345,7 +391,11 @@ async def test_a_list_names_what_the_provider_lists_and_is_asked_for_once() -> N
         {"fast": server, "openai:gpt-*": "openai:gpt-*"}, transport=Lists(), keys={"openai": "sk-1"}
     )
     for _ in range(2):
-        assert [each.name for each in await gateway.models()] == ["openai:gpt-4o", "openai:gpt-5", "fast"]
+        assert [each.name for each in await gateway.models()] == [
+            "openai:gpt-4o",
+            "openai:gpt-5",
+            "fast",
+        ]
     assert len(asked) == 1
 
 
@@ -380,20 +430,32 @@ def _usual(name: str) -> str | None:
 async def test_exchanges_are_recorded_without_keys(tmp_path: Any) -> None:
     server = ScriptedModel("Hello.")
     gateway = serve.Gateway(
-        {"fast-*": "openai:gpt-*"}, transport=_anywhere(server), keys={"openai": "sk-12345678"}, record=tmp_path
+        {"fast-*": "openai:gpt-*"},
+        transport=_anywhere(server),
+        keys={"openai": "sk-12345678"},
+        record=tmp_path,
     )
     chat, _ = client_of("anthropic", serve.app(gateway=gateway))
     chat.name = "fast-x"
     await answered(chat, ASK.replace(model="", stream=True))
     [file] = list(tmp_path.glob("*.json"))
     assert b"sk-12345678" not in file.read_bytes()
-    played = ChatModel(providers.get("openai"), "gpt-x", transport=Player.load(file, match="order"), api_key="none")
-    assert fold(await answered(played, ModelRequest("", ASK.messages, stream=True)))[0].text == "Hello."
+    played = ChatModel(
+        providers.get("openai"), "gpt-x", transport=Player.load(file, match="order"), api_key="none"
+    )
+    assert (
+        fold(await answered(played, ModelRequest("", ASK.messages, stream=True)))[0].text
+        == "Hello."
+    )
 
 
-def test_models_that_clients_name_by_a_pattern_do_not_pile_up_and_share_the_way_to_their_provider() -> None:
+def test_models_that_clients_name_by_a_pattern_do_not_pile_up_and_share_the_way_to_their_provider() -> (
+    None
+):
     transport = _anywhere(ScriptedModel("Hello."))
-    ways = Upstreams(transport, keys={"openai": "sk-1"}, base_urls={}, environment=None, middleware=())
+    ways = Upstreams(
+        transport, keys={"openai": "sk-1"}, base_urls={}, environment=None, middleware=()
+    )
     first = ways.lately("openai:gpt-0")
     assert ways.lately("openai:gpt-0") is first
     assert ways.lately("openai:gpt-1").access() is first.access()
@@ -405,7 +467,10 @@ def test_models_that_clients_name_by_a_pattern_do_not_pile_up_and_share_the_way_
 
 async def test_a_signature_goes_back_to_a_server_that_never_saw_the_conversation() -> None:
     thought = ThinkingPart("Hm.", {"anthropic": {"signature": "c2lnbmVk+/="}})
-    made = [gated("anthropic", "anthropic", lambda request: Message.model(thought, "Hello.")) for _ in range(2)]
+    made = [
+        gated("anthropic", "anthropic", lambda request: Message.model(thought, "Hello."))
+        for _ in range(2)
+    ]
     said = fold(await answered(made[0].client, ASK))
     # another process: what the client has is all that there is
     model, _ = client_of("anthropic", made[1].transport.app)

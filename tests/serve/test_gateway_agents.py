@@ -18,8 +18,13 @@ URLS = [f"a2a:http://{HOST}/a2a", f"ag-ui:http://{HOST}/ag-ui"]
 
 
 async def asked(app: Any, *texts: str) -> str:
-    turns = [{"role": "user" if at % 2 == 0 else "assistant", "content": text} for at, text in enumerate(texts)]
-    answer = await exchange(app, "POST", "/v1/chat/completions", {"model": "clerk", "messages": turns})
+    turns = [
+        {"role": "user" if at % 2 == 0 else "assistant", "content": text}
+        for at, text in enumerate(texts)
+    ]
+    answer = await exchange(
+        app, "POST", "/v1/chat/completions", {"model": "clerk", "messages": turns}
+    )
     assert answer.status == 200, answer.body
     return answer.json["choices"][0]["message"]["content"]
 
@@ -45,7 +50,14 @@ async def test_a_client_of_chat_asks_an_agent(url: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "pattern", ["a2a:*", "ag-ui:https://*", "a2a:https://host*", "a2a:https://user@*/x", "a2a:https://host?x=/*"]
+    "pattern",
+    [
+        "a2a:*",
+        "ag-ui:https://*",
+        "a2a:https://host*",
+        "a2a:https://user@*/x",
+        "a2a:https://host?x=/*",
+    ],
 )
 def test_a_client_does_not_choose_the_host(pattern: str) -> None:
     with pytest.raises(SettingsError, match="any host"):
@@ -54,7 +66,9 @@ def test_a_client_does_not_choose_the_host(pattern: str) -> None:
 
 async def test_names_below_a_host_may_be_any() -> None:
     async with served_agent(hosts=[HOST]) as there:
-        gateway = serve.Gateway({"clerk-*": f"a2a:http://{HOST}/a2a/agents/*"}, transport=AppTransport({HOST: there}))
+        gateway = serve.Gateway(
+            {"clerk-*": f"a2a:http://{HOST}/a2a/agents/*"}, transport=AppTransport({HOST: there})
+        )
         app = serve.app(gateway=gateway)
         async with app.router.lifespan_context(app):
             body = {"model": "clerk-one", "messages": [{"role": "user", "content": "Hi"}]}

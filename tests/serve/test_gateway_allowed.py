@@ -103,7 +103,9 @@ REFERENCES: list[tuple[str, dict[str, Any]]] = [
 async def test_what_others_have_in_the_account_is_not_to_be_named(
     wire: str, body: dict[str, Any], upstream: str
 ) -> None:
-    there = Behind(wire, "Hello.", upstream=None if upstream == "own" else Behind(upstream, "Hello.").upstream)
+    there = Behind(
+        wire, "Hello.", upstream=None if upstream == "own" else Behind(upstream, "Hello.").upstream
+    )
     answer = await there.post(body)
     assert answer["status"] == 200
     assert SECRET not in str(there.body)
@@ -165,7 +167,11 @@ def test_no_field_of_a_library_passes_that_the_list_has_not(wire: str) -> None:
             continue
         checked += 1
         passed, left_out = allowed.passed(body)
-        same_tag = [one for one in library.values() if one.values & library[kind].values and name in one.fields]
+        same_tag = [
+            one
+            for one in library.values()
+            if one.values & library[kind].values and name in one.fields
+        ]
         if plain in refused and len(same_tag) > 1:
             continue
         assert SECRET not in str(passed), path
@@ -253,4 +259,7 @@ async def test_options_of_vectors_pass_by_the_list_too() -> None:
     allowed = serving(wires.get("openai_chat")).allowed
     assert allowed is not None
     body = {"model": "m", "input": "x", "dimensions": 3, "store_id": SECRET}
-    assert allowed.passed(body, "embeddings") == ({"model": "m", "input": "x", "dimensions": 3}, ["store_id"])
+    assert allowed.passed(body, "embeddings") == (
+        {"model": "m", "input": "x", "dimensions": 3},
+        ["store_id"],
+    )

@@ -41,7 +41,9 @@ def signed(wire: str, request: Any) -> Message:
     done = sum(bool(message.tool_results) for message in request.messages)
     if done == ROUNDS:
         return Message.model("Done.")
-    return Message.model(thought(wire), TextPart(f"Round {done}."), ToolCallPart(f"call_{done}", "look", {}))
+    return Message.model(
+        thought(wire), TextPart(f"Round {done}."), ToolCallPart(f"call_{done}", "look", {})
+    )
 
 
 def gateway(model: Provider, key: int, **how: Any) -> Any:
@@ -51,7 +53,9 @@ def gateway(model: Provider, key: int, **how: Any) -> Any:
 
 def chained(wires: Sequence[str], *, one_key: bool = False) -> tuple[ScriptedModel, Any]:
     """The provider at the end of a chain, and the application at its beginning. `one_key`: all gateways have the same."""
-    upstream = ScriptedModel.like(PROVIDERS[wires[-1]], lambda asked: signed(wires[-1], asked), key_required=False)
+    upstream = ScriptedModel.like(
+        PROVIDERS[wires[-1]], lambda asked: signed(wires[-1], asked), key_required=False
+    )
     app = gateway(upstream, 0)
     for number, wire in enumerate(reversed(wires[1:-1]), 1):
         base = client_of(wire, app)[0].provider.base_url
@@ -73,12 +77,16 @@ def chained(wires: Sequence[str], *, one_key: bool = False) -> tuple[ScriptedMod
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("one_key", [False, True], ids=["keys", "one key"])
 @pytest.mark.parametrize("wires", CHAINS, ids="-".join)
-async def test_signatures_come_back_through_all(wires: Sequence[str], one_key: bool, stream: bool) -> None:
+async def test_signatures_come_back_through_all(
+    wires: Sequence[str], one_key: bool, stream: bool
+) -> None:
     upstream, app = chained(wires, one_key=one_key)
     client, _ = client_of(wires[0], app)
     talk = [Message.user("Look.")]
     for _ in range(ROUNDS + 1):
-        [answer] = fold(await answered(client, ModelRequest(MODEL, tuple(talk), TOOLS, stream=stream)))
+        [answer] = fold(
+            await answered(client, ModelRequest(MODEL, tuple(talk), TOOLS, stream=stream))
+        )
         results = [ToolResultPart(call.id, call.name, "done") for call in answer.tool_calls]
         talk += [answer, *([Message.user(*results)] if results else [])]
     assert talk[-1].text == "Done."
@@ -93,8 +101,17 @@ async def test_a_token_of_another_gateways_goes_to_no_provider() -> None:
     client, _ = client_of("anthropic", app)
     [answer] = fold(await answered(client, ModelRequest(MODEL, (Message.user("Look."),), TOOLS)))
     changed = answer.replace(
-        content=tuple([TextPart("Other.") if isinstance(piece, TextPart) else piece for piece in answer.content])
+        content=tuple(
+            [
+                TextPart("Other.") if isinstance(piece, TextPart) else piece
+                for piece in answer.content
+            ]
+        )
     )
-    results = Message.user(*[ToolResultPart(call.id, call.name, "done") for call in answer.tool_calls])
+    results = Message.user(
+        *[ToolResultPart(call.id, call.name, "done") for call in answer.tool_calls]
+    )
     await answered(client, ModelRequest(MODEL, (Message.user("Look."), changed, results), TOOLS))
-    assert SIGNATURE not in json.dumps(upstream.bodies[1]) and "dragoman" not in json.dumps(upstream.bodies[1])
+    assert SIGNATURE not in json.dumps(upstream.bodies[1]) and "dragoman" not in json.dumps(
+        upstream.bodies[1]
+    )

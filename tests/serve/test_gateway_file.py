@@ -38,7 +38,8 @@ def load(folder: Path, text: str, **environment: str) -> Any:
     (folder / "groq.key").write_text("gsk-secret\n")
     (folder / "gate.toml").write_text(text)
     return load_gateway(
-        folder / "gate.toml", environment={"TEAM_KEY": "sk-secret", "SEAL": "secret" * 5, **environment}
+        folder / "gate.toml",
+        environment={"TEAM_KEY": "sk-secret", "SEAL": "secret" * 5, **environment},
     )
 
 
@@ -61,26 +62,61 @@ def test_a_file_says_what_the_arguments_say(tmp_path: Path) -> None:
         ("[models]", "[model]", "line 6, model", "did you mean models?"),
         ('"openai:gpt-4o-mini"', '"opnai:gpt-4o-mini"', "line 7, models.fast", "openai"),
         ('"groq:llama-*"', '"groq:llama"', "line 9, models.llama-*", "has a *"),
-        ("[providers.groq]", "[providers.mistral]", "line 15, providers.mistral", "there is a key for mistral"),
-        ('key = "env:TEAM_KEY"', 'key = "env:NO_SUCH"', "line 12, providers.openai.key", "has no NO_SUCH"),
-        ('key = "env:TEAM_KEY"', 'key = "sk-secret"', "line 12, providers.openai.key", "does not stand here"),
-        ('key = "file:groq.key"', 'key = "file:none.key"', "line 16, providers.groq.key", "cannot be read"),
+        (
+            "[providers.groq]",
+            "[providers.mistral]",
+            "line 15, providers.mistral",
+            "there is a key for mistral",
+        ),
+        (
+            'key = "env:TEAM_KEY"',
+            'key = "env:NO_SUCH"',
+            "line 12, providers.openai.key",
+            "has no NO_SUCH",
+        ),
+        (
+            'key = "env:TEAM_KEY"',
+            'key = "sk-secret"',
+            "line 12, providers.openai.key",
+            "does not stand here",
+        ),
+        (
+            'key = "file:groq.key"',
+            'key = "file:none.key"',
+            "line 16, providers.groq.key",
+            "cannot be read",
+        ),
         ("temperature = 0.5", 'temperature = "hot"', "line 18, settings", "temperature"),
-        ("temperature = 0.5", "temprature = 0.5", "line 19, settings.temprature", "did you mean temperature?"),
+        (
+            "temperature = 0.5",
+            "temprature = 0.5",
+            "line 19, settings.temprature",
+            "did you mean temperature?",
+        ),
         ("base_url = ", "url = ", "line 13, providers.openai.url", "base_url"),
-        ('["env:SEAL"]', '["secret-key-of-16-and-more"]', "line 2, seal_keys", "does not stand here"),
+        (
+            '["env:SEAL"]',
+            '["secret-key-of-16-and-more"]',
+            "line 2, seal_keys",
+            "does not stand here",
+        ),
         ('["env:SEAL"]', '"env:SEAL"', "line 2, seal_keys", "a list of texts"),
         ('["env:SEAL"]', "[]", "line 2, seal_keys", "one secret or more"),
         ("[settings]", "[settings", "gate.toml", "line 18"),
     ],
 )
-def test_a_mistake_is_found_by_its_line_and_its_name(tmp_path: Path, old: str, new: str, line: str, words: str) -> None:
+def test_a_mistake_is_found_by_its_line_and_its_name(
+    tmp_path: Path, old: str, new: str, line: str, words: str
+) -> None:
     assert old in WHOLE
     with pytest.raises(SettingsError) as raised:
         load(tmp_path, WHOLE.replace(old, new))
     assert line in str(raised.value)
     assert words in str(raised.value)
-    assert not any(word in str(raised.value) for word in ("sk-secret", "gsk-secret", "secretsecret", "secret-key"))
+    assert not any(
+        word in str(raised.value)
+        for word in ("sk-secret", "gsk-secret", "secretsecret", "secret-key")
+    )
 
 
 @pytest.mark.parametrize(
@@ -131,7 +167,9 @@ def test_what_may_be_fetched(tmp_path: Path) -> None:
         ("[fetch]", "[[fetch]]", "fetch"),
     ],
 )
-def test_what_may_be_fetched_is_said_wrongly(tmp_path: Path, before: str, after: str, where: str) -> None:
+def test_what_may_be_fetched_is_said_wrongly(
+    tmp_path: Path, before: str, after: str, where: str
+) -> None:
     with pytest.raises(SettingsError) as caught:
         load(tmp_path, FETCH.replace(before, after))
     assert where in caught.value.message

@@ -20,15 +20,31 @@ pytestmark = pytest.mark.anyio
 
 HI = {"role": "user", "content": "Hi."}
 UNBOUNDED: Mapping[str, tuple[str, str, dict[str, Any]]] = {
-    "a negative number": ("openai_chat", "/v1/chat/completions", {"messages": [HI], "max_tokens": -1}),
-    "nothing": ("openai_chat", "/v1/chat/completions", {"messages": [HI], "max_completion_tokens": 0}),
-    "half a number": ("openai_chat", "/v1/chat/completions", {"messages": [HI], "max_tokens": 99.0}),
+    "a negative number": (
+        "openai_chat",
+        "/v1/chat/completions",
+        {"messages": [HI], "max_tokens": -1},
+    ),
+    "nothing": (
+        "openai_chat",
+        "/v1/chat/completions",
+        {"messages": [HI], "max_completion_tokens": 0},
+    ),
+    "half a number": (
+        "openai_chat",
+        "/v1/chat/completions",
+        {"messages": [HI], "max_tokens": 99.0},
+    ),
     "two numbers": (
         "openai_chat",
         "/v1/chat/completions",
         {"messages": [HI], "max_tokens": 99.0, "max_completion_tokens": 99},
     ),
-    "no limit": ("ollama", "/api/chat", {"messages": [HI], "stream": False, "options": {"num_predict": -1}}),
+    "no limit": (
+        "ollama",
+        "/api/chat",
+        {"messages": [HI], "stream": False, "options": {"num_predict": -1}},
+    ),
     "two spellings": (
         "google",
         f"/v1beta/models/{MODEL}:generateContent",
@@ -64,7 +80,9 @@ async def test_no_limit_is_none_for_a_provider_of_another_wire() -> None:
     there = gated("ollama", "openai_chat", "Hello.")
     await answered(
         there.client,
-        ModelRequest(MODEL, (Message.user("Hi."),), options={"options": {"num_predict": -1}}, wire="ollama"),
+        ModelRequest(
+            MODEL, (Message.user("Hi."),), options={"options": {"num_predict": -1}}, wire="ollama"
+        ),
     )
     assert not {"max_tokens", "max_completion_tokens"} & there.upstream.bodies[0].keys()
     assert "dragoman-loss" not in there.transport.headers[0]

@@ -17,7 +17,11 @@ pytestmark = [pytest.mark.anyio, pytest.mark.service, pytest.mark.timeout(180)]
 WIRES = wires.names("model")
 BASES = {"google": "/v1beta", "mistral": "/mistral/v1", "ollama": "", "cohere": "/v2"}
 """Where the wires' paths begin, where that is not `/v1`."""
-TOOL = ToolSpec("weather", "The weather of a city.", {"type": "object", "properties": {"city": {"type": "string"}}})
+TOOL = ToolSpec(
+    "weather",
+    "The weather of a city.",
+    {"type": "object", "properties": {"city": {"type": "string"}}},
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,7 +52,9 @@ async def asked(app: Any, wire: str, *, stream: bool = False, **how: Any) -> lis
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_client_of_each_api_hears_the_model(app: Any, wire: str, stream: bool) -> None:
-    [message] = fold(await asked(app, wire, stream=stream, settings=Settings(max_tokens=12, seed=1)))
+    [message] = fold(
+        await asked(app, wire, stream=stream, settings=Settings(max_tokens=12, seed=1))
+    )
     assert message.text.strip()
     assert message.finish_reason in (FinishReason.stop, FinishReason.length)
     assert message.usage is None or (message.usage.output_tokens or 1) > 0
@@ -57,6 +63,8 @@ async def test_a_client_of_each_api_hears_the_model(app: Any, wire: str, stream:
 @pytest.mark.parametrize("wire", WIRES)
 async def test_a_clients_tool_is_called(app: Any, wire: str) -> None:
     """The embedded model calls a tool for whatever it is asked."""
-    [message] = fold(await asked(app, wire, tools=(TOOL,), settings=Settings(max_tokens=200, seed=1)))
+    [message] = fold(
+        await asked(app, wire, tools=(TOOL,), settings=Settings(max_tokens=200, seed=1))
+    )
     assert [call.name for call in message.tool_calls] == ["weather"]
     assert message.finish_reason is FinishReason.tool_calls

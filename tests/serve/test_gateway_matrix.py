@@ -12,7 +12,13 @@ from typing import Any
 import pytest
 
 from dragoman import Message, ToolCallPart, ToolResultPart
-from dragoman.errors import ContextLengthError, DragomanError, InvalidRequestError, OverloadedError, RateLimitError
+from dragoman.errors import (
+    ContextLengthError,
+    DragomanError,
+    InvalidRequestError,
+    OverloadedError,
+    RateLimitError,
+)
 from dragoman.event import RunError
 from dragoman.fold import fold
 from dragoman.message import DataPart, FinishReason, Role
@@ -31,7 +37,9 @@ PAIRS = [
 ]  # fmt: skip
 pairs = pytest.mark.parametrize(("client", "upstream"), PAIRS)
 TOOLS = (ToolSpec("look", "Looks.", {"type": "object", "properties": {"at": {"type": "string"}}}),)
-UNSTORED: dict[str, Any] = {"openai_responses": {"options": {"store": False}, "wire": "openai_responses"}}
+UNSTORED: dict[str, Any] = {
+    "openai_responses": {"options": {"store": False}, "wire": "openai_responses"}
+}
 """So that the provider holds nothing, and all is sent."""
 WITHOUT_ORDER = ("ollama",)
 PNG = b"\x89PNG\r\n\x1a\n picture"
@@ -49,7 +57,10 @@ async def test_answers_are_the_same_at_both_ends(client: str, upstream: str) -> 
         was = await answered(there.direct, request(stream=stream).replace(model=""))
         assert said(seen) == said(was), (name, stream)
         [message], [original] = fold(seen), fold(was)
-        assert message.finish_reason is sayable(client, original) or client == upstream, (name, stream)
+        assert message.finish_reason is sayable(client, original) or client == upstream, (
+            name,
+            stream,
+        )
         if client == upstream:
             assert message.finish_reason is original.finish_reason, (name, stream)
         assert there.transport.headers[0].get("dragoman-loss") is None, name
@@ -93,7 +104,9 @@ async def test_what_a_client_sends_arrives(client: str, upstream: str) -> None:
 
     def reply(asked: ModelRequest) -> Message:
         n = sum(message.role is Role.MODEL for message in asked.messages)
-        parts = [ToolCallPart(f"call_{n}_{m}", "look", {"at": m}) for m in ("a", "b")] if n < 2 else []
+        parts = (
+            [ToolCallPart(f"call_{n}_{m}", "look", {"at": m}) for m in ("a", "b")] if n < 2 else []
+        )
         return Message.model(thought(upstream), f"Answer {n}.", *parts)
 
     there = gated(client, upstream, reply)
@@ -104,7 +117,10 @@ async def test_what_a_client_sends_arrives(client: str, upstream: str) -> None:
             for _ in range(3):
                 asked = request(*talk, stream=stream).replace(model=name)
                 [message] = fold(await answered(model, asked))
-                results = [ToolResultPart(each.id, each.name, f"done {each.id}") for each in message.tool_calls]
+                results = [
+                    ToolResultPart(each.id, each.name, f"done {each.id}")
+                    for each in message.tool_calls
+                ]
                 talk += [message, *([Message.user(*results)] if results else [])]
         asked = there.upstream.requests[-6:]
         for through, direct in zip(asked[:3], asked[3:], strict=True):
@@ -123,14 +139,20 @@ def conversation(request: ModelRequest, client: str) -> list[Any]:
 
 @pytest.mark.parametrize("client", WIRES)
 @pytest.mark.parametrize(
-    ("state", "raw", "reason"), [("cut", '{"to": "Bo', FinishReason.length), ("invalid", '{"to": Bo}', None)]
+    ("state", "raw", "reason"),
+    [("cut", '{"to": "Bo', FinishReason.length), ("invalid", '{"to": Bo}', None)],
 )
 async def test_no_client_runs_a_call_whose_arguments_are_not_whole(
     client: str, state: Any, raw: str, reason: FinishReason | None
 ) -> None:
     """Where arguments are an object there is no room for half of one: the call is left out, or holds what came under a name."""
-    whole, half = ToolCallPart("c1", "pay", {"to": "Al"}), ToolCallPart("c2", "pay", raw=raw, state=state)
-    there = gated(client, "openai_chat", lambda _: Message.model(whole, half).replace(finish_reason=reason))
+    whole, half = (
+        ToolCallPart("c1", "pay", {"to": "Al"}),
+        ToolCallPart("c2", "pay", raw=raw, state=state),
+    )
+    there = gated(
+        client, "openai_chat", lambda _: Message.model(whole, half).replace(finish_reason=reason)
+    )
     for stream in (False, True):
         [message] = fold(await answered(there.client, request(stream=stream)))
         assert message.tool_calls[0].arguments == {"to": "Al"}
@@ -145,7 +167,9 @@ async def test_what_a_provider_signed_comes_back_byte_exact_over_two_rounds(wire
 
     def reply(asked: ModelRequest) -> Message:
         n = len(asked.messages)
-        return Message.model(thought(wire), f"Answer {n}.", ToolCallPart(f"call_{n}", "look", {"at": "home"}))
+        return Message.model(
+            thought(wire), f"Answer {n}.", ToolCallPart(f"call_{n}", "look", {"at": "home"})
+        )
 
     for stream in (False, True):
         there = gated(wire, wire, reply)
@@ -153,9 +177,14 @@ async def test_what_a_provider_signed_comes_back_byte_exact_over_two_rounds(wire
         for _ in range(3):
             asked = request(*talk, stream=stream).replace(**UNSTORED.get(wire, {}))
             [message] = fold(await answered(there.client, asked))
-            talk += [message, Message.user(ToolResultPart(message.tool_calls[0].id, "look", "done"))]
+            talk += [
+                message,
+                Message.user(ToolResultPart(message.tool_calls[0].id, "look", "done")),
+            ]
         text = json.dumps(there.upstream.bodies[-1])
-        if "previous_response_id" in there.upstream.bodies[-1]:  # the provider has it, and is asked to go on from there
+        if (
+            "previous_response_id" in there.upstream.bodies[-1]
+        ):  # the provider has it, and is asked to go on from there
             continue
         [seal] = [each for name, each in SIGNED[wire].items() if name != "id"]
         assert text.count(json.dumps(seal)) == 2

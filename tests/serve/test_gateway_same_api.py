@@ -37,7 +37,9 @@ CACHE = {"cache_control": {"type": "ephemeral"}}
 class Behind:
     """A gateway with one provider of a wire, and a client that posts bodies."""
 
-    def __init__(self, wire: str, answers: Any, *, named: bool = True, upstream: Any = None, **how: Any) -> None:
+    def __init__(
+        self, wire: str, answers: Any, *, named: bool = True, upstream: Any = None, **how: Any
+    ) -> None:
         self.wire = wire
         self.upstream = upstream or ScriptedModel.like(PROVIDERS[wire], answers, key_required=False)
         self.model = str(self.upstream.chat_model) if named else "alias"
@@ -57,7 +59,10 @@ class Behind:
         response = await self.transport.send(request)
         data = b"".join([piece async for piece in _pieces(response)])
         is_json = response.headers["content-type"] == "application/json"
-        return {**(msgspec.json.decode(data) if is_json and data[:1] == b"{" else {}), "status": response.status}
+        return {
+            **(msgspec.json.decode(data) if is_json and data[:1] == b"{" else {}),
+            "status": response.status,
+        }
 
     @property
     def losses(self) -> str:
@@ -99,13 +104,18 @@ def faults(body: Mapping[str, Any], signed: Mapping[str, str]) -> list[str]:
             found.append("thinking with a temperature, top_k or top_p")
         for message in body["messages"]:
             blocks = message["content"] if isinstance(message["content"], list) else []
-            calls = message["role"] == "assistant" and any(block["type"] == "tool_use" for block in blocks)
+            calls = message["role"] == "assistant" and any(
+                block["type"] == "tool_use" for block in blocks
+            )
             if calls and blocks[0]["type"] != "thinking":
                 found.append("Expected `thinking`, found `tool_use`")
     if "temperature" in body and "top_p" in body:
         found.append("`temperature` and `top_p` cannot both be specified for this model")
     for block in objects(dict(body)):
-        if block.get("type") == "thinking" and signed.get(block.get("signature", "")) != block["thinking"]:
+        if (
+            block.get("type") == "thinking"
+            and signed.get(block.get("signature", "")) != block["thinking"]
+        ):
             found.append("Invalid `signature` in `thinking` block")
     return found
 
@@ -113,9 +123,13 @@ def faults(body: Mapping[str, Any], signed: Mapping[str, str]) -> list[str]:
 def worker(request: ModelRequest) -> Message:
     """Thinks, and calls a tool, each round another."""
     number = len(request.messages)
-    thought = ThinkingPart(f"Thought {number}.", native={"anthropic": {"signature": f"sig-{number}"}})
+    thought = ThinkingPart(
+        f"Thought {number}.", native={"anthropic": {"signature": f"sig-{number}"}}
+    )
     return Message.model(
-        thought, f"Step {number}.", ToolCallPart(f"toolu_{number}", "bash", {"command": f"ls {number}"})
+        thought,
+        f"Step {number}.",
+        ToolCallPart(f"toolu_{number}", "bash", {"command": f"ls {number}"}),
     )
 
 
@@ -140,7 +154,9 @@ def coding() -> dict[str, Any]:
     }  # fmt: skip
 
 
-async def rounds(there: Behind, body: dict[str, Any], count: int) -> tuple[dict[str, Any], dict[str, str]]:
+async def rounds(
+    there: Behind, body: dict[str, Any], count: int
+) -> tuple[dict[str, Any], dict[str, str]]:
     """A conversation of tool rounds → the next request, and what was signed. Each request of it arrived as it was."""
     signed: dict[str, str] = {}
     for number in range(count):
@@ -152,13 +168,18 @@ async def rounds(there: Behind, body: dict[str, Any], count: int) -> tuple[dict[
         assert not faults(there.body, signed), number
         assert there.losses == ""
         blocks = answer["content"]
-        signed |= {block["signature"]: block["thinking"] for block in blocks if block["type"] == "thinking"}
+        signed |= {
+            block["signature"]: block["thinking"] for block in blocks if block["type"] == "thinking"
+        }
         results = [
             {"type": "tool_result", "tool_use_id": block["id"], "content": "done"}
             for block in blocks
             if block["type"] == "tool_use"
         ]
-        body["messages"] += [{"role": "assistant", "content": blocks}, {"role": "user", "content": results}]
+        body["messages"] += [
+            {"role": "assistant", "content": blocks},
+            {"role": "user", "content": results},
+        ]
     return body, signed
 
 
@@ -187,14 +208,21 @@ async def test_marks_that_a_client_moved_do_not_pile_up_in_an_agents_conversatio
         assert [*objects(there.body)].count(there.body) == 1
         assert sum("cache_control" in each for each in objects(there.body)) == 1
         assert there.body["cache_control"] == {"type": "ephemeral"}
-        thoughts = [each for each in objects(there.body) if each.get("type") == "thinking" and "signature" in each]
+        thoughts = [
+            each
+            for each in objects(there.body)
+            if each.get("type") == "thinking" and "signature" in each
+        ]
         assert len(thoughts) == number - 1
         results = [
             {"type": "tool_result", "tool_use_id": block["id"], "content": "done"}
             for block in answer["content"]
             if block["type"] == "tool_use"
         ]
-        body["messages"] += [{"role": "assistant", "content": answer["content"]}, {"role": "user", "content": results}]
+        body["messages"] += [
+            {"role": "assistant", "content": answer["content"]},
+            {"role": "user", "content": results},
+        ]
 
 
 @pytest.mark.mend("2.1")
@@ -228,7 +256,9 @@ async def test_thinking_that_a_client_removed_stays_away() -> None:
     there = Behind("google", thinks)
     contents = [{"role": "user", "parts": [{"text": "Really?"}]}]
     answer = await there.post({"contents": contents})
-    parts = [part for part in answer["candidates"][0]["content"]["parts"] if not part.get("thought")]
+    parts = [
+        part for part in answer["candidates"][0]["content"]["parts"] if not part.get("thought")
+    ]
     assert parts
     contents += [{"role": "model", "parts": parts}, {"role": "user", "parts": [{"text": "Sure?"}]}]
     await there.post({"contents": contents})
@@ -242,7 +272,9 @@ async def test_no_beta_is_added_for_a_client_of_the_api(named: bool) -> None:
     edits = {"context_management": {"edits": [{"type": "clear_tool_uses_20250919"}]}}
     for how in ({}, {"settings": Settings(temperature=0.5)}):
         there = Behind("anthropic", "Hello.", named=named, **how)
-        await there.post({"max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}], **edits})
+        await there.post(
+            {"max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}], **edits}
+        )
         assert "anthropic-beta" not in there.upstream.sent[-1].headers
         assert there.body["context_management"] == edits["context_management"]
 
@@ -260,14 +292,16 @@ async def test_a_model_that_is_named_gets_what_the_api_refuses_and_another_does_
     there = Behind("anthropic", "Hello.", named=False)
     await there.post(asked)
     assert not faults(there.body, {})
-    assert {f'setting;which="{name}"' for name in ("temperature", "top_p", "top_k", "reasoning")} == {
-        each.strip() for each in there.losses.split(",")
-    }
+    assert {
+        f'setting;which="{name}"' for name in ("temperature", "top_p", "top_k", "reasoning")
+    } == {each.strip() for each in there.losses.split(",")}
 
 
 @pytest.mark.mend("2.1")
 @pytest.mark.parametrize("wire", sorted({*PATHS} - {"openai_responses"}))
-async def test_where_clients_have_all_there_is_nothing_is_kept(wire: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_where_clients_have_all_there_is_nothing_is_kept(
+    wire: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     there = Behind(wire, "Hello.")
     asked = {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}
     if wire != "google":
@@ -277,7 +311,9 @@ async def test_where_clients_have_all_there_is_nothing_is_kept(wire: str, monkey
     monkeypatch.setattr(MemoryAnswers, "find", lambda *args: kept.append(args))
     await there.post(asked)
     assert not kept
-    assert there.body == (asked if wire == "google" else {**asked, "model": there.upstream.chat_model})
+    assert there.body == (
+        asked if wire == "google" else {**asked, "model": there.upstream.chat_model}
+    )
 
 
 @pytest.mark.mend("2.1")
@@ -289,7 +325,12 @@ async def test_what_chats_libraries_do_not_carry_comes_back_to_a_vendor_that_dem
 
     deepseek = ScriptedModel.like(providers.get("deepseek"), thinks, key_required=False)
     there = Behind("openai_chat", None, upstream=deepseek)
-    tools = [{"type": "function", "function": {"name": "look", "parameters": {"type": "object", "properties": {}}}}]
+    tools = [
+        {
+            "type": "function",
+            "function": {"name": "look", "parameters": {"type": "object", "properties": {}}},
+        }
+    ]
     messages: list[dict[str, Any]] = [{"role": "user", "content": "Look."}]
     for _ in range(3):
         answer = await there.post({"messages": messages, "tools": tools})
@@ -300,11 +341,19 @@ async def test_what_chats_libraries_do_not_carry_comes_back_to_a_vendor_that_dem
         }
         call = message["tool_calls"][0]["id"]
         messages += [message, {"role": "tool", "tool_call_id": call, "content": "done"}]
-    thoughts = [each.get("reasoning_content") for each in there.body["messages"] if each["role"] == "assistant"]
+    thoughts = [
+        each.get("reasoning_content")
+        for each in there.body["messages"]
+        if each["role"] == "assistant"
+    ]
     assert thoughts == ["Thought 1.", "Thought 3."]
     messages[1]["tool_calls"][0]["function"]["arguments"] = '{"at": "work"}'
     await there.post({"messages": messages, "tools": tools})
-    thoughts = [each.get("reasoning_content") for each in there.body["messages"] if each["role"] == "assistant"]
+    thoughts = [
+        each.get("reasoning_content")
+        for each in there.body["messages"]
+        if each["role"] == "assistant"
+    ]
     assert thoughts == [None, "Thought 3.", "Thought 5."]
 
 
@@ -312,7 +361,9 @@ async def test_what_chats_libraries_do_not_carry_comes_back_to_a_vendor_that_dem
 async def test_what_another_provider_thought_is_told_and_left_out() -> None:
     """A client that changes the model in the middle has another provider's thinking in its copy."""
     first = ScriptedModel.like(
-        PROVIDERS["google"], lambda _: Message.model(ThinkingPart("Hm."), "Yes."), key_required=False
+        PROVIDERS["google"],
+        lambda _: Message.model(ThinkingPart("Hm."), "Yes."),
+        key_required=False,
     )
     second = ScriptedModel.like(PROVIDERS["anthropic"], "No.", key_required=False)
     app = serve.app(gateway=serve.Gateway({"first": first, str(second.chat_model): second}))
@@ -323,7 +374,10 @@ async def test_what_another_provider_thought_is_told_and_left_out() -> None:
     answer = await there.post(body)
     assert answer["content"][0]["type"] == "thinking"
     there.model = str(second.chat_model)
-    body["messages"] += [{"role": "assistant", "content": answer["content"]}, {"role": "user", "content": "Sure?"}]
+    body["messages"] += [
+        {"role": "assistant", "content": answer["content"]},
+        {"role": "user", "content": "Sure?"},
+    ]
     await there.post(body)
     assert not faults(there.body, {})
     assert there.losses.startswith("thinking")
@@ -347,7 +401,13 @@ async def test_openai_keeps_nothing_of_other_apis_clients(client: str) -> None:
 
 @pytest.mark.mend("2.6")
 @pytest.mark.parametrize(
-    "more", [{}, {"store": True}, {"store": False}, {"store": False, "include": ["reasoning.encrypted_content"]}]
+    "more",
+    [
+        {},
+        {"store": True},
+        {"store": False},
+        {"store": False, "include": ["reasoning.encrypted_content"]},
+    ],
 )
 async def test_what_a_client_of_responses_says_of_storing_counts(more: dict[str, Any]) -> None:
     there = Behind("openai_responses", "Hello.")
@@ -358,7 +418,13 @@ async def test_what_a_client_of_responses_says_of_storing_counts(more: dict[str,
 
 @pytest.mark.mend("2.6")
 def test_what_runs_in_the_background_runs_here() -> None:
-    body = {"model": "alias", "input": "Hi.", "background": True, "previous_response_id": None, "store": True}
+    body = {
+        "model": "alias",
+        "input": "Hi.",
+        "background": True,
+        "previous_response_id": None,
+        "store": True,
+    }
     forward = serving(wires.get("openai_responses")).forward
     assert forward is not None
     sent = forward(ModelRequest("gpt-5"), body, None).body
@@ -373,8 +439,12 @@ async def test_each_model_of_a_fallback_gets_what_is_its_own(asked: str) -> None
     def fails(_: ModelRequest) -> Message:
         raise OverloadedError("busy")
 
-    own = ScriptedModel.like(PROVIDERS["anthropic"], fails if asked == "second" else worker, key_required=False)
-    other = ScriptedModel.like(PROVIDERS["google"], fails if asked == "first" else "Hello.", key_required=False)
+    own = ScriptedModel.like(
+        PROVIDERS["anthropic"], fails if asked == "second" else worker, key_required=False
+    )
+    other = ScriptedModel.like(
+        PROVIDERS["google"], fails if asked == "first" else "Hello.", key_required=False
+    )
     models = [own, other] if asked == "second" else [other, own]
     there = Behind("anthropic", None, upstream=own)
     there.model = "either"

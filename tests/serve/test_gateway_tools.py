@@ -15,17 +15,36 @@ pytestmark = pytest.mark.anyio
 
 ASK = ModelRequest(MODEL, (Message.user("Hi."),))
 TOOLS_THERE: Mapping[tuple[str, str], tuple[Sequence[str], Sequence[str]]] = {
-    ("google", "anthropic"): (["web_search_20250305", "code_execution_20250825"], ["tool computerUse"]),
+    ("google", "anthropic"): (
+        ["web_search_20250305", "code_execution_20250825"],
+        ["tool computerUse"],
+    ),
     ("google", "openai_responses"): (["web_search", "code_interpreter"], ["tool computerUse"]),
-    ("google", "openai_chat"): ([], ["tool googleSearch", "tool codeExecution", "tool computerUse"]),
-    ("anthropic", "google"): (["googleSearch", "urlContext"], ["option tools.web_search.max_uses", "tool bash"]),
+    ("google", "openai_chat"): (
+        [],
+        ["tool googleSearch", "tool codeExecution", "tool computerUse"],
+    ),
+    ("anthropic", "google"): (
+        ["googleSearch", "urlContext"],
+        ["option tools.web_search.max_uses", "tool bash"],
+    ),
     ("anthropic", "mistral"): ([], ["tool web_search", "tool web_fetch", "tool bash"]),
-    ("openai_responses", "anthropic"): (["web_search_20250305", "code_execution_20250825"], ["tool mcp"]),
-    ("openai_responses", "ollama"): ([], ["tool web_search_preview", "tool code_interpreter", "tool mcp"]),
+    ("openai_responses", "anthropic"): (
+        ["web_search_20250305", "code_execution_20250825"],
+        ["tool mcp"],
+    ),
+    ("openai_responses", "ollama"): (
+        [],
+        ["tool web_search_preview", "tool code_interpreter", "tool mcp"],
+    ),
 }
 OF_CLIENTS: Mapping[str, Sequence[ServerTool]] = {
     "google": [ServerTool("googleSearch"), ServerTool("codeExecution"), ServerTool("computerUse")],
-    "anthropic": [ServerTool("web_search", {"max_uses": 3}), ServerTool("web_fetch"), ServerTool("bash")],
+    "anthropic": [
+        ServerTool("web_search", {"max_uses": 3}),
+        ServerTool("web_fetch"),
+        ServerTool("bash"),
+    ],
     "openai_responses": [
         ServerTool("web_search_preview"),
         ServerTool("code_interpreter", {"container": {"type": "auto"}}),
@@ -39,14 +58,18 @@ async def test_a_provider_is_asked_for_no_tool_of_anothers(client: str, upstream
     """Such as `googleSearch`, which OpenAI refuses."""
     sent, lost = TOOLS_THERE[client, upstream]
     there = gated(client, upstream, "Hello.")
-    await answered(there.client, ASK.replace(tools=tuple(OF_CLIENTS[client]), settings=Settings(max_tokens=9)))
+    await answered(
+        there.client, ASK.replace(tools=tuple(OF_CLIENTS[client]), settings=Settings(max_tokens=9))
+    )
     tools = there.upstream.bodies[0].get("tools", [])
     assert [each.get("type") or next(iter(each)) for each in tools] == sent
     assert not any("max_uses" in str(each) for each in tools)
     header = there.transport.headers[0].get("dragoman-loss", "")
     assert [" ".join(each) for each in re.findall(r'(tool|option);which="([^"]+)"', header)] == lost
     there = gated(client, upstream, "Hello.", on_loss="refuse")
-    await answered(there.client, ASK.replace(tools=tuple(OF_CLIENTS[client]), settings=Settings(max_tokens=9)))
+    await answered(
+        there.client, ASK.replace(tools=tuple(OF_CLIENTS[client]), settings=Settings(max_tokens=9))
+    )
     assert (there.transport.statuses, there.upstream.sent) == ([400], [])
 
 

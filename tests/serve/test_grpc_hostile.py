@@ -40,7 +40,9 @@ SENT = {
     "configuration": {"historyLength": 2, "returnImmediately": False, "taskPushNotificationConfig": {"url": "https://hooks.example.org/", "token": "t"}},
     "metadata": {"a": True},
 }  # fmt: skip
-REPLY = {"message": {"messageId": "m", "role": "ROLE_USER", "taskId": "TASK", "parts": [{"text": "yes"}]}}
+REPLY = {
+    "message": {"messageId": "m", "role": "ROLE_USER", "taskId": "TASK", "parts": [{"text": "yes"}]}
+}
 PAGE = {
     "pageSize": 3,
     "contextId": "t",
@@ -97,7 +99,9 @@ def request_of(chance: Random, name: str, task: str) -> bytes:
     message = METHODS[name].takes()
     kind = chance.randrange(4)
     try:
-        json_format.ParseDict(changed(chance, value) if kind == 1 else value, message, ignore_unknown_fields=True)
+        json_format.ParseDict(
+            changed(chance, value) if kind == 1 else value, message, ignore_unknown_fields=True
+        )
     except (json_format.Error, ValueError, TypeError, OverflowError):
         message = METHODS[name].takes()
     data = message.SerializeToString()
@@ -132,7 +136,9 @@ async def status_of(chance: Random, channel: Any, name: str, data: bytes) -> Any
             return error.code()
         return grpc.StatusCode.OK
     call = channel.unary_stream(path)(data, timeout=10)
-    leaves = name == "SubscribeToTask" or chance.random() < 0.1  # a task that waits is shown as long as it waits
+    leaves = (
+        name == "SubscribeToTask" or chance.random() < 0.1
+    )  # a task that waits is shown as long as it waits
     try:
         async for _ in call:
             if leaves:
@@ -165,7 +171,11 @@ async def test_ten_thousand_calls_leave_nothing(monkeypatch: pytest.MonkeyPatch)
     async with connected() as (app, channel):
         monkeypatch.setattr(webhooks, "post", taken)
         found = await put_through(app, channel, 200, 1)
-        assert {grpc.StatusCode.OK, grpc.StatusCode.INVALID_ARGUMENT, grpc.StatusCode.NOT_FOUND} <= found
+        assert {
+            grpc.StatusCode.OK,
+            grpc.StatusCode.INVALID_ARGUMENT,
+            grpc.StatusCode.NOT_FOUND,
+        } <= found
         gc.collect()
         tasks = len(asyncio.all_tasks())
         await put_through(app, channel, 10_000, 2)
@@ -174,7 +184,9 @@ async def test_ten_thousand_calls_leave_nothing(monkeypatch: pytest.MonkeyPatch)
         assert app.state.service.gate.open == 0
 
 
-@pytest.mark.parametrize("data", [b"\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x0a" * 5000, b"\x0b" * 3000], ids=range(4))
+@pytest.mark.parametrize(
+    "data", [b"\xff", b"\x0a\xff\xff\xff\xff\x0f", b"\x0a" * 5000, b"\x0b" * 3000], ids=range(4)
+)
 async def test_bytes_that_are_no_message_are_the_clients_fault(data: bytes) -> None:
     async with connected() as (_, channel):
         for name in METHODS:

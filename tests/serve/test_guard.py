@@ -17,7 +17,9 @@ async def app(scope: Any, receive: Any, send: Any) -> None:
     await send({"type": "http.response.body", "body": b"ok"})
 
 
-def sent(*headers: tuple[str, str], host: str | None = "localhost", method: str = "POST", **how: Any) -> Exchange:
+def sent(
+    *headers: tuple[str, str], host: str | None = "localhost", method: str = "POST", **how: Any
+) -> Exchange:
     return asyncio.run(exchange(HostGuard(app, **how), method, "/", headers=headers, host=host))
 
 
@@ -74,7 +76,11 @@ def test_any_host_where_that_is_wanted_and_even_then_only_a_host() -> None:
 )
 def test_pages_that_may_use_it(origin: str, how: dict[str, Any]) -> None:
     seen = sent(("origin", origin), **how)
-    assert (seen.status, seen.headers["access-control-allow-origin"], seen.headers["vary"]) == (200, origin, "Origin")
+    assert (seen.status, seen.headers["access-control-allow-origin"], seen.headers["vary"]) == (
+        200,
+        origin,
+        "Origin",
+    )
     assert "retry-after" in seen.headers["access-control-expose-headers"]
     assert "access-control-allow-credentials" not in seen.headers
 
@@ -91,7 +97,10 @@ def test_pages_that_may_use_it(origin: str, how: dict[str, Any]) -> None:
 def test_other_pages_may_not(origin: str, method: str) -> None:
     preflight = ("access-control-request-method", "POST")
     seen = sent(
-        ("origin", origin), preflight, method=method, origins=["https://chat.example", "https://ports.example:*"]
+        ("origin", origin),
+        preflight,
+        method=method,
+        origins=["https://chat.example", "https://ports.example:*"],
     )
     assert (seen.status, "access-control-allow-origin" in seen.headers) == (403, False)
 
@@ -108,7 +117,10 @@ def test_a_preflight_is_answered_for_pages_that_may() -> None:
     assert seen.headers["access-control-allow-headers"] == wanted[1]
     assert "POST" in seen.headers["access-control-allow-methods"]
     strange = ("access-control-request-headers", "x\r\nset-cookie: a=b")
-    assert "access-control-allow-headers" not in sent(*asks, strange, method="OPTIONS", origins=["*"]).headers
+    assert (
+        "access-control-allow-headers"
+        not in sent(*asks, strange, method="OPTIONS", origins=["*"]).headers
+    )
 
 
 def test_without_a_page_nothing_is_added() -> None:

@@ -78,10 +78,19 @@ def replies(request: Any) -> Any:
 
 def apps() -> dict[str, Any]:
     model = ScriptedModel(replies, wire="anthropic")
-    agent = Agent(model, tools=[roll], system="in-the-system-text", transport=model.transport, api_key="upstream-key")
+    agent = Agent(
+        model,
+        tools=[roll],
+        system="in-the-system-text",
+        transport=model.transport,
+        api_key="upstream-key",
+    )
     gateway = serve.Gateway({"m": ScriptedModel(replies, wire="google")}, seal_key=b"k" * 32)
     limits = ServerLimits(run_seconds=20)
-    return {"agent": serve.app(agent, limits=limits), "gateway": serve.app(gateway=gateway, limits=limits)}
+    return {
+        "agent": serve.app(agent, limits=limits),
+        "gateway": serve.app(gateway=gateway, limits=limits),
+    }
 
 
 async def asked(app: Any, wire: str, body: bytes, chance: Random) -> Exchange:
@@ -106,13 +115,17 @@ async def put_through(wire: str, count: int, seed: int) -> list[int]:
         if at % 2:
             value["stream"] = True
         body = (
-            mutated_bytes(chance, json.dumps(value).encode()) if at % 3 else json.dumps(changed(chance, value)).encode()
+            mutated_bytes(chance, json.dumps(value).encode())
+            if at % 3
+            else json.dumps(changed(chance, value)).encode()
         )
         app = both["agent" if at % 5 < 2 else "gateway"]
         one = await asked(app, wire, body, chance)
         text = one.body
         assert one.is_complete, body
-        unmet = b"no answer of the form that was asked for" in text  # a schema that the scripted model does not satisfy
+        unmet = (
+            b"no answer of the form that was asked for" in text
+        )  # a schema that the scripted model does not satisfy
         assert one.status < 500 or unmet, (one.status, text, body)
         assert not [secret for secret in SECRETS if secret in text], (text, body)
         statuses.append(one.status)

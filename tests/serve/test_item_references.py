@@ -18,7 +18,11 @@ pytestmark = pytest.mark.anyio
 PATH = "/v1/responses"
 KEYS = {"anna": "key-of-anna-1234", "bert": "key-of-bert-1234"}
 Json = dict[str, Any]
-LOOK: Json = {"type": "function", "name": "look", "parameters": {"type": "object", "properties": {}}}
+LOOK: Json = {
+    "type": "function",
+    "name": "look",
+    "parameters": {"type": "object", "properties": {}},
+}
 
 
 @tool
@@ -34,12 +38,18 @@ def said(request: Any) -> Message:
     return Message.model(ThinkingPart("Hm."), "I look.", ToolCallPart("c1", "look", {}))
 
 
-def gateway(wire: str, store: Any = "memory:", *, references: bool = False, **how: Any) -> tuple[ScriptedModel, Any]:
+def gateway(
+    wire: str, store: Any = "memory:", *, references: bool = False, **how: Any
+) -> tuple[ScriptedModel, Any]:
     model = ScriptedModel.like(PROVIDERS[wire], said, key_required=False)
-    return model, serve.app(gateway=serve.Gateway({"m": model}, references=references), store=store, **how)
+    return model, serve.app(
+        gateway=serve.Gateway({"m": model}, references=references), store=store, **how
+    )
 
 
-async def asked(app: Any, items: Any, *, stream: bool = False, who: str | None = None, **more: Any) -> Exchange:
+async def asked(
+    app: Any, items: Any, *, stream: bool = False, who: str | None = None, **more: Any
+) -> Exchange:
     headers = {"authorization": f"Bearer {KEYS[who]}"} if who else {}
     body: Json = {"model": "m", "input": items, "tools": [LOOK], "stream": stream, **more}
     return await exchange(app, "POST", PATH, body, headers=headers)
@@ -72,7 +82,9 @@ def talk(items: list[Json]) -> list[Json]:
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("wire", ["anthropic", "openai_chat", "google", "openai_responses"])
 @pytest.mark.parametrize("database", [False, True], ids=["memory", "sqlite"])
-async def test_what_is_named_reaches_the_provider(wire: str, stream: bool, database: bool, tmp_path: Path) -> None:
+async def test_what_is_named_reaches_the_provider(
+    wire: str, stream: bool, database: bool, tmp_path: Path
+) -> None:
     model, app = gateway(wire, f"sqlite:///{tmp_path / 'answers.db'}" if database else "memory:")
     first = output(await asked(app, "Where?", stream=stream))
     assert [item["type"] for item in first] == ["reasoning", "message", "function_call"]
@@ -85,10 +97,16 @@ async def test_what_is_named_reaches_the_provider(wire: str, stream: bool, datab
 
 
 async def test_an_agents_own_rounds_stand_behind_what_is_named() -> None:
-    script = ScriptedModel([Message.model(ToolCallPart("r1", "roll", {})), "It is four.", "Still four."])
+    script = ScriptedModel(
+        [Message.model(ToolCallPart("r1", "roll", {})), "It is four.", "Still four."]
+    )
     app = serve.app({"m": Agent(script, tools=[roll])})
     first = output(await asked(app, "Roll."))
-    last = [{"role": "user", "content": "Roll."}, *map(reference, first), {"role": "user", "content": "Sure?"}]
+    last = [
+        {"role": "user", "content": "Roll."},
+        *map(reference, first),
+        {"role": "user", "content": "Sure?"},
+    ]
     assert output(await asked(app, last))
     assert [message.text for message in script.requests[2].messages if message.text] == [
         "Roll.",
@@ -110,7 +128,9 @@ async def test_an_approval_is_given_to_what_is_named() -> None:
     def paid(request: Any) -> Message:
         if request.messages[-1].tool_results:
             return Message.model("Done.")
-        return Message.model("Let me.", ToolCallPart("p1", "pay", {"amount": int(request.messages[0].text)}))
+        return Message.model(
+            "Let me.", ToolCallPart("p1", "pay", {"amount": int(request.messages[0].text)})
+        )
 
     script = ScriptedModel(paid)
     app = serve.app({"m": Agent(script, tools=[pay])})
@@ -127,7 +147,10 @@ async def test_an_approval_is_given_to_what_is_named() -> None:
 async def test_the_type_of_a_reference_may_be_left_out() -> None:
     model, app = gateway("anthropic")
     first = output(await asked(app, "Where?"))
-    plain = [{**each, "type": None} if "content" not in each else each for each in map(reference, first[:2])]
+    plain = [
+        {**each, "type": None} if "content" not in each else each
+        for each in map(reference, first[:2])
+    ]
     assert output(await asked(app, talk([*plain, first[2]])))
     assert model.requests[1].messages[1].text == "I look."
 
@@ -136,7 +159,9 @@ async def test_tokens_of_what_is_named_count() -> None:
     _, app = gateway("anthropic")
     first = output(await asked(app, "Where?"))
     counts = [
-        (await exchange(app, "POST", f"{PATH}/input_tokens", {"model": "m", "input": items})).json["input_tokens"]
+        (await exchange(app, "POST", f"{PATH}/input_tokens", {"model": "m", "input": items})).json[
+            "input_tokens"
+        ]
         for items in (talk(first), talk(resent(first)))
     ]
     assert counts[0] == counts[1]

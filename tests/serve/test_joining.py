@@ -57,7 +57,10 @@ async def test_a_conversation_is_joined_while_its_run_goes_on(
         go.set()
         answer, again = await running, await joined
         assert again.status == 200
-        texts = [[m.text for m in fold(events_of(wire, each)) if m.role is Role.MODEL] for each in (answer, again)]
+        texts = [
+            [m.text for m in fold(events_of(wire, each)) if m.role is Role.MODEL]
+            for each in (answer, again)
+        ]
         assert texts[0][-1:] == texts[1][-1:] == ["To second this."]
         late = await exchange(app, "GET", f"{BODIES[wire][0]}/t/stream")
         assert late.body == again.body
@@ -66,7 +69,9 @@ async def test_a_conversation_is_joined_while_its_run_goes_on(
 def test_a_client_reads_nothing_of_the_provider_in_parts_or_losses() -> None:
     native = {"anthropic": {"citations": [1]}}
     text = PartFinished("m", 0, TextPart("Hi.", native))
-    result = PartFinished("m", 1, ToolResultPart("c", "t", (TextPart("Hi.", native),), native=native))
+    result = PartFinished(
+        "m", 1, ToolResultPart("c", "t", (TextPart("Hi.", native),), native=native)
+    )
     loss = Loss(None, None, Lost.setting, "Anthropic takes no seed", "seed")
     started = MessageStarted("m", Role.MODEL, losses=(loss,))
     step = StepFinished("model call 1", losses=(loss,))

@@ -45,7 +45,9 @@ class Seen:
 
     async def json_of(self, method: str, path: str, body: bytes = b"") -> Any:
         """What a request is answered."""
-        answer = await exchange(self.app, method, path, body, headers={"content-type": "application/json"})
+        answer = await exchange(
+            self.app, method, path, body, headers={"content-type": "application/json"}
+        )
         assert answer.status == 200, answer.body
         return json.loads(answer.body)
 
@@ -73,7 +75,9 @@ async def test_a_developers_item_stays_and_instructions_do_not(behind: str, stor
     late = {"role": "system", "content": "Rhyme."}
     await seen.asked(user("Last."), late, previous_response_id=second, instructions="Be long.")
     assert seen.texts[:2] == ["Be long.", "Speak French."]
-    assert sorted(seen.texts[2:]) == sorted(["Hi.", "answer 1", "More.", "answer 2", "Last.", "Rhyme."])
+    assert sorted(seen.texts[2:]) == sorted(
+        ["Hi.", "answer 1", "More.", "answer 2", "Last.", "Rhyme."]
+    )
 
 
 async def test_it_stays_with_a_conversation_that_has_a_name(behind: str, store: str) -> None:
@@ -107,5 +111,10 @@ async def test_an_agent_that_takes_no_system_texts_takes_none_that_lasted(store:
     seen = Seen("agent", store, serve.AgentPolicy(system="drop"))
     first = await seen.asked(FRENCH, user("Hi."))
     await seen.asked(user("More."), previous_response_id=first)
-    assert not [message for request in seen.requests for message in request.messages if message.role is Role.SYSTEM]
+    assert not [
+        message
+        for request in seen.requests
+        for message in request.messages
+        if message.role is Role.SYSTEM
+    ]
     assert seen.texts == ["Hi.", "answer 1", "More."]

@@ -45,15 +45,21 @@ class Speaker:
 
 def client(app: Any, key: str = "one-secret") -> openai.AsyncOpenAI:
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app))
-    return openai.AsyncOpenAI(base_url="http://127.0.0.1/v1", api_key=key, http_client=http, max_retries=0)
+    return openai.AsyncOpenAI(
+        base_url="http://127.0.0.1/v1", api_key=key, http_client=http, max_retries=0
+    )
 
 
 def app_of(kind: str, speaker: Any, **how: Any) -> Any:
     auth = ["one-secret", "two-secret"]
     if kind == "gateway":
-        gateway = serve.Gateway({"m": ScriptedModel.like(PROVIDERS["openai_chat"], speaker, key_required=False)})
+        gateway = serve.Gateway(
+            {"m": ScriptedModel.like(PROVIDERS["openai_chat"], speaker, key_required=False)}
+        )
         return serve.app(gateway=gateway, auth=auth, **how)
-    return serve.app(Agent(ScriptedModel(speaker, wire="openai_chat"), api_key="k"), auth=auth, **how)
+    return serve.app(
+        Agent(ScriptedModel(speaker, wire="openai_chat"), api_key="k"), auth=auth, **how
+    )
 
 
 @asynccontextmanager
@@ -93,7 +99,9 @@ async def shown(stream: Any) -> list[dict[str, Any]]:
 
 
 @pytest.mark.parametrize("kind", ["agent", "gateway"])
-async def test_what_is_streamed_in_the_background_is_streamed_again_from_any_place(kind: str, store: str) -> None:
+async def test_what_is_streamed_in_the_background_is_streamed_again_from_any_place(
+    kind: str, store: str
+) -> None:
     async with running(kind, store=store) as (app, speaker):
         speaker.permit()
         one = client(app)
@@ -132,7 +140,11 @@ async def test_a_failure_in_the_background_is_what_its_streams_end_with() -> Non
     made = app_of("agent", reply)
     async with made.router.lifespan_context(made):
         with pytest.raises(openai.APIError):
-            await shown(await client(made).responses.create(model="m", input="Hi.", background=True, stream=True))
+            await shown(
+                await client(made).responses.create(
+                    model="m", input="Hi.", background=True, stream=True
+                )
+            )
 
 
 @pytest.mark.parametrize("after", ["-1", "x", "9" * 5000, "٣", "1_0", ""], ids=range(6))
@@ -165,9 +177,9 @@ async def test_nobody_reads_or_ends_another_ones_run() -> None:
             with pytest.raises(openai.NotFoundError):
                 await call
         speaker.permit()
-        assert (await shown(await client(app).responses.retrieve(response, stream=True)))[-1]["type"].endswith(
-            "completed"
-        )
+        assert (await shown(await client(app).responses.retrieve(response, stream=True)))[-1][
+            "type"
+        ].endswith("completed")
 
 
 @pytest.mark.slow

@@ -51,9 +51,16 @@ async def test_what_a_killed_server_made_has_failed_with_what_there_was(url: str
     app = app_of(url)
     async with app.router.lifespan_context(app):
         http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app))
-        other = openai.AsyncOpenAI(base_url="http://127.0.0.1/v1", api_key=KEY, http_client=http, max_retries=0)
+        other = openai.AsyncOpenAI(
+            base_url="http://127.0.0.1/v1", api_key=KEY, http_client=http, max_retries=0
+        )
         last = events[-1].sequence_number
-        rest = [event async for event in await other.responses.retrieve(begun.id, stream=True, starting_after=last)]
+        rest = [
+            event
+            async for event in await other.responses.retrieve(
+                begun.id, stream=True, starting_after=last
+            )
+        ]
         assert rest[0].sequence_number == last + 1
         assert rest[-1].type == "response.failed"
         found = await other.responses.retrieve(begun.id)

@@ -22,7 +22,11 @@ def test_it_is_what_the_words_say() -> None:
     names = ["".join(letters) for size in range(6) for letters in product("ab", repeat=size)]
     for pattern in patterns:
         expected = re.compile(".*".join(map(re.escape, pattern.split("*"))), re.DOTALL)
-        wrong = [name for name in names if fits_pattern(name, pattern) is not bool(expected.fullmatch(name))]
+        wrong = [
+            name
+            for name in names
+            if fits_pattern(name, pattern) is not bool(expected.fullmatch(name))
+        ]
         assert not wrong, pattern
 
 

@@ -73,7 +73,9 @@ async def test_the_endpoint_says_how_long_it_took(path: str, stream: bool, name:
     model = ScriptedModel(_slowly)
     app = serve.app({"agent": Agent(model)}, gateway=serve.Gateway({"gateway": model}))
     said: dict[str, Any] = (
-        {"prompt": "x"} if path == "/api/generate" else {"messages": [{"role": "user", "content": "x"}]}
+        {"prompt": "x"}
+        if path == "/api/generate"
+        else {"messages": [{"role": "user", "content": "x"}]}
     )
     answer = await exchange(app, "POST", path, {"model": name, "stream": stream, **said})
     lines = [json.loads(line) for line in answer.body.splitlines()]
@@ -89,12 +91,23 @@ async def test_the_endpoint_says_how_long_it_took(path: str, stream: bool, name:
 async def test_calls_have_their_places(stream: bool) -> None:
     model = ScriptedModel([[call("f", x=1), call("g", x=2)]])
     app = serve.app({"a": Agent(model)}, gateway=serve.Gateway({"m": model}))
-    tools = [{"type": "function", "function": {"name": name, "parameters": {"type": "object"}}} for name in "fg"]
-    body = {"model": "m", "stream": stream, "messages": [{"role": "user", "content": "x"}], "tools": tools}
+    tools = [
+        {"type": "function", "function": {"name": name, "parameters": {"type": "object"}}}
+        for name in "fg"
+    ]
+    body = {
+        "model": "m",
+        "stream": stream,
+        "messages": [{"role": "user", "content": "x"}],
+        "tools": tools,
+    }
     answer = await exchange(app, "POST", "/api/chat", body)
     lines = [json.loads(line) for line in answer.body.splitlines()]
     calls = [made for line in lines for made in line["message"].get("tool_calls", ())]
-    assert [(made["function"]["index"], made["function"]["name"]) for made in calls] == [(0, "f"), (1, "g")]
+    assert [(made["function"]["index"], made["function"]["name"]) for made in calls] == [
+        (0, "f"),
+        (1, "g"),
+    ]
 
 
 def _calls(native: Any = None) -> list[Event]:
@@ -106,7 +119,9 @@ def test_a_call_of_a_server_without_ids_stays_as_it_was() -> None:
     old = ollama.load_response(
         {"message": {"tool_calls": [{"function": {"name": "f", "arguments": {}}}]}, "done": True}
     )
-    assert ollama.dump_response(old)["message"]["tool_calls"] == [{"function": {"name": "f", "arguments": {}}}]
+    assert ollama.dump_response(old)["message"]["tool_calls"] == [
+        {"function": {"name": "f", "arguments": {}}}
+    ]
 
 
 def test_places_are_read_back() -> None:
@@ -117,12 +132,19 @@ def test_places_are_read_back() -> None:
     assert [part.native for part in events if isinstance(part, ToolCallPart)] == []
     assert ollama.dump_response(events) == whole
     odd: dict[str, Any] = {"id": "x", "function": {"index": 7, "name": "f", "arguments": {}}}
-    again = ollama.dump_response(ollama.load_response({"message": {"tool_calls": [odd]}, "done": True}))
+    again = ollama.dump_response(
+        ollama.load_response({"message": {"tool_calls": [odd]}, "done": True})
+    )
     assert again["message"]["tool_calls"] == [odd]
 
 
 def test_what_the_provider_measured_stays() -> None:
-    done = {"message": {"role": "assistant", "content": "a"}, "done": True, "total_duration": 7, "eval_duration": 3}
+    done = {
+        "message": {"role": "assistant", "content": "a"},
+        "done": True,
+        "total_duration": 7,
+        "eval_duration": 3,
+    }
     written = ollama.dump_response(ollama.load_response(done), timing=AnswerTimer())
     assert (written["total_duration"], written["eval_duration"]) == (7, 3)
     assert written["load_duration"] > 0

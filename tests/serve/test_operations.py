@@ -30,7 +30,11 @@ WIRES = sorted(ASKS)
 LABELS = ("wire", "purpose", "model", "status", "kind", "what")
 KEY, NARROW = "a-key-for-everything", "a-key-for-one-model"
 ANSWER = Message.model("Hello.").replace(usage=Usage(input_tokens=7, output_tokens=3))
-BEGIN: list[Event] = [MessageStarted("1", Role.MODEL), PartStarted("1", 0, OpenText()), PartDelta("1", 0, "Hel")]
+BEGIN: list[Event] = [
+    MessageStarted("1", Role.MODEL),
+    PartStarted("1", 0, OpenText()),
+    PartDelta("1", 0, "Hel"),
+]
 
 
 def seen(app: Any, method: str, path: str, body: object = b"", **how: Any) -> Exchange:
@@ -65,7 +69,9 @@ def test_probes_come_by_any_host_and_need_no_key(host: str, prefix: str) -> None
     app, _ = served(ANSWER, auth=KEY)
     whole = Starlette(routes=[Mount("/llm", app=app)]) if prefix else app
     for path in ("/healthz", "/readyz"):
-        assert [seen(whole, method, prefix + path, host=host).status for method in ("GET", "HEAD")] == [200, 200]
+        assert [
+            seen(whole, method, prefix + path, host=host).status for method in ("GET", "HEAD")
+        ] == [200, 200]
     assert seen(whole, "POST", f"{prefix}/healthz", host="localhost").status in (404, 405)
 
 
@@ -92,7 +98,10 @@ def test_a_call_is_counted_by_wire_purpose_model_and_status(wire: str, stream: b
     found = metrics(app)
     labels = (wire, "chat", "")
     assert found["calls_total", *labels, "200"] == found["call_seconds_count", *labels] == 1
-    assert (found["tokens_total", *labels, "input"], found["tokens_total", *labels, "output"]) == (7, 3)
+    assert (found["tokens_total", *labels, "input"], found["tokens_total", *labels, "output"]) == (
+        7,
+        3,
+    )
     assert found.get(("first_event_seconds_count", *labels), 0) <= int(stream)
     assert found["open_calls",] == 0
 
@@ -112,7 +121,15 @@ def test_a_gateways_names_and_patterns_are_the_models_there_are() -> None:
 
 @pytest.mark.parametrize(
     ("model", "label"),
-    [("a", "a"), ("b", "b"), ("o-1", "o-*"), ("o-", "o-*"), ("x-1-y", "x-*-y"), ("z", "a"), ("", "a")],
+    [
+        ("a", "a"),
+        ("b", "b"),
+        ("o-1", "o-*"),
+        ("o-", "o-*"),
+        ("x-1-y", "x-*-y"),
+        ("z", "a"),
+        ("", "a"),
+    ],
 )
 def test_a_name_is_one_that_is_offered(model: str, label: str) -> None:
     assert offered_name(model, ["a", "b", "o-*", "x-*-y"]) == label
@@ -146,13 +163,18 @@ def test_what_came_without_a_key_is_counted_too() -> None:
 
 
 def test_losses_and_costs_are_counted() -> None:
-    lost = tuple([Loss(None, None, what, "why") for what in (Lost.option, Lost.option, Lost.thinking)])
+    lost = tuple(
+        [Loss(None, None, what, "why") for what in (Lost.option, Lost.option, Lost.thinking)]
+    )
     origin = Origin("openai", "https://api.openai.com/v1", "gpt-4o", "gpt-4o-2024-08-06")
     app, _ = served(*_finished(lost, origin))
     chat(app, stream=False)
     found = metrics(app)
     labels = ("openai_chat", "chat", "")
-    assert (found["losses_total", *labels, "option"], found["losses_total", *labels, "thinking"]) == (2, 1)
+    assert (
+        found["losses_total", *labels, "option"],
+        found["losses_total", *labels, "thinking"],
+    ) == (2, 1)
     assert found["cost_dollars_total", *labels] == pytest.approx(1000 * 2.5e-6 + 100 * 1e-5)
 
 
@@ -161,13 +183,24 @@ def _finished(losses: tuple[Loss, ...], origin: Origin) -> list[Event]:
     from dragoman.message import TextPart
 
     start = MessageStarted("1", Role.MODEL, losses=losses)
-    text = [PartStarted("1", 0, OpenText()), PartDelta("1", 0, "x"), PartFinished("1", 0, TextPart("x"))]
-    return [start, *text, MessageFinished("1", usage=Usage(input_tokens=1000, output_tokens=100), origin=origin)]
+    text = [
+        PartStarted("1", 0, OpenText()),
+        PartDelta("1", 0, "x"),
+        PartFinished("1", 0, TextPart("x")),
+    ]
+    return [
+        start,
+        *text,
+        MessageFinished("1", usage=Usage(input_tokens=1000, output_tokens=100), origin=origin),
+    ]
 
 
 def test_metrics_are_for_those_who_may_use_every_model() -> None:
     app, _ = served(ANSWER, auth=[KEY, Key(NARROW, models=["m"])])
-    asked = [seen(app, "GET", "/metrics", headers=headers).status for headers in _bearers("", "wrong-key", NARROW, KEY)]
+    asked = [
+        seen(app, "GET", "/metrics", headers=headers).status
+        for headers in _bearers("", "wrong-key", NARROW, KEY)
+    ]
     assert asked == [401, 401, 403, 200]
     assert seen(app, "GET", f"/metrics?key={KEY}").status == 401
 
@@ -191,16 +224,20 @@ def test_a_call_is_a_line_without_what_was_said(caplog: pytest.LogCaptureFixture
         chat(app, "google", stream=False, headers={"x-goog-api-key": KEY})
         seen(app, "GET", f"/v1beta/models?key={KEY}")
         chat(app, headers={"authorization": "Bearer no-such-key"})
-    lines = [record.getMessage() for record in caplog.records if record.name == "dragoman.serve.calls"]
+    lines = [
+        record.getMessage() for record in caplog.records if record.name == "dragoman.serve.calls"
+    ]
     assert re.fullmatch(
-        r"POST /v1beta/models/\{model\}:generateContent 200 by ada, [\d.]+ s, 7 \+ 3 tokens, [0-9a-f]{32}", lines[0]
+        r"POST /v1beta/models/\{model\}:generateContent 200 by ada, [\d.]+ s, 7 \+ 3 tokens, [0-9a-f]{32}",
+        lines[0],
     )
     assert re.fullmatch(r"GET /v1beta/models 200 by ada, [\d.]+ s, [0-9a-f]{32}", lines[1])
     assert re.fullmatch(r"POST /v1/chat/completions 401, [\d.]+ s, [0-9a-f]{32}", lines[2])
 
 
 @pytest.mark.parametrize(
-    ("wire", "header"), [("openai_chat", "x-request-id"), ("google", "x-request-id"), ("anthropic", "request-id")]
+    ("wire", "header"),
+    [("openai_chat", "x-request-id"), ("google", "x-request-id"), ("anthropic", "request-id")],
 )
 @pytest.mark.parametrize("stream", [False, True])
 def test_an_answer_and_a_refusal_have_the_id_of_their_line(
@@ -211,10 +248,16 @@ def test_an_answer_and_a_refusal_have_the_id_of_their_line(
     with caplog.at_level(logging.INFO, "dragoman.serve.calls"):
         keys = [{"authorization": f"Bearer {KEY}"}, {"authorization": "Bearer no-such-key"}]
         answers = [chat(app, wire, stream=stream, headers=key) for key in keys]
-    lines = [record.getMessage() for record in caplog.records if record.name == "dragoman.serve.calls"]
+    lines = [
+        record.getMessage() for record in caplog.records if record.name == "dragoman.serve.calls"
+    ]
     assert [answer.status for answer in answers] == [200, 401]
-    assert [answer.headers[header] for answer in answers] == [line.rpartition(" ")[2] for line in lines]
-    assert [answer.headers["x-request-id"] for answer in answers] == [answer.headers[header] for answer in answers]
+    assert [answer.headers[header] for answer in answers] == [
+        line.rpartition(" ")[2] for line in lines
+    ]
+    assert [answer.headers["x-request-id"] for answer in answers] == [
+        answer.headers[header] for answer in answers
+    ]
 
 
 # the OpenAPI document
@@ -253,7 +296,9 @@ def test_a_body_that_clients_send_fits_and_one_without_its_fields_does_not(wire:
 @pytest.mark.parametrize("wire", WIRES)
 def test_every_post_of_a_wire_has_a_schema_of_its_body(wire: str) -> None:
     made: Any = wires.get(wire)
-    posts = {route.path for route in made.routes if route.method == "POST" and "{id}" not in route.path}
+    posts = {
+        route.path for route in made.routes if route.method == "POST" and "{id}" not in route.path
+    }
     assert posts == made.bodies.keys()
     for schema in made.bodies.values():
         jsonschema.Draft202012Validator.check_schema(schema)
@@ -274,18 +319,30 @@ def test_keys_are_said_where_they_are_needed() -> None:
     open_, _ = served(ANSWER)
     closed, _ = served(ANSWER, auth=KEY)
     assert not [
-        each for methods in document(open_)["paths"].values() for each in methods.values() if "security" in each
+        each
+        for methods in document(open_)["paths"].values()
+        for each in methods.values()
+        if "security" in each
     ]
     found = document(closed)
     assert found["paths"]["/v1/chat/completions"]["post"]["security"] == [{"bearer": []}]
-    assert found["paths"]["/v1/messages"]["post"]["security"] == [{"header_x-api-key": []}, {"bearer": []}]
-    assert found["components"]["securitySchemes"]["query_key"] == {"type": "apiKey", "in": "query", "name": "key"}
+    assert found["paths"]["/v1/messages"]["post"]["security"] == [
+        {"header_x-api-key": []},
+        {"bearer": []},
+    ]
+    assert found["components"]["securitySchemes"]["query_key"] == {
+        "type": "apiKey",
+        "in": "query",
+        "name": "key",
+    }
 
 
 def test_a_server_below_a_path_says_so() -> None:
     app, _ = served(ANSWER)
     assert document(app)["servers"] == [{"url": "/"}]
-    assert document(Starlette(routes=[Mount("/llm", app=app)]), "/llm/openapi.json")["servers"] == [{"url": "/llm"}]
+    assert document(Starlette(routes=[Mount("/llm", app=app)]), "/llm/openapi.json")["servers"] == [
+        {"url": "/llm"}
+    ]
 
 
 def test_a_wire_without_schemas_is_described_too(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -303,5 +360,7 @@ def test_a_wire_without_schemas_is_described_too(monkeypatch: pytest.MonkeyPatch
     plugged: Any = Wire()
     found = description(places([plugged], ["chat"]), has_keys=True)
     operation = found["paths"]["/plugged/ask"]["post"]
-    assert operation["requestBody"]["content"] == {"application/json": {"schema": {"type": "object"}}}
+    assert operation["requestBody"]["content"] == {
+        "application/json": {"schema": {"type": "object"}}
+    }
     assert operation["security"] == [{"bearer": []}]

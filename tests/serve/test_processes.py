@@ -39,20 +39,33 @@ def test_the_number_of_processes_is_read_off_what_a_worker_knows(
 def test_what_is_kept_in_memory_belongs_to_one_process() -> None:
     check_processes(is_in_memory=True, count=1)
     check_processes(is_in_memory=False, count=4)
-    with pytest.raises(SettingsError, match=r'4 processes.*store="sqlite:///server.db".*store=None'):
+    with pytest.raises(
+        SettingsError, match=r'4 processes.*store="sqlite:///server.db".*store=None'
+    ):
         check_processes(is_in_memory=True, count=4)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("store", ["memory:", None])
-def test_workers_of_uvicorn_refuse_to_keep_answers_in_memory(tmp_path: Path, store: str | None) -> None:
+def test_workers_of_uvicorn_refuse_to_keep_answers_in_memory(
+    tmp_path: Path, store: str | None
+) -> None:
     (tmp_path / "served.py").write_text(
         "from dragoman import Agent, serve\n"
         "from dragoman.testing import ScriptedModel\n"
         f"app = serve.app(Agent(ScriptedModel('Hi.')), store={store!r})\n"
     )
     source = str(Path(__file__).parents[2] / "src")
-    command = [sys.executable, "-m", "uvicorn", "served:app", "--workers", "2", "--port", str(free_port())]
+    command = [
+        sys.executable,
+        "-m",
+        "uvicorn",
+        "served:app",
+        "--workers",
+        "2",
+        "--port",
+        str(free_port()),
+    ]
     environment = {**os.environ, "PYTHONPATH": f"{source}:{tmp_path}"}
     with subprocess.Popen(
         command, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, env=environment

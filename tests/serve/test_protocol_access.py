@@ -21,8 +21,15 @@ def place(cell: Cell) -> bool:
 
 async def made(app: object) -> dict[str, str]:
     """What somebody owns, by what it is."""
-    await posted(app, "ag_ui", "mine-t", [Message.user(TEXT).replace(id="u1")], OWN, runId="mine-run")
-    sent = {"messageId": "m1", "role": "ROLE_USER", "parts": [{"text": TEXT}], "contextId": "mine-context"}
+    await posted(
+        app, "ag_ui", "mine-t", [Message.user(TEXT).replace(id="u1")], OWN, runId="mine-run"
+    )
+    sent = {
+        "messageId": "m1",
+        "role": "ROLE_USER",
+        "parts": [{"text": TEXT}],
+        "contextId": "mine-context",
+    }
     headers = {"authorization": f"Bearer {OWN}"}
     task = await exchange(app, "POST", "/a2a/message:send", {"message": sent}, headers=headers)
     return {
@@ -50,7 +57,11 @@ async def test_what_is_anothers_is_as_if_it_were_not_there(wire: str) -> None:
                 theirs = await reached(app, cell, OTHER, id=own, body={})
                 assert without(theirs, own) == without(nobodys, UNKNOWN), cell
                 assert (await reached(app, cell, None, id=own, body={})).status == 401, cell
-        for key in ("thread:mine-t", "run:mine-run", "task:mine-context"):  # nor by the store's own names
+        for key in (
+            "thread:mine-t",
+            "run:mine-run",
+            "task:mine-context",
+        ):  # nor by the store's own names
             for cell in places:
                 theirs = await reached(app, cell, OTHER, id=key, body={})
                 nobodys = await reached(app, cell, OTHER, body={})
@@ -64,11 +75,23 @@ async def test_the_own_is_reached_after_others_tried(wire: str) -> None:
         mine = await made(app)
         places = [cell for cell in cells(app) if place(cell) and cell.wire == wire]
         for cell in places:
-            await reached(app, cell, OTHER, id=mine["task"] if "tasks" in cell.path else mine["thread"], body={})
+            await reached(
+                app,
+                cell,
+                OTHER,
+                id=mine["task"] if "tasks" in cell.path else mine["thread"],
+                body={},
+            )
         assert PAID == []
-        read = [each for each in places if each.method == "GET" and each.path.endswith(("/stream", "/tasks/{id}"))]
+        read = [
+            each
+            for each in places
+            if each.method == "GET" and each.path.endswith(("/stream", "/tasks/{id}"))
+        ]
         assert read
         for cell in read:
-            own = await reached(app, cell, OWN, id=mine["task"] if "tasks" in cell.path else mine["thread"])
+            own = await reached(
+                app, cell, OWN, id=mine["task"] if "tasks" in cell.path else mine["thread"]
+            )
             assert own.status == 200, cell
             assert b"pay" in own.body, cell

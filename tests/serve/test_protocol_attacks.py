@@ -33,7 +33,14 @@ def question(text: str, id: str) -> Message:
 
 
 def sent(text: str, **fields: Any) -> dict[str, Any]:
-    return {"message": {"messageId": f"m-{text}", "role": "ROLE_USER", "parts": [{"text": text}], **fields}}
+    return {
+        "message": {
+            "messageId": f"m-{text}",
+            "role": "ROLE_USER",
+            "parts": [{"text": text}],
+            **fields,
+        }
+    }
 
 
 async def method(app: Any, name: str, params: Any, key: str = "") -> Any:
@@ -50,7 +57,9 @@ async def asked(app: Any, text: str, **fields: Any) -> dict[str, Any]:
 
 
 def last_text(wire: str, answer: Exchange) -> str:
-    return [message for message in fold(events_of(wire, answer)) if message.role is Role.MODEL][-1].text
+    return [message for message in fold(events_of(wire, answer)) if message.role is Role.MODEL][
+        -1
+    ].text
 
 
 @each
@@ -69,11 +78,17 @@ async def test_a_run_that_is_refused_is_as_if_it_had_not_been_asked_for(wire: st
 async def test_a_task_that_waits_goes_on_waiting_after_an_answer_that_is_refused() -> None:
     async with served_agent() as app:
         task = await asked(app, "Now pay.", contextId="c")
-        wrong = {"data": {"type": "resume", "interruptId": "none", "status": "resolved", "payload": "{}"}}
+        wrong = {
+            "data": {"type": "resume", "interruptId": "none", "status": "resolved", "payload": "{}"}
+        }
         refused = await method(app, "SendMessage", sent("x", taskId=task["id"], parts=[wrong]))
         assert "code" in refused
-        assert (await method(app, "GetTask", {"id": task["id"]}))["status"]["state"] == "TASK_STATE_INPUT_REQUIRED"
-        assert (await asked(app, "yes", taskId=task["id"]))["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert (await method(app, "GetTask", {"id": task["id"]}))["status"][
+            "state"
+        ] == "TASK_STATE_INPUT_REQUIRED"
+        assert (await asked(app, "yes", taskId=task["id"]))["status"][
+            "state"
+        ] == "TASK_STATE_COMPLETED"
         assert PAID == [3]
 
 
@@ -96,7 +111,9 @@ async def test_a_stream_goes_on_behind_any_event(wire: str) -> None:
         await posted(app, wire, "t", [question("Please roll.", "u1")])
         path = f"{BODIES[wire][0]}/t/stream"
         whole = (await exchange(app, "GET", path)).body
-        rests = [(await exchange(app, "GET", f"{path}?from={at}")).body for at in range(len(whole))[:40]]
+        rests = [
+            (await exchange(app, "GET", f"{path}?from={at}")).body for at in range(len(whole))[:40]
+        ]
         assert all(whole.endswith(rest) for rest in rests)
         assert [len(rest) for rest in rests] == sorted([len(rest) for rest in rests], reverse=True)
         assert len(rests[-1]) < len(whole) / 10
@@ -117,7 +134,9 @@ async def test_a_conversation_is_called_as_its_client_called_it(name: str) -> No
             key = KEYS[0] if keys else ""
             task = (await method(app, "SendMessage", sent("Now pay.", contextId=name), key))["task"]
             assert task["contextId"] == name
-            again = await method(app, "SendMessage", sent("yes", contextId=name, taskId=task["id"]), key)
+            again = await method(
+                app, "SendMessage", sent("yes", contextId=name, taskId=task["id"]), key
+            )
             assert (again["task"]["status"]["state"], PAID) == ("TASK_STATE_COMPLETED", [3])
 
 
@@ -126,7 +145,9 @@ async def test_a_task_whose_request_names_a_user_goes_on() -> None:
         body = {**sent("Now pay.", contextId="c"), "metadata": {"user_id": "bob"}}
         task = (await exchange(app, "POST", "/a2a/message:send", body)).json["task"]
         assert task["contextId"] == "c"
-        assert (await asked(app, "yes", taskId=task["id"]))["status"]["state"] == "TASK_STATE_COMPLETED"
+        assert (await asked(app, "yes", taskId=task["id"]))["status"][
+            "state"
+        ] == "TASK_STATE_COMPLETED"
 
 
 async def test_a_task_that_is_cancelled_late_does_not_turn_its_conversation_back() -> None:
@@ -198,14 +219,18 @@ async def test_runs_that_go_on_by_themselves_are_as_many_as_may_be() -> None:
         return Message.model(ToolCallPart("c", "wait", {}))
 
     agent = Agent(ScriptedModel(script), tools=[wait])
-    app = serve.app(agent, limits=ServerLimits(open_calls=3), policy=AgentPolicy(on_disconnect="detach"))
+    app = serve.app(
+        agent, limits=ServerLimits(open_calls=3), policy=AgentPolicy(on_disconnect="detach")
+    )
     async with app.router.lifespan_context(app):
         at_once = {"configuration": {"returnImmediately": True}}
         for number in range(3):
             assert "task" in await method(app, "SendMessage", {**sent(f"{number}"), **at_once})
         for wire in sorted(BODIES):
             path, body = BODIES[wire]
-            refused = await exchange(app, "POST", path, body("t", [question("Hi.", "u1")]), leaves_after=3)
+            refused = await exchange(
+                app, "POST", path, body("t", [question("Hi.", "u1")]), leaves_after=3
+            )
             assert refused.status in (429, 503)
         assert "code" in await method(app, "SendMessage", {**sent("more"), **at_once})
         held.set()
@@ -229,7 +254,10 @@ async def test_a_list_of_tasks_reads_the_conversations_of_its_page_alone() -> No
     """All were read for each page: work that grew with the square of what a client had asked."""
     store = Counting()
     async with served_agent(store=store) as app:
-        ids = [(await asked(app, f"{number}.", contextId=f"c{number % 2}"))["id"] for number in range(9)]
+        ids = [
+            (await asked(app, f"{number}.", contextId=f"c{number % 2}"))["id"]
+            for number in range(9)
+        ]
         await asked(app, "Now pay.", contextId="c0")
         store.read = 0
         page = await method(app, "ListTasks", {"pageSize": 2})
@@ -259,7 +287,14 @@ async def test_nobody_sees_or_ends_or_goes_on_with_anothers_task() -> None:
 
         task = (await method(app, "SendMessage", sent("Now pay.", contextId="c"), mine))["task"]
         nobody = "0" * 32
-        for name in ("GetTask", "CancelTask", "SubscribeToTask", "tasks/get", "tasks/cancel", "tasks/resubscribe"):
+        for name in (
+            "GetTask",
+            "CancelTask",
+            "SubscribeToTask",
+            "tasks/get",
+            "tasks/cancel",
+            "tasks/resubscribe",
+        ):
             for wrap in ("", "task:", "run:", "thread:"):
                 theirs = await method(app, name, {"id": wrap + task["id"]}, other)
                 none = await method(app, name, {"id": wrap + nobody}, other)
@@ -277,7 +312,9 @@ async def test_nobody_sees_or_ends_or_goes_on_with_anothers_task() -> None:
         assert (await method(app, "GetTask", {"id": task["id"]}, mine))["status"][
             "state"
         ] == "TASK_STATE_INPUT_REQUIRED"
-        assert (await method(app, "SendMessage", sent("yes", taskId=task["id"]), mine))["task"]["id"] == task["id"]
+        assert (await method(app, "SendMessage", sent("yes", taskId=task["id"]), mine))["task"][
+            "id"
+        ] == task["id"]
         assert PAID == [3]
 
 
@@ -298,7 +335,9 @@ async def test_a_client_does_not_say_what_the_agents_own_call_gave() -> None:
                 body: Any = {"threadId": "t", "runId": "r", "messages": [*before, *some]}
                 refused = await exchange(app, "POST", "/ag-ui", body)
                 assert refused.status == 400, some
-        assert (await app.state.service.answers.find("anonymous", ["thread:t"])).pending == (waiting,)
+        assert (await app.state.service.answers.find("anonymous", ["thread:t"])).pending == (
+            waiting,
+        )
 
 
 @each
@@ -316,7 +355,9 @@ async def test_a_made_up_call_that_is_made_up_to_be_approved_is_not_run(wire: st
 @each
 @pytest.mark.parametrize("names", [["a", "a"], [""], ["pay"]])
 async def test_tools_that_cannot_be_told_apart_are_refused(wire: str, names: list[str]) -> None:
-    tools: list[Any] = [{"name": name, "description": "x", "parameters": {}, "inputSchema": {}} for name in names]
+    tools: list[Any] = [
+        {"name": name, "description": "x", "parameters": {}, "inputSchema": {}} for name in names
+    ]
     async with served_agent() as app:
         refused = await posted(app, wire, "t", [question("Hi.", "u1")], tools=tools)
         assert refused.status == 400, refused.body

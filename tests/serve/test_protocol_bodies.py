@@ -55,24 +55,46 @@ async def test_each_method_of_json_rpc_has_its_parameters() -> None:
             answer = (await exchange(app, "POST", "/a2a", body)).body
             assert b"-32602" not in answer, method
             assert b"-32600" not in answer, method
-        good: dict[str, Any] = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": METHODS["SendMessage"]}
-        wrongs: dict[str, Any] = {"jsonrpc": "1.0", "method": "Nope", "params": {"message": {}}, "id": []}
+        good: dict[str, Any] = {
+            "jsonrpc": "2.0",
+            "id": 1,
+            "method": "SendMessage",
+            "params": METHODS["SendMessage"],
+        }
+        wrongs: dict[str, Any] = {
+            "jsonrpc": "1.0",
+            "method": "Nope",
+            "params": {"message": {}},
+            "id": [],
+        }
         for field, value in wrongs.items():
             assert not fits(schema, {**good, field: value}), field
-            assert "error" in (await exchange(app, "POST", "/a2a", {**good, field: value})).json, field
+            assert "error" in (await exchange(app, "POST", "/a2a", {**good, field: value})).json, (
+                field
+            )
 
 
 @pytest.mark.parametrize(
     ("path", "body"),
     [
         ("/a2a/message:send", {"message": MESSAGE}),
-        ("/a2a/v1/message:send", {"request": {"messageId": "u", "role": "ROLE_USER", "content": [{"text": "Hi."}]}}),
-        ("/ag-ui", BODIES["ag_ui"][1]("t", [Message.user("Hi.").replace(id="u1")], state={"a": 1}, tools=[])),
+        (
+            "/a2a/v1/message:send",
+            {"request": {"messageId": "u", "role": "ROLE_USER", "content": [{"text": "Hi."}]}},
+        ),
+        (
+            "/ag-ui",
+            BODIES["ag_ui"][1](
+                "t", [Message.user("Hi.").replace(id="u1")], state={"a": 1}, tools=[]
+            ),
+        ),
         ("/ai-sdk", BODIES["ai_sdk"][1]("t", [Message.user("Hi.").replace(id="u1")])),
     ],
     ids=range(4),
 )
-async def test_what_is_answered_fits_and_a_body_without_its_message_does_not(path: str, body: dict[str, Any]) -> None:
+async def test_what_is_answered_fits_and_a_body_without_its_message_does_not(
+    path: str, body: dict[str, Any]
+) -> None:
     async with served_agent() as app:
         schema = (await schemas(app))[path]
         assert fits(schema, body)

@@ -26,13 +26,20 @@ def names(found: list[Program]) -> list[str]:
 
 async def shopkeeper(request: Any) -> Any:
     """Does what the last words want, with one call, and says what came of it."""
-    last = next(message for message in reversed(request.messages) if message.text or message.tool_results)
+    last = next(
+        message for message in reversed(request.messages) if message.text or message.tool_results
+    )
     if not last.tool_results:
         return await _begun(last.text)
     [result] = last.tool_results
     if "denied" in str(result.result):
         return "Then not."
-    words = {"stock": "There are {} of tea.", "order": "{}.", "deliver": "It is {}.", "book": "I {}."}
+    words = {
+        "stock": "There are {} of tea.",
+        "order": "{}.",
+        "deliver": "It is {}.",
+        "book": "I {}.",
+    }
     return words[result.name].format(result.result)
 
 
@@ -97,7 +104,9 @@ def test_each_client_of_a2a_prints_what_the_guide_shows(client: Program, tmp_pat
 
 
 @pytest.mark.parametrize("client", PROTOCOLS, ids=names(PROTOCOLS))
-def test_each_client_of_agent_protocols_prints_what_the_guide_shows(client: Program, tmp_path: Path) -> None:
+def test_each_client_of_agent_protocols_prints_what_the_guide_shows(
+    client: Program, tmp_path: Path
+) -> None:
     made = built(python_blocks("agent-protocols.md")[0], ScriptedModel(shopkeeper))
     with in_a_thread(made["app"]) as url:
         printed = output(client, url, tmp_path)

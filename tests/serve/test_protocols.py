@@ -28,7 +28,9 @@ def question(text: str, id: str) -> Message:
 
 def answers(events: list[Any]) -> list[Message]:
     """All but the question, which a client has itself."""
-    return [message for message in fold(events) if message.role is Role.MODEL or message.tool_results]
+    return [
+        message for message in fold(events) if message.role is Role.MODEL or message.tool_results
+    ]
 
 
 def model_texts(messages: list[Message]) -> list[str]:
@@ -59,7 +61,11 @@ async def test_what_the_client_sends_back_is_what_the_server_has(wire: str) -> N
     """Its copy lacks the signature; the model gets it again."""
     async with served_agent() as app:
         asked = [question("Please roll.", "u1")]
-        first = [each for each in fold(events_of(wire, await posted(app, wire, "t", asked))) if each.id != "u1"]
+        first = [
+            each
+            for each in fold(events_of(wire, await posted(app, wire, "t", asked)))
+            if each.id != "u1"
+        ]
         more = [*asked, *first, question("And?", "u2")]
         second = events_of(wire, await posted(app, wire, "t", more))
         assert model_texts(fold(second)) == ["Seen 5."]
@@ -67,10 +73,15 @@ async def test_what_the_client_sends_back_is_what_the_server_has(wire: str) -> N
         chain = await app.state.service.answers.chain("anonymous", kept.id)
         messages = [message for one in chain for message in one.messages]
         thoughts = [
-            piece.native for message in messages for piece in message.content if isinstance(piece, ThinkingPart)
+            piece.native
+            for message in messages
+            for piece in message.content
+            if isinstance(piece, ThinkingPart)
         ]
         assert thoughts == [{"anthropic": {"signature": "c2lnbmVk"}}]
-        assert [message.id for message in messages if message.role is Role.USER and message.text] == ["u1", "u2"]
+        assert [
+            message.id for message in messages if message.role is Role.USER and message.text
+        ] == ["u1", "u2"]
         assert len(messages) == 6
 
 
@@ -107,10 +118,15 @@ async def test_an_answer_is_made_anew_where_the_wire_can_ask_for_it(
     async with served_agent() as app:
         await posted(app, wire, "t", [question("One.", "u1")])
         await posted(app, wire, "t", [question("Two.", "u2")])
-        answer = await posted(app, wire, "t", [], trigger="regenerate-message", messageId=message_id)
+        answer = await posted(
+            app, wire, "t", [], trigger="regenerate-message", messageId=message_id
+        )
         kept = await app.state.service.answers.find("anonymous", ["thread:t"])
         chain = await app.state.service.answers.chain("anonymous", kept.id)
-        assert (answer.status, [message.text for one in chain for message in one.messages]) == (status, texts)
+        assert (answer.status, [message.text for one in chain for message in one.messages]) == (
+            status,
+            texts,
+        )
 
 
 @each
@@ -138,7 +154,9 @@ async def test_a_request_that_is_none_is_refused(wire: str) -> None:
         ):
             refused = await exchange(app, "POST", path, wrong)
             assert refused.status == 400, (wrong, refused.body)
-        unknown = await exchange(app, "POST", f"{path}/nobody/else", body("t", [question("Hi.", "u1")]))
+        unknown = await exchange(
+            app, "POST", f"{path}/nobody/else", body("t", [question("Hi.", "u1")])
+        )
         assert unknown.status in (200, 404)  # a single agent answers to every name
 
 
@@ -175,7 +193,10 @@ async def test_nobody_reads_or_ends_or_goes_on_with_what_is_anothers(wire: str) 
     own, other = ({"authorization": f"Bearer {key}"} for key in KEYS)
 
     def same(one: Exchange, two: Exchange) -> bool:
-        return (one.status, one.body.replace(b"'t'", b"?")) == (two.status, two.body.replace(b"'x'", b"?"))
+        return (one.status, one.body.replace(b"'t'", b"?")) == (
+            two.status,
+            two.body.replace(b"'x'", b"?"),
+        )
 
     async with served_agent(auth=KEYS) as app:
         mine = await posted(app, wire, "t", [question("A secret: roll.", "u1")], KEYS[0])
@@ -185,7 +206,10 @@ async def test_nobody_reads_or_ends_or_goes_on_with_what_is_anothers(wire: str) 
             nobodys = await exchange(app, method, f"{path}/x/{rest}", headers=other)
             assert same(theirs, nobodys), (method, rest, theirs.body, nobodys.body)
             assert b"secret" not in theirs.body
-            assert (await exchange(app, method, f"{path}/t/{rest}", headers=own)).status in (200, 204)
+            assert (await exchange(app, method, f"{path}/t/{rest}", headers=own)).status in (
+                200,
+                204,
+            )
             assert (await exchange(app, method, f"{path}/t/{rest}")).status == 401
         goes_on = events_of(wire, await posted(app, wire, "t", [question("And?", "u2")], KEYS[1]))
         assert model_texts(fold(goes_on)) == ["Seen 1."]
@@ -194,11 +218,15 @@ async def test_nobody_reads_or_ends_or_goes_on_with_what_is_anothers(wire: str) 
 async def test_the_same_conversation_goes_on_in_every_protocol(store: str) -> None:
     """AG-UI, then Responses with an approval that stays pending, then useChat, which answers it; ids are the same in all."""
     async with served_agent(store=store) as app:
-        first = fold(events_of("ag_ui", await posted(app, "ag_ui", "trip", [question("Please roll.", "u1")])))
+        first = fold(
+            events_of("ag_ui", await posted(app, "ag_ui", "trip", [question("Please roll.", "u1")]))
+        )
         body = {"model": "m", "input": "Now pay.", "conversation": "trip"}
         second = await exchange(app, "POST", "/v1/responses", body)
         assert second.status == 200, second.body
-        [request] = [item for item in second.json["output"] if item["type"] == "mcp_approval_request"]
+        [request] = [
+            item for item in second.json["output"] if item["type"] == "mcp_approval_request"
+        ]
         assert (request["name"], PAID) == ("pay", [])
 
         kept = await app.state.service.answers.find("anonymous", ["thread:trip"])
@@ -217,7 +245,9 @@ async def test_the_same_conversation_goes_on_in_every_protocol(store: str) -> No
 
         again = await posted(app, "ai_sdk", "trip", so_far, resume=resume)
         assert (again.status, PAID) == (400, [3])  # it is answered already
-        last = fold(events_of("ag_ui", await posted(app, "ag_ui", "trip", [question("And?", "u9")])))
+        last = fold(
+            events_of("ag_ui", await posted(app, "ag_ui", "trip", [question("And?", "u9")]))
+        )
         assert model_texts(last) == ["Seen 9."]
 
 
@@ -233,7 +263,9 @@ async def test_two_answers_to_one_approval_pay_once(wire: str, store: str) -> No
 
 
 @each
-async def test_a_client_that_keeps_its_own_words_alone_may_answer_what_waits(wire: str, store: str) -> None:
+async def test_a_client_that_keeps_its_own_words_alone_may_answer_what_waits(
+    wire: str, store: str
+) -> None:
     async with served_agent(store=store) as app:
         asked = [question("Now pay.", "u1")]
         await posted(app, wire, "t", asked)
@@ -248,7 +280,12 @@ async def test_a_client_that_keeps_its_own_words_alone_may_answer_what_waits(wir
 def streaming(wire: str) -> tuple[str, dict[str, Any]]:
     """Path and body of a question that is answered by a stream."""
     if wire == "a2a":
-        message = {"messageId": "u1", "contextId": "t", "role": "ROLE_USER", "parts": [{"text": "Hi."}]}
+        message = {
+            "messageId": "u1",
+            "contextId": "t",
+            "role": "ROLE_USER",
+            "parts": [{"text": "Hi."}],
+        }
         return "/a2a/message:stream", {"message": message}
     path, body = BODIES[wire]
     return path, body("t", [question("Hi.", "u1")])
@@ -265,7 +302,9 @@ async def test_no_proxy_keeps_or_collects_a_stream(wire: str) -> None:
 
 @pytest.mark.parametrize("wire", [*sorted(BODIES), "a2a"])
 @pytest.mark.parametrize("leaves", ["cancel", "detach"])
-async def test_a_client_that_leaves_ends_its_run_unless_it_may_go_on(wire: str, leaves: Any) -> None:
+async def test_a_client_that_leaves_ends_its_run_unless_it_may_go_on(
+    wire: str, leaves: Any
+) -> None:
     held = asyncio.Event()
     done: list[str] = []
 
@@ -287,14 +326,18 @@ async def test_a_client_that_leaves_ends_its_run_unless_it_may_go_on(wire: str, 
             else Message.model(ToolCallPart("c", "wait", {}))
         )
 
-    app = serve.app(Agent(ScriptedModel(reply), tools=[wait]), policy=AgentPolicy(on_disconnect=leaves))
+    app = serve.app(
+        Agent(ScriptedModel(reply), tools=[wait]), policy=AgentPolicy(on_disconnect=leaves)
+    )
     async with app.router.lifespan_context(app):
         path, body = streaming(wire)
         await exchange(app, "POST", path, body, leaves_after=3)
         held.set()
         while (found := await app.state.service.answers.find("anonymous", ["thread:t"])) is None:  # noqa: ASYNC110
             await asyncio.sleep(0)
-        assert (found.state, done) == (("cancelled", ["cancelled"]) if leaves == "cancel" else ("completed", ["done"]))
+        assert (found.state, done) == (
+            ("cancelled", ["cancelled"]) if leaves == "cancel" else ("completed", ["done"])
+        )
 
 
 @each

@@ -59,8 +59,15 @@ def ag_ui() -> list[dict[str, Any]]:
         "messages": dump([LAST]),
     }  # fmt: skip
     result = {"id": "r1", "role": "tool", "toolCallId": "c1", "content": "x"}
-    picture = {"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}}
-    asked = {"id": "u2", "role": "user", "content": [{"type": "text", "text": "Please roll."}, picture]}
+    picture = {
+        "type": "image",
+        "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"},
+    }
+    asked = {
+        "id": "u2",
+        "role": "user",
+        "content": [{"type": "text", "text": "Please roll."}, picture],
+    }
     return [body, {**body, "messages": [*dump(TALK), result, asked]}, {**body, "resume": RESUME}]
 
 
@@ -71,7 +78,11 @@ def ai_sdk() -> list[dict[str, Any]]:
         "tools": [{"name": "look", "description": "Looks.", "inputSchema": {}}],
     }  # fmt: skip
     picture = {"type": "file", "mediaType": "image/png", "url": "data:image/png;base64,aGk="}
-    asked = {"id": "u2", "role": "user", "parts": [{"type": "text", "text": "Please roll."}, picture]}
+    asked = {
+        "id": "u2",
+        "role": "user",
+        "parts": [{"type": "text", "text": "Please roll."}, picture],
+    }
     again = {**body, "trigger": "regenerate-message"}
     return [body, {**body, "messages": [*dump(TALK), asked]}, again, {**body, "resume": RESUME}]
 
@@ -94,7 +105,12 @@ def a2a() -> list[dict[str, Any]]:
     more = {**sent, "message": {**message, "parts": [*message["parts"], *files, answer]}}
     goes_on = {
         **sent,
-        "message": {"messageId": "m2", "role": "ROLE_USER", "taskId": "TASK", "parts": [{"text": "yes"}]},
+        "message": {
+            "messageId": "m2",
+            "role": "ROLE_USER",
+            "taskId": "TASK",
+            "parts": [{"text": "yes"}],
+        },
     }
     page = {
         "pageSize": 3,
@@ -115,7 +131,8 @@ def a2a() -> list[dict[str, Any]]:
         for params in (sent, more, goes_on)
     ]
     calls = [
-        {"jsonrpc": "2.0", "id": 1, "method": name, "params": params} for name, params in [*asks, *methods.items()]
+        {"jsonrpc": "2.0", "id": 1, "method": name, "params": params}
+        for name, params in [*asks, *methods.items()]
     ]
     old = {
         "request": {
@@ -175,16 +192,27 @@ async def put_through(app: Any, wire: str, count: int, seed: int) -> set[int]:
     statuses: set[int] = set()
     for at in range(count):
         text = json.dumps(chance.choice(BODIES[wire]()))
-        known = [each.task_id for _, each in (await store.tasks("anonymous", TaskQuery(most=9))).runs]
+        known = [
+            each.task_id for _, each in (await store.tasks("anonymous", TaskQuery(most=9))).runs
+        ]
         task = chance.choice([*known, "none"])
         text = text.replace("TASK", task).replace('"t"', json.dumps(f"t{at % 7}"))
         value = json.loads(text)
         for _ in range(at % 3):
             value = changed(chance, value)
         body = mutated_bytes(chance, text.encode()) if at % 4 == 3 else json.dumps(value).encode()
-        path = chance.choice(posts).replace("{model}", "m").replace("{id}", task).replace("{config}", "c")
-        stays = b"ubscribe" in body or "subscribe" in path  # a task that waits is shown as long as it waits
-        leaves: dict[str, Any] = {"leaves_after": chance.randrange(3)} if stays or chance.random() < 0.05 else {}
+        path = (
+            chance.choice(posts)
+            .replace("{model}", "m")
+            .replace("{id}", task)
+            .replace("{config}", "c")
+        )
+        stays = (
+            b"ubscribe" in body or "subscribe" in path
+        )  # a task that waits is shown as long as it waits
+        leaves: dict[str, Any] = (
+            {"leaves_after": chance.randrange(3)} if stays or chance.random() < 0.05 else {}
+        )
         one = await asyncio.wait_for(exchange(app, "POST", path, body, **leaves), 10)
         if leaves:
             continue

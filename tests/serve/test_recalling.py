@@ -36,10 +36,14 @@ def rolling(request: ModelRequest) -> Message | str:
 
 @pytest.mark.parametrize("stream", [False, True])
 @pytest.mark.parametrize("wire", WIRES)
-async def test_an_agents_own_rounds_are_hidden_and_there_in_the_next_request(wire: str, stream: bool) -> None:
+async def test_an_agents_own_rounds_are_hidden_and_there_in_the_next_request(
+    wire: str, stream: bool
+) -> None:
     """The client sends back what it has; the model behind the agent gets the calls and results that the client never saw."""
     model = ScriptedModel(rolling, wire="anthropic")
-    client, _ = client_of(wire, serve.app(Agent(model, tools=[roll], transport=model.transport, api_key="k")))
+    client, _ = client_of(
+        wire, serve.app(Agent(model, tools=[roll], transport=model.transport, api_key="k"))
+    )
     talk = [Message.user("One.")]
     for count in (3, 7):
         [message] = fold(await answered(client, asked(*talk, stream=stream)))
@@ -51,7 +55,8 @@ async def test_an_agents_own_rounds_are_hidden_and_there_in_the_next_request(wir
 async def test_what_another_key_answers_is_not_put_into_a_conversation(wire: str) -> None:
     model = ScriptedModel(rolling, wire="anthropic")
     app = serve.app(
-        Agent(model, tools=[roll], transport=model.transport, api_key="k"), auth=["first-secret", "other-secret"]
+        Agent(model, tools=[roll], transport=model.transport, api_key="k"),
+        auth=["first-secret", "other-secret"],
     )
     talk = [Message.user("One.")]
     first, _ = client_of(wire, app, key="first-secret")

@@ -33,7 +33,9 @@ pairs = pytest.mark.parametrize(
 )
 
 
-def at(client: str, upstream: str, *, numbered: bool = False, store: MemoryAnswers | None = None) -> Ends:
+def at(
+    client: str, upstream: str, *, numbered: bool = False, store: MemoryAnswers | None = None
+) -> Ends:
     """A gateway whose provider signs each answer anew, calls a tool twice and then answers with words that are always the same. `numbered`:
     it gives its calls the same ids in each conversation, as many do."""
     made = iter(range(1000))
@@ -46,7 +48,9 @@ def at(client: str, upstream: str, *, numbered: bool = False, store: MemoryAnswe
         if asked.messages[-1].text.startswith("Talk"):
             return Message.model(seal, "Yes.")
         id_ = f"call_{rounds}" if numbered else f"call_{number}"
-        return Message.model(seal, *([ToolCallPart(id_, "look", {"at": "home"})] if rounds < 2 else ["Yes."]))
+        return Message.model(
+            seal, *([ToolCallPart(id_, "look", {"at": "home"})] if rounds < 2 else ["Yes."])
+        )
 
     return gated(client, upstream, reply, store=store or "memory:")
 
@@ -55,14 +59,20 @@ def seal_of(number: int) -> str:
     return f"c2VhbA{number:04d}=="
 
 
-async def ask(there: Ends, talk: Sequence[Message], *, stream: bool = False) -> tuple[Message, list[str]]:
+async def ask(
+    there: Ends, talk: Sequence[Message], *, stream: bool = False
+) -> tuple[Message, list[str]]:
     """The answer, as a client keeps it that knows texts and calls alone, and the seals that the provider got."""
-    [message] = fold(await answered(there.client, ModelRequest(MODEL, tuple(talk), TOOLS, stream=stream)))
+    [message] = fold(
+        await answered(there.client, ModelRequest(MODEL, tuple(talk), TOOLS, stream=stream))
+    )
     parts = [part if isinstance(part, str) else _bare(part) for part in message.parts]
     body = json.dumps(there.upstream.bodies[-1])
     if linked := there.upstream.bodies[-1].get("previous_response_id"):
         return Message.model(*parts), [linked]
-    return Message.model(*parts), [seal for number in range(100) if (seal := seal_of(number)) in body]
+    return Message.model(*parts), [
+        seal for number in range(100) if (seal := seal_of(number)) in body
+    ]
 
 
 def _bare(part: Any) -> Any:
@@ -77,12 +87,16 @@ def result(message: Message, text: str = "done") -> Message:
 
 @pairs
 @pytest.mark.parametrize("stream", [False, True])
-async def test_signatures_are_there_again_after_two_rounds_of_tools(client: str, upstream: str, stream: bool) -> None:
+async def test_signatures_are_there_again_after_two_rounds_of_tools(
+    client: str, upstream: str, stream: bool
+) -> None:
     there = at(client, upstream)
     talk = [Message.user("Look.")]
     for number in range(2):
         message, seals = await ask(there, talk, stream=stream)
-        assert len(seals) == (number if "previous_response_id" not in there.upstream.bodies[-1] else 1)
+        assert len(seals) == (
+            number if "previous_response_id" not in there.upstream.bodies[-1] else 1
+        )
         talk += [message, result(message)]
     last, seals = await ask(there, talk, stream=stream)
     assert last.text == "Yes."
@@ -90,7 +104,9 @@ async def test_signatures_are_there_again_after_two_rounds_of_tools(client: str,
 
 
 @pytest.mark.parametrize("wire", list(SIGNED))
-async def test_a_client_of_the_providers_own_api_that_drops_signatures_gets_none_added(wire: str) -> None:
+async def test_a_client_of_the_providers_own_api_that_drops_signatures_gets_none_added(
+    wire: str,
+) -> None:
     there = at(wire, wire)
     talk = [Message.user("Look.")]
     for _ in range(2):
@@ -100,7 +116,9 @@ async def test_a_client_of_the_providers_own_api_that_drops_signatures_gets_none
 
 
 @pairs
-async def test_the_last_answer_is_made_again_and_a_conversation_goes_on_twice(client: str, upstream: str) -> None:
+async def test_the_last_answer_is_made_again_and_a_conversation_goes_on_twice(
+    client: str, upstream: str
+) -> None:
     """The seals are those of the branch, never those of the other answer."""
     there = at(client, upstream)
     talk = [Message.user("Talk.")]
@@ -112,19 +130,27 @@ async def test_the_last_answer_is_made_again_and_a_conversation_goes_on_twice(cl
     assert seals == a
     _, seals = await ask(there, [*talk, first, Message.user("Talk of b.")])  # elsewhere
     assert seals == a
-    _, seals = await ask(there, [*talk, first, Message.user("Talk of a."), second, Message.user("Talk on.")])
+    _, seals = await ask(
+        there, [*talk, first, Message.user("Talk of a."), second, Message.user("Talk on.")]
+    )
     assert len(seals) == (1 if "previous_response_id" in there.upstream.bodies[-1] else 2)
 
 
 @pairs
-async def test_parallel_conversations_of_equal_words_and_ids_stay_apart(client: str, upstream: str) -> None:
+async def test_parallel_conversations_of_equal_words_and_ids_stay_apart(
+    client: str, upstream: str
+) -> None:
     there = at(client, upstream, numbered=True)
     talks = [[Message.user(f"Look {name}.")] for name in "abc"]
     seen: list[list[str]] = [[], [], []]
     for _ in range(3):
         for talk, seals in zip(talks, seen, strict=True):
             message, seals[:] = await ask(there, talk)
-            talk += [message, result(message), *([] if message.tool_calls else [Message.user("Talk?")])]
+            talk += [
+                message,
+                result(message),
+                *([] if message.tool_calls else [Message.user("Talk?")]),
+            ]
             talk[:] = [each for each in talk if each.content]
     if all("previous_response_id" not in body for body in there.upstream.bodies):
         assert seen == [[seal_of(n), seal_of(n + 3)] for n in range(3)]
@@ -132,7 +158,9 @@ async def test_parallel_conversations_of_equal_words_and_ids_stay_apart(client: 
 
 
 @pairs
-async def test_what_is_edited_loses_its_seal_and_is_sent_as_the_client_has_it(client: str, upstream: str) -> None:
+async def test_what_is_edited_loses_its_seal_and_is_sent_as_the_client_has_it(
+    client: str, upstream: str
+) -> None:
     there = at(client, upstream)
     talk = [Message.user("Talk.")]
     await ask(there, talk)
@@ -165,7 +193,9 @@ async def test_a_client_that_sends_the_end_of_its_conversation(client: str, upst
 
 
 @pairs
-async def test_what_the_store_has_no_more_is_there_as_the_client_sends_it(client: str, upstream: str) -> None:
+async def test_what_the_store_has_no_more_is_there_as_the_client_sends_it(
+    client: str, upstream: str
+) -> None:
     """A store that is full, or pruned, has the last answers of a long conversation alone."""
     store = MemoryAnswers(most=2)
     there = at(client, upstream, store=store)

@@ -35,18 +35,26 @@ class Shop:
         self.app, self.paid = app, paid
 
     async def ask(self, path: str, body: dict[str, Any], key: str = KEYS[0]) -> Exchange:
-        return await exchange(self.app, "POST", path, body, headers={"authorization": f"Bearer {key}"})
+        return await exchange(
+            self.app, "POST", path, body, headers={"authorization": f"Bearer {key}"}
+        )
 
     async def ask_chat(self, words: str = "Pay Ann.", **fields: Any) -> list[dict[str, Any]]:
         """Asks for a payment → the messages that approve it."""
         question = [{"role": "user", "content": words}]
-        answer = await self.ask("/v1/chat/completions", {"model": "default", "messages": question, **fields})
+        answer = await self.ask(
+            "/v1/chat/completions", {"model": "default", "messages": question, **fields}
+        )
         assert answer.status == 200, answer.body
         message = answer.json["choices"][0]["message"]
         return [*question, message, *[approval(call["id"]) for call in message["tool_calls"]]]
 
-    async def send(self, messages: Sequence[dict[str, Any]], key: str = KEYS[0], **fields: Any) -> Exchange:
-        return await self.ask("/v1/chat/completions", {"model": "default", "messages": [*messages], **fields}, key)
+    async def send(
+        self, messages: Sequence[dict[str, Any]], key: str = KEYS[0], **fields: Any
+    ) -> Exchange:
+        return await self.ask(
+            "/v1/chat/completions", {"model": "default", "messages": [*messages], **fields}, key
+        )
 
 
 def approval(call_id: str) -> dict[str, Any]:
@@ -100,7 +108,11 @@ async def test_an_approval_of_a_response_runs_its_tool_once(memory: bool, at_onc
     async with shop(memory=memory, store="memory:", key=False) as server:
         asked = (await server.ask("/v1/responses", {"model": "default", "input": "Pay Ann."})).json
         [request] = [item for item in asked["output"] if item["type"] == "mcp_approval_request"]
-        item = {"type": "mcp_approval_response", "approval_request_id": request["id"], "approve": True}
+        item = {
+            "type": "mcp_approval_response",
+            "approval_request_id": request["id"],
+            "approve": True,
+        }
         body = {"model": "default", "input": [item], "previous_response_id": asked["id"]}
         if at_once:
             await asyncio.gather(*[server.ask("/v1/responses", body) for _ in range(20)])
@@ -113,7 +125,9 @@ async def test_an_approval_of_a_response_runs_its_tool_once(memory: bool, at_onc
 @pytest.mark.mend("1.3")
 @memories
 @stores
-async def test_a_signed_approval_runs_its_tool_once_whatever_stands_around_it(memory: bool, store: str | None) -> None:
+async def test_a_signed_approval_runs_its_tool_once_whatever_stands_around_it(
+    memory: bool, store: str | None
+) -> None:
     # Without a store only the client can say that it goes on with a thread of the memory.
     named = {"metadata": {"thread_id": "t"}} if memory and store is None else {}
     async with shop(memory=memory, store=store, key=True) as server:
@@ -126,7 +140,9 @@ async def test_a_signed_approval_runs_its_tool_once_whatever_stands_around_it(me
         await server.send(approved, user="somebody else")
         await server.send(approved, key=KEYS[1])
         for number in range(3):
-            await server.send([{"role": "user", "content": f"{number}"}, *approved[1:]], key=KEYS[1])
+            await server.send(
+                [{"role": "user", "content": f"{number}"}, *approved[1:]], key=KEYS[1]
+            )
         assert server.paid == ["Ann"]
 
 
@@ -163,5 +179,7 @@ async def test_a_claim_is_true_again_for_the_run_that_holds_it(kind: str, tmp_pa
         assert not await log.claim("owner", "token:n", "r2")
         assert await log.claim("owner", "token:n", "r1")
         assert await log.claim("another", "token:n", "r2")
-        verdicts = await asyncio.gather(*[log.claim("t", "i", f"r{number}") for number in range(10)])
+        verdicts = await asyncio.gather(
+            *[log.claim("t", "i", f"r{number}") for number in range(10)]
+        )
         assert verdicts.count(True) == 1

@@ -34,7 +34,9 @@ def rolling(request: Any) -> Message | str:
 
 def client(app: Any, key: str = "one-secret") -> openai.AsyncOpenAI:
     http = httpx2.AsyncClient(transport=httpx2.ASGITransport(app))
-    return openai.AsyncOpenAI(base_url="http://127.0.0.1/v1", api_key=key, http_client=http, max_retries=0)
+    return openai.AsyncOpenAI(
+        base_url="http://127.0.0.1/v1", api_key=key, http_client=http, max_retries=0
+    )
 
 
 def app(reply: Any = rolling, **how: Any) -> Any:
@@ -52,8 +54,12 @@ def store(request: pytest.FixtureRequest, tmp_path: Path) -> str:
 async def test_a_response_is_kept_gone_on_from_and_forgotten(store: str) -> None:
     made = app(store=store)
     one = client(made)
-    first = await one.responses.create(model="m", input="Hi.", instructions="Be brief.", metadata={"a": "b"})
-    assert first.output_text == "Seen 4."  # the instructions, the question, and the round that the client never sees
+    first = await one.responses.create(
+        model="m", input="Hi.", instructions="Be brief.", metadata={"a": "b"}
+    )
+    assert (
+        first.output_text == "Seen 4."
+    )  # the instructions, the question, and the round that the client never sees
     again = await one.responses.retrieve(first.id)
     assert again.to_dict() == first.to_dict()
     second = await one.responses.create(model="m", input="More.", previous_response_id=first.id)
@@ -61,7 +67,9 @@ async def test_a_response_is_kept_gone_on_from_and_forgotten(store: str) -> None
     items = await one.responses.input_items.list(second.id, order="asc")
     texts = [part.text for item in items.data for part in getattr(item, "content", [])]
     assert texts == ["Hi.", "Seen 4.", "More."]
-    assert [item.type for item in (await one.responses.input_items.list(second.id, limit=2)).data] == ["message"] * 2
+    assert [
+        item.type for item in (await one.responses.input_items.list(second.id, limit=2)).data
+    ] == ["message"] * 2
     await one.responses.delete(first.id)
     with pytest.raises(openai.NotFoundError):
         await one.responses.retrieve(first.id)
@@ -82,7 +90,9 @@ async def test_a_response_whose_beginning_is_gone_is_not_gone_on_from(store: str
 
 
 @pytest.mark.parametrize(
-    "limit", ["0", "101", "000001999", "000001" + "9" * 5000, "9" * 5000, "٣", "1_0", "-1", ""], ids=range(9)
+    "limit",
+    ["0", "101", "000001999", "000001" + "9" * 5000, "9" * 5000, "٣", "1_0", "-1", ""],
+    ids=range(9),
 )
 async def test_no_page_is_longer_than_the_longest(limit: str) -> None:
     """However the number is written: it is refused, and is no fault of the server."""
@@ -108,8 +118,12 @@ class Failing(MemoryAnswers):
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize("failure", [None, KeyError("x"), RuntimeError("gone")], ids=["never", "key", "gone"])
-async def test_a_store_that_fails_takes_no_answer_from_anybody(failure: Exception | None, stream: bool) -> None:
+@pytest.mark.parametrize(
+    "failure", [None, KeyError("x"), RuntimeError("gone")], ids=["never", "key", "gone"]
+)
+async def test_a_store_that_fails_takes_no_answer_from_anybody(
+    failure: Exception | None, stream: bool
+) -> None:
     made = app(store=Failing(failure), limits=ServerLimits(keep_seconds=0.01))
     answer = await exchange(
         made,
@@ -140,7 +154,9 @@ async def test_a_conversation_goes_on_by_its_name(store: str) -> None:
     for count in (3, 7):
         response = await one.responses.create(model="m", input="Hi.", conversation="trip")
         assert response.output_text == f"Seen {count}."
-    assert (await two.responses.create(model="m", input="Hi.", conversation="trip")).output_text == "Seen 3."
+    assert (
+        await two.responses.create(model="m", input="Hi.", conversation="trip")
+    ).output_text == "Seen 3."
     await made.state.service.answers.close()
 
 
@@ -200,7 +216,9 @@ async def test_a_response_is_made_in_the_background(held: tuple[Any, asyncio.Eve
         await one.responses.cancel(begun.id)
 
 
-async def test_what_is_made_in_the_background_can_be_cancelled(held: tuple[Any, asyncio.Event]) -> None:
+async def test_what_is_made_in_the_background_can_be_cancelled(
+    held: tuple[Any, asyncio.Event],
+) -> None:
     made, _ = held
     one = client(made)
     begun = await one.responses.create(model="m", input="Hi.", background=True)

@@ -22,7 +22,11 @@ def reply(request: Any) -> Any:
 def served() -> Any:
     model = ScriptedModel(reply, wire="anthropic")
     agent = Agent(model, transport=model.transport, api_key="k")
-    return serve.app(agent, gateway=serve.Gateway({"m": ScriptedModel(reply, wire="google")}), hosts=["testserver"])
+    return serve.app(
+        agent,
+        gateway=serve.Gateway({"m": ScriptedModel(reply, wire="google")}),
+        hosts=["testserver"],
+    )
 
 
 def test_no_request_is_a_fault_of_the_server() -> None:
@@ -32,7 +36,11 @@ def test_no_request_is_a_fault_of_the_server() -> None:
     for operation in operations:
 
         @settings(
-            max_examples=8, deadline=None, suppress_health_check=list(HealthCheck), derandomize=True, database=None
+            max_examples=8,
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            derandomize=True,
+            database=None,
         )
         @given(operation.as_strategy())
         def asked(case: Any) -> None:

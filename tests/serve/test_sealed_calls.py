@@ -46,15 +46,21 @@ Json = dict[str, Any]
 def signed(wire: str, number: int) -> Message:
     """A round of a provider's: thinking, text, two calls, and signatures wherever the wire signs."""
     mark = {"google": {"thoughtSignature": f"Q2FsbA{number}=="}} if wire == "google" else None
-    calls = [ToolCallPart(f"call_{number}_{at}", "look", {"at": at}, native=mark) for at in ("a", "b")]
-    return Message.model(thought(wire), TextPart(f"Grüße {number}.", mark), *calls).replace(id=f"m{number}")
+    calls = [
+        ToolCallPart(f"call_{number}_{at}", "look", {"at": at}, native=mark) for at in ("a", "b")
+    ]
+    return Message.model(thought(wire), TextPart(f"Grüße {number}.", mark), *calls).replace(
+        id=f"m{number}"
+    )
 
 
 def message_of(events: Sequence[Event], *, stream: bool) -> Any:
     """The message that a client of Chat Completions has of an answer, with fields of calls that its SDK does not know."""
     envelope = CHAT.envelope(ModelRequest("m", (Message.user("Hi."),), TOOLS), id="id1", now=NOW)
     if not stream:
-        return json.loads(msgspec.json.encode(CHAT.dump_response(events, **envelope)))["choices"][0]["message"]
+        return json.loads(msgspec.json.encode(CHAT.dump_response(events, **envelope)))["choices"][
+            0
+        ]["message"]
     encoder = CHAT.encoder(**envelope)
     return joined(b"".join([*(encoder.feed(event) for event in events), encoder.close()]))
 
@@ -80,13 +86,17 @@ def calls_alone(message: Json) -> Json:
 
 
 def loaded(talk: Sequence[Json]) -> tuple[Message, ...]:
-    return CHAT.load_request({"model": "m", "messages": json.loads(json.dumps(list(talk)))}).messages
+    return CHAT.load_request(
+        {"model": "m", "messages": json.loads(json.dumps(list(talk)))}
+    ).messages
 
 
 @pytest.mark.parametrize("longest_id", [0, LONG], ids=["extra_content", "id"])
 @pytest.mark.parametrize("stream", [False, True], ids=["whole", "streamed"])
 @pytest.mark.parametrize("upstream", UPSTREAMS)
-def test_two_rounds_come_back_from_the_calls_alone(upstream: str, stream: bool, longest_id: int) -> None:
+def test_two_rounds_come_back_from_the_calls_alone(
+    upstream: str, stream: bool, longest_id: int
+) -> None:
     target = TARGETS[upstream]
     talk: list[Json] = [{"role": "user", "content": "Look."}]
     direct = [Message.user("Look.")]
@@ -98,8 +108,13 @@ def test_two_rounds_come_back_from_the_calls_alone(upstream: str, stream: bool, 
         events = seal_events(unfold([answer]), CHAT, SEALER, "anna", longest_id=longest_id)
         message = calls_alone(message_of(events, stream=stream))
         assert any(split_id(call["id"]) for call in message["tool_calls"]) is bool(longest_id)
-        assert any("extra_content" in call for call in message["tool_calls"]) is not bool(longest_id)
-        results = [{"role": "tool", "tool_call_id": call["id"], "content": "done"} for call in message["tool_calls"]]
+        assert any("extra_content" in call for call in message["tool_calls"]) is not bool(
+            longest_id
+        )
+        results = [
+            {"role": "tool", "tool_call_id": call["id"], "content": "done"}
+            for call in message["tool_calls"]
+        ]
         talk += [message, *results]
         parts = [ToolResultPart(call.id, "look", "done") for call in answer.tool_calls]
         direct += [answer.replace(origin=target), Message.user(*parts)]
@@ -108,7 +123,11 @@ def test_two_rounds_come_back_from_the_calls_alone(upstream: str, stream: bool, 
     there: Any = wires.get(upstream)
     through, straight = (
         msgspec.json.encode(
-            there.dump_request(ModelRequest("m", tuple(each), TOOLS), target=target, quirks=PROVIDERS[upstream].quirks)
+            there.dump_request(
+                ModelRequest("m", tuple(each), TOOLS),
+                target=target,
+                quirks=PROVIDERS[upstream].quirks,
+            )
         )
         for each in (opened, direct)
     )
@@ -118,7 +137,8 @@ def test_two_rounds_come_back_from_the_calls_alone(upstream: str, stream: bool, 
 
 
 @pytest.mark.parametrize(
-    ("client", "upstream"), [each for each in product(PROVIDERS, ["anthropic", "google"]) if each[0] != each[1]]
+    ("client", "upstream"),
+    [each for each in product(PROVIDERS, ["anthropic", "google"]) if each[0] != each[1]],
 )
 def test_an_id_holds_a_token_in_every_format(client: str, upstream: str) -> None:
     """Also in those that have no field for one."""
@@ -130,11 +150,16 @@ def test_an_id_holds_a_token_in_every_format(client: str, upstream: str) -> None
     [seen] = fold(api.load_response(body))
     assert split_id(seen.tool_calls[0].id)
     given = {f"call{at}wxyz": call.id for at, call in enumerate(seen.tool_calls)}
-    kept = [ToolCallPart(short, "look", call.arguments) for short, call in zip(given, seen.tool_calls, strict=True)]
+    kept = [
+        ToolCallPart(short, "look", call.arguments)
+        for short, call in zip(given, seen.tool_calls, strict=True)
+    ]
     results = [ToolResultPart(call.id, "look", "done") for call in kept]
     talk = (Message.user("Look."), Message.model("Grüße 0.", *kept), Message.user(*results))
     sent = msgspec.json.encode(api.dump_request(ModelRequest("m", talk, TOOLS))).decode()
-    sent = json.loads(re.sub("call[01]wxyz", lambda found: given[found[0]], sent))  # our own half would shorten it
+    sent = json.loads(
+        re.sub("call[01]wxyz", lambda found: given[found[0]], sent)
+    )  # our own half would shorten it
     (_, model, after), losses = open_messages(api.load_request(sent).messages, api, SEALER, "anna")
     assert not losses
     assert model.content[:2] == answer.content[:2]
@@ -172,7 +197,9 @@ def other_token(message: Json) -> None:
 
 
 @pytest.mark.parametrize("change", [other_id, other_tool, other_words, other_place, other_token])
-def test_a_token_opens_nothing_beside_another_call_or_other_words(change: Callable[[Json], None]) -> None:
+def test_a_token_opens_nothing_beside_another_call_or_other_words(
+    change: Callable[[Json], None],
+) -> None:
     talk = sealed_talk()
     change(talk[1])
     (_, model), [loss] = open_messages(loaded(talk), CHAT, SEALER, "anna")
@@ -203,7 +230,9 @@ def test_where_the_message_has_a_token_that_does_not_open_its_calls_open_nothing
     message = message_of(seal_events(unfold([answer]), CHAT, SEALER, "anna"), stream=False)
     assert message["reasoning_details"]
     message["tool_calls"][0]["function"]["arguments"] = '{"at": "x"}'
-    (_, model), [_] = open_messages(loaded([{"role": "user", "content": "Look."}, message]), CHAT, SEALER, "anna")
+    (_, model), [_] = open_messages(
+        loaded([{"role": "user", "content": "Look."}, message]), CHAT, SEALER, "anna"
+    )
     assert "c2lnbmVk" not in repr(model)
 
 
@@ -227,10 +256,16 @@ def test_what_stands_between_calls_is_held_by_the_next() -> None:
         origin=TARGETS["anthropic"],
         id="m",
     )
-    message = calls_alone(message_of(seal_events(unfold([answer]), CHAT, SEALER, "anna"), stream=True))
-    tokens = [call["extra_content"]["google"]["thought_signature"] for call in message["tool_calls"]]
+    message = calls_alone(
+        message_of(seal_events(unfold([answer]), CHAT, SEALER, "anna"), stream=True)
+    )
+    tokens = [
+        call["extra_content"]["google"]["thought_signature"] for call in message["tool_calls"]
+    ]
     assert max(map(len, tokens)) < 2 * min(map(len, tokens))
-    (_, model), losses = open_messages(loaded([{"role": "user", "content": "Look."}, message]), CHAT, SEALER, "anna")
+    (_, model), losses = open_messages(
+        loaded([{"role": "user", "content": "Look."}, message]), CHAT, SEALER, "anna"
+    )
     assert not losses
     assert model.content == answer.content
 
@@ -238,8 +273,12 @@ def test_what_stands_between_calls_is_held_by_the_next() -> None:
 @given(
     st.lists(
         st.one_of(
-            st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).map(lambda text: TextPart(text)),
-            st.sampled_from("xyz").map(lambda text: ThinkingPart(text, {"anthropic": {"signature": f"s{text}"}})),
+            st.text(st.characters(codec="utf-8"), min_size=1, max_size=5).map(
+                lambda text: TextPart(text)
+            ),
+            st.sampled_from("xyz").map(
+                lambda text: ThinkingPart(text, {"anthropic": {"signature": f"s{text}"}})
+            ),
             st.sampled_from("fg").map(lambda name: ToolCallPart(name, name, {"a": name})),
         ),
         max_size=8,
@@ -252,16 +291,22 @@ def test_any_answer_comes_back_as_far_as_its_last_signed_call(pieces: list[Any])
     ]
     answer = Message(Role.MODEL, tuple(content), origin=TARGETS["anthropic"], id="m")
     message = calls_alone(message_of(seal_events(unfold([answer]), CHAT, SEALER), stream=False))
-    opened, losses = open_messages(loaded([{"role": "user", "content": "Look."}, message]), CHAT, SEALER)
+    opened, losses = open_messages(
+        loaded([{"role": "user", "content": "Look."}, message]), CHAT, SEALER
+    )
     assert not losses
-    last = max((at for at, piece in enumerate(content) if isinstance(piece, ToolCallPart)), default=-1)
+    last = max(
+        (at for at, piece in enumerate(content) if isinstance(piece, ToolCallPart)), default=-1
+    )
     signed_calls = [piece for piece in content[: max(last, 0)] if isinstance(piece, ThinkingPart)]
     if not signed_calls:
         return
     seen = [piece for piece in opened[1].content if isinstance(piece, ThinkingPart)]
     assert seen == signed_calls
     assert opened[1].tool_calls == answer.tool_calls
-    assert opened[1].text == "".join([piece.text for piece in content if isinstance(piece, TextPart)])
+    assert opened[1].text == "".join(
+        [piece.text for piece in content if isinstance(piece, TextPart)]
+    )
 
 
 @pytest.mark.parametrize("odd", ["dragoman", "call_dragoman_1", "dragoman-dragoman", "x" * 99, ""])
@@ -277,19 +322,49 @@ def test_ids_that_hold_no_token_stay_as_they_are(odd: str) -> None:
 
 
 @pytest.mark.parametrize(
-    "extra", [None, [], "x", {}, {"google": None}, {"google": []}, {"google": {"thought_signature": 3}}, {"other": 1}]
+    "extra",
+    [
+        None,
+        [],
+        "x",
+        {},
+        {"google": None},
+        {"google": []},
+        {"google": {"thought_signature": 3}},
+        {"other": 1},
+    ],
 )
 def test_fields_of_others_stay_as_they_are(extra: Any) -> None:
-    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}, "extra_content": extra}
-    before = loaded([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": None, "tool_calls": [call]}])
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "look", "arguments": "{}"},
+        "extra_content": extra,
+    }
+    before = loaded(
+        [
+            {"role": "user", "content": "Hi."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+        ]
+    )
     opened, losses = open_messages(before, CHAT, SEALER)
     assert (opened, losses) == (before, [])
 
 
 def test_of_a_call_that_has_more_fields_only_the_token_is_taken() -> None:
     extra = {"google": {"thought_signature": SEALER.seal(b"x", "anna"), "more": 1}, "other": 2}
-    call = {"id": "c1", "type": "function", "function": {"name": "look", "arguments": "{}"}, "extra_content": extra}
-    before = loaded([{"role": "user", "content": "Hi."}, {"role": "assistant", "content": None, "tool_calls": [call]}])
+    call = {
+        "id": "c1",
+        "type": "function",
+        "function": {"name": "look", "arguments": "{}"},
+        "extra_content": extra,
+    }
+    before = loaded(
+        [
+            {"role": "user", "content": "Hi."},
+            {"role": "assistant", "content": None, "tool_calls": [call]},
+        ]
+    )
     opened, [_] = open_messages(before, CHAT, SEALER, "anna")
     [written] = CHAT.dump_messages(opened[1:])
     assert written["tool_calls"][0]["extra_content"] == {"google": {"more": 1}, "other": 2}
@@ -313,13 +388,18 @@ async def test_a_gateway_that_keeps_nothing_gives_calls_their_tokens(
     for _ in range(2):
         body: Json = {"model": MODEL, "messages": talk, "tools": [TOOL], "stream": stream}
         headers = {"content-type": "application/json"}
-        answer = await exchange(app, "POST", "/v1/chat/completions", json.dumps(body).encode(), headers=headers)
+        answer = await exchange(
+            app, "POST", "/v1/chat/completions", json.dumps(body).encode(), headers=headers
+        )
         assert answer.status == 200, answer.body
         assert "signature" not in answer.headers.get("dragoman-loss", "")
-        message = joined(answer.body) if stream else json.loads(answer.body)["choices"][0]["message"]
+        message = (
+            joined(answer.body) if stream else json.loads(answer.body)["choices"][0]["message"]
+        )
         talk.append(calls_alone(message))
         talk += [
-            {"role": "tool", "tool_call_id": call["id"], "content": "1"} for call in message.get("tool_calls") or ()
+            {"role": "tool", "tool_call_id": call["id"], "content": "1"}
+            for call in message.get("tool_calls") or ()
         ]
     sent = json.dumps(model.bodies[-1])
     assert sent.count("c2lnbmVk") == 1 or '"previous_response_id"' in sent

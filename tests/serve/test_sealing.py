@@ -39,7 +39,9 @@ NOW = datetime(2026, 1, 1, tzinfo=UTC)
 def signed(wire: str, number: int) -> Message:
     """A round of a provider's: thinking, text, two calls, and signatures wherever the wire signs."""
     mark = {"google": {"thoughtSignature": f"Q2FsbA{number}=="}} if wire == "google" else None
-    calls = [ToolCallPart(f"call_{number}_{at}", "look", {"at": at}, native=mark) for at in ("a", "b")]
+    calls = [
+        ToolCallPart(f"call_{number}_{at}", "look", {"at": at}, native=mark) for at in ("a", "b")
+    ]
     said = TextPart(f"Grüße {number}.", mark)
     return Message.model(thought(wire), said, *calls).replace(id=f"m{number}")
 
@@ -55,7 +57,9 @@ def sent_again(client: str, message: Message, *, stream: bool) -> Message:
         decoder = wire.decoder(new_id=iter(f"c{n}" for n in range(99)).__next__)
         [seen] = fold([*decoder.feed(data), *decoder.close()])
         return seen
-    [seen] = fold(wire.load_response(json.loads(msgspec.json.encode(wire.dump_response(events, **envelope)))))
+    [seen] = fold(
+        wire.load_response(json.loads(msgspec.json.encode(wire.dump_response(events, **envelope))))
+    )
     return seen
 
 
@@ -67,7 +71,9 @@ def at_gateway(client: str, talk: list[Message]) -> tuple[Message, ...]:
 
 
 @pytest.mark.parametrize("stream", [False, True])
-@pytest.mark.parametrize(("client", "upstream"), [pair for pair in product(SEALING, WIRES) if pair[0] != pair[1]])
+@pytest.mark.parametrize(
+    ("client", "upstream"), [pair for pair in product(SEALING, WIRES) if pair[0] != pair[1]]
+)
 def test_two_rounds_come_back_as_they_were(client: str, upstream: str, stream: bool) -> None:
     at_client, target, api = [Message.user("Look.")], TARGETS[upstream], wires.get(client)
     direct = list(at_client)
@@ -84,7 +90,9 @@ def test_two_rounds_come_back_as_they_were(client: str, upstream: str, stream: b
     there: Any = wires.get(upstream)
     quirks = PROVIDERS[upstream].quirks
     through = there.dump_request(ModelRequest("m", loaded, TOOLS), target=target, quirks=quirks)
-    straight = there.dump_request(ModelRequest("m", tuple(direct), TOOLS), target=target, quirks=quirks)
+    straight = there.dump_request(
+        ModelRequest("m", tuple(direct), TOOLS), target=target, quirks=quirks
+    )
     sent = msgspec.json.encode(through)
     assert sent == msgspec.json.encode(straight)
     assert sent.count(b"c2lnbmVk") == (2 if upstream in SIGNED else 0)
@@ -93,7 +101,11 @@ def test_two_rounds_come_back_as_they_were(client: str, upstream: str, stream: b
 
 def token_of(client: str, message: Message) -> str:
     load: Any = getattr(wires.get(client), "load_seal")  # noqa: B009
-    [token] = [found for piece in message.content if (found := load(piece)) and found.startswith("dragoman")]
+    [token] = [
+        found
+        for piece in message.content
+        if (found := load(piece)) and found.startswith("dragoman")
+    ]
     return token
 
 
@@ -109,7 +121,9 @@ def test_a_token_opens_nothing_beside_other_words_or_for_another(client: str) ->
     api = wires.get(client)
     token = token_of(client, message)
     changed = [
-        piece if not isinstance(piece, ToolCallPart) else msgspec.structs.replace(piece, arguments={"at": "x"})
+        piece
+        if not isinstance(piece, ToolCallPart)
+        else msgspec.structs.replace(piece, arguments={"at": "x"})
         for piece in message.content
     ]
     tries = [
@@ -132,7 +146,15 @@ def test_no_changed_token_opens() -> None:
         other = "A" if token[place] != "A" else "B"
         assert SEALER.open(token[:place] + other + token[place + 1 :], "anna") is None, place
         assert SEALER.open(token[:place], "anna") is None
-    for odd in ("", "dragoman", "dragoman" * 9, "dragomané", "dragoman\ud800", token + token, token + "A"):
+    for odd in (
+        "",
+        "dragoman",
+        "dragoman" * 9,
+        "dragomané",
+        "dragoman\ud800",
+        token + token,
+        token + "A",
+    ):
         assert SEALER.open(odd, "anna") is None
     assert SEALER.open("dragoman" + "A" * MOST_TOKEN, "anna") is None
 
@@ -140,7 +162,10 @@ def test_no_changed_token_opens() -> None:
 def test_both_alphabets_of_base64_open() -> None:
     for number in range(20):
         token = SEALER.seal(b"x" * number, "anna") or ""
-        assert SEALER.open(token.rstrip("=").replace("-", "+").replace("_", "/"), "anna") == b"x" * number
+        assert (
+            SEALER.open(token.rstrip("=").replace("-", "+").replace("_", "/"), "anna")
+            == b"x" * number
+        )
 
 
 def test_keys_are_changed_while_clients_hold_tokens() -> None:
@@ -178,12 +203,16 @@ async def test_a_gateway_seals_and_opens(client: str, stream: bool) -> None:
     upstream = "google" if client == "anthropic" else "anthropic"
 
     def reply(asked: ModelRequest) -> Message:
-        return Message.model(thought(upstream), ToolCallPart(f"call_{len(asked.messages)}", "look", {"at": "home"}))
+        return Message.model(
+            thought(upstream), ToolCallPart(f"call_{len(asked.messages)}", "look", {"at": "home"})
+        )
 
     there = gated(client, upstream, reply, seal_key=KEY)
     talk = [Message.user("Look.")]
     for _ in range(3):
-        [message] = fold(await answered(there.client, ModelRequest(MODEL, tuple(talk), TOOLS, stream=stream)))
+        [message] = fold(
+            await answered(there.client, ModelRequest(MODEL, tuple(talk), TOOLS, stream=stream))
+        )
         talk += [message, Message.user(ToolResultPart(message.tool_calls[0].id, "look", "done"))]
     assert json.dumps(there.upstream.bodies[-1]).count("c2lnbmVk") == 2
     assert "dragomanA" not in json.dumps(there.upstream.bodies)
@@ -202,11 +231,20 @@ async def test_a_client_of_the_providers_own_wire_has_no_token() -> None:
 @pytest.mark.parametrize("client", SEALING)
 @pytest.mark.parametrize(
     ("damage", "passes"),
-    [("head changed", False), ("head cut", False), ("whole, no key here", False), ("the provider's own", True)],
+    [
+        ("head changed", False),
+        ("head cut", False),
+        ("whole, no key here", False),
+        ("the provider's own", True),
+    ],
 )
 @pytest.mark.anyio
-async def test_no_token_goes_to_a_provider_nor_what_is_left_of_one(client: str, damage: str, passes: bool) -> None:
-    model = ScriptedModel.like(PROVIDERS[client], lambda _: Message.model("Hi."), key_required=False)
+async def test_no_token_goes_to_a_provider_nor_what_is_left_of_one(
+    client: str, damage: str, passes: bool
+) -> None:
+    model = ScriptedModel.like(
+        PROVIDERS[client], lambda _: Message.model("Hi."), key_required=False
+    )
     keys: dict[str, Any] = {} if "no key" in damage else {"seal_key": KEY}
     app = serve.app(gateway=serve.Gateway({MODEL: model}, **keys))
     user, message = history(client)
@@ -216,18 +254,28 @@ async def test_no_token_goes_to_a_provider_nor_what_is_left_of_one(client: str, 
         "the provider's own": lambda _: "b3duT3BhcXVlVmFsdWU=",
         "whole, no key here": lambda token: token,
     }
-    results = [ToolResultPart(piece.id, "look", "done") for piece in message.content if isinstance(piece, ToolCallPart)]
+    results = [
+        ToolResultPart(piece.id, "look", "done")
+        for piece in message.content
+        if isinstance(piece, ToolCallPart)
+    ]
     api: Any = wires.get(client)
     talk = ModelRequest(MODEL, (user, message, Message.user(*results)), TOOLS)
     http = api.dump_http(talk)
-    body = TOKEN.sub(lambda found: given[damage](found[0]), msgspec.json.encode(api.dump_request(talk)).decode())
+    body = TOKEN.sub(
+        lambda found: given[damage](found[0]), msgspec.json.encode(api.dump_request(talk)).decode()
+    )
     path = next(
         route.path.replace("{model}", MODEL)
         for route in api.routes
         if route.purpose == "chat"
-        and route.path.replace("{model}", MODEL).endswith(http.path.partition("?")[0].rsplit("/", 1)[-1])
+        and route.path.replace("{model}", MODEL).endswith(
+            http.path.partition("?")[0].rsplit("/", 1)[-1]
+        )
     )
-    answer = await exchange(app, "POST", path, body.encode(), headers={"content-type": "application/json"})
+    answer = await exchange(
+        app, "POST", path, body.encode(), headers={"content-type": "application/json"}
+    )
     assert answer.status == 200, answer.body
     sent = json.dumps(model.bodies[-1])
     assert ("b3duT3BhcXVlVmFsdWU=" in sent) is passes

@@ -40,8 +40,14 @@ def responses(body: bytes) -> Any:
 def anthropic(body: bytes) -> Any:
     from anthropic.types import Message as Answer
 
-    blocks = [block.model_dump(exclude_none=True) for block in Answer.model_validate_json(body).content]
-    return {"model": "m", "max_tokens": 9, "messages": [ASKED, {"role": "assistant", "content": blocks}]}
+    blocks = [
+        block.model_dump(exclude_none=True) for block in Answer.model_validate_json(body).content
+    ]
+    return {
+        "model": "m",
+        "max_tokens": 9,
+        "messages": [ASKED, {"role": "assistant", "content": blocks}],
+    }
 
 
 def google(body: bytes) -> Any:
@@ -62,9 +68,13 @@ def google(body: bytes) -> Any:
     ],
 )
 @pytest.mark.slow
-def test_an_official_client_brings_it_back(client: str, resent: Callable[[bytes], Any], upstream: str) -> None:
+def test_an_official_client_brings_it_back(
+    client: str, resent: Callable[[bytes], Any], upstream: str
+) -> None:
     wire: Any = wires.get(client)
-    answer = Message.model(thought(upstream), "I look.", ToolCallPart("call_1", "look", {"at": "home"}))
+    answer = Message.model(
+        thought(upstream), "I look.", ToolCallPart("call_1", "look", {"at": "home"})
+    )
     answer = answer.replace(id="m1", origin=TARGETS[upstream])
     asked = ModelRequest("m", (Message.user("Look."),))
     envelope = wire.envelope(asked, id="id1", now=datetime(2026, 1, 1, tzinfo=UTC))

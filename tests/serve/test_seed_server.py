@@ -40,7 +40,11 @@ async def asked(app: Any, text: str, **more: Any) -> dict[str, Any]:
 async def test_t_60_the_card() -> None:
     async with weather() as (app, _):
         card = (await exchange(app, "GET", "/.well-known/agent-card.json")).json
-        assert (card["name"], card["version"], card["capabilities"]["streaming"]) == ("weather", "1.0.0", True)
+        assert (card["name"], card["version"], card["capabilities"]["streaming"]) == (
+            "weather",
+            "1.0.0",
+            True,
+        )
         assert card["supportedInterfaces"][0]["protocolBinding"] == "JSONRPC"
 
 
@@ -49,7 +53,12 @@ async def test_t_61_one_agent_serves_every_context_and_of_several_the_path_says_
         assert (await asked(app, "Hi.", contextId="one"))["contextId"] == "one"
         assert (await asked(app, "Hi.", contextId="two"))["contextId"] == "two"
         assert "result" in (await sent(app, {"text": "Hi."}, at="/a2a/agents/weather")).json
-        assert "weather" not in (refused := (await sent(app, {"text": "Hi."}, at="/a2a/agents/other")).json)["error"]
+        assert (
+            "weather"
+            not in (refused := (await sent(app, {"text": "Hi."}, at="/a2a/agents/other")).json)[
+                "error"
+            ]
+        )
         assert refused["error"]["code"] < 0
 
 
@@ -80,8 +89,13 @@ async def test_t_66_a_run_without_calls_completes_its_task() -> None:
 async def test_t_67_what_is_over_takes_no_message_and_is_not_cancelled() -> None:
     async with weather() as (app, _):
         task = await asked(app, "Hi.")
-        assert (await sent(app, {"text": "Again."}, taskId=task["id"])).json["error"]["code"] == -32004
-        for method, id_, code in (("CancelTask", task["id"], -32002), ("GetTask", "nobody's", -32001)):
+        assert (await sent(app, {"text": "Again."}, taskId=task["id"])).json["error"][
+            "code"
+        ] == -32004
+        for method, id_, code in (
+            ("CancelTask", task["id"], -32002),
+            ("GetTask", "nobody's", -32001),
+        ):
             body = {"jsonrpc": "2.0", "id": 1, "method": method, "params": {"id": id_}}
             assert (await exchange(app, "POST", "/a2a", body)).json["error"]["code"] == code
 
@@ -95,7 +109,12 @@ async def test_t_67_a_client_that_goes_away_does_not_stop_the_run() -> None:
         return "Sunny."
 
     async with weather(slowly, policy=serve.AgentPolicy(on_disconnect="detach")) as (app, _):
-        fields = {"messageId": "u1", "role": "ROLE_USER", "contextId": "c", "parts": [{"text": "Hi."}]}
+        fields = {
+            "messageId": "u1",
+            "role": "ROLE_USER",
+            "contextId": "c",
+            "parts": [{"text": "Hi."}],
+        }
         await exchange(app, "POST", "/a2a/message:stream", {"message": fields}, leaves_after=1)
         held.set()
         while (found := await app.state.service.answers.find("anonymous", ["thread:c"])) is None:  # noqa: ASYNC110
@@ -116,16 +135,24 @@ async def test_t_69_a_streamed_response_is_the_text_in_differences() -> None:
         body = {"model": "weather", "input": "Hi.", "stream": True}
         told = (await exchange(app, "POST", "/v1/responses", body)).body.decode()
         events = [json.loads(line[6:]) for line in told.splitlines() if line.startswith("data: {")]
-        deltas = [event["delta"] for event in events if event["type"] == "response.output_text.delta"]
+        deltas = [
+            event["delta"] for event in events if event["type"] == "response.output_text.delta"
+        ]
         assert "".join(deltas) == "Sunny, 2."
         assert events[-1]["type"] == "response.completed"
 
 
-async def test_t_71_the_history_is_kept_by_context_and_a_message_that_comes_again_is_known() -> None:
+async def test_t_71_the_history_is_kept_by_context_and_a_message_that_comes_again_is_known() -> (
+    None
+):
     async with weather() as (app, model):
         for context, id_, text in (("c", "m1", "One."), ("d", "m2", "Two."), ("c", "m3", "Three.")):
             await asked(app, text, contextId=context, messageId=id_)
-        assert [message.text for message in model.requests[-1].messages[1:]] == ["One.", "Sunny, 2.", "Three."]
+        assert [message.text for message in model.requests[-1].messages[1:]] == [
+            "One.",
+            "Sunny, 2.",
+            "Three.",
+        ]
         await asked(app, "Three.", contextId="c", messageId="m3")
         texts = [message.text for message in model.requests[-1].messages[1:]]
         assert texts.count("Three.") == 1

@@ -19,7 +19,11 @@ from dragoman.message import Message, Role
 from support.serving import ASKS, Scripted, asking, served
 
 WIRES = sorted(ASKS)
-BEGIN: list[Event] = [MessageStarted("1", Role.MODEL), PartStarted("1", 0, OpenText()), PartDelta("1", 0, "Hel")]
+BEGIN: list[Event] = [
+    MessageStarted("1", Role.MODEL),
+    PartStarted("1", 0, OpenText()),
+    PartDelta("1", 0, "Hel"),
+]
 
 
 class Waiting(Scripted):
@@ -92,12 +96,16 @@ def test_what_runs_comes_to_its_end_and_nothing_new_begins(number: int) -> None:
             os.kill(os.getpid(), number)
             for wire in WIRES:
                 async with asked(session, url, wire) as refused:
-                    error = wires.get(wire).load_error(refused.status, dict(refused.headers), await refused.read())
+                    error = wires.get(wire).load_error(
+                        refused.status, dict(refused.headers), await refused.read()
+                    )
                     assert isinstance(error, OverloadedError), wire
                     assert refused.headers["retry-after"] == "1"
             backends[0].go.set()
             events = wires.get("openai_chat").decoder().feed(await running.read())
-            assert "".join([each.delta for each in events if isinstance(each, PartDelta)]) == "Hello"
+            assert (
+                "".join([each.delta for each in events if isinstance(each, PartDelta)]) == "Hello"
+            )
             assert not [each for each in events if isinstance(each, RunError)]
 
     backends: list[Waiting] = []

@@ -76,7 +76,9 @@ async def asking(port: int, wire: str) -> AsyncGenerator[asyncio.StreamReader]:
     path, body = STREAMED[wire]
     data = json.dumps(body).encode()
     head = f"POST {path} HTTP/1.1\r\nHost: 127.0.0.1\r\nConnection: close\r\nContent-Length: {len(data)}\r\n"
-    writer.write(head.encode() + b"Content-Type: application/json\r\nA2A-Version: 1.0\r\n\r\n" + data)
+    writer.write(
+        head.encode() + b"Content-Type: application/json\r\nA2A-Version: 1.0\r\n\r\n" + data
+    )
     try:
         yield reader
     finally:
@@ -164,7 +166,9 @@ async def test_a_log_in_memory_is_bounded_also_for_runs_that_go_on() -> None:
         events = [event async for _, event in runs.attach(run_id)]
         assert "holds 1000000 bytes at most" in str(events[-1].error)  # type: ignore[union-attr]
         assert source.said < 100 * len(PIECE)
-        other = await runs.start(Agent(ScriptedModel(["Hi."])), "Go.")  # the full one is over, and gives way
+        other = await runs.start(
+            Agent(ScriptedModel(["Hi."])), "Go."
+        )  # the full one is over, and gives way
         events = [event async for _, event in runs.attach(other)]
         assert (await runs.status(other)).state == "success"
 
@@ -183,7 +187,9 @@ async def test_grpc_clients_hold_their_runs_back_too() -> None:
         from google.protobuf import json_format
 
         assert method.streams
-        request = json_format.ParseDict(STREAMED["a2a"][1]["params"], a2a_pb2.SendMessageRequest()).SerializeToString()
+        request = json_format.ParseDict(
+            STREAMED["a2a"][1]["params"], a2a_pb2.SendMessageRequest()
+        ).SerializeToString()
         async with grpc.aio.insecure_channel(address) as channel:
             call = channel.unary_stream(f"/{service_name}/SendStreamingMessage")(
                 request, metadata=(("a2a-version", "1.0"),)

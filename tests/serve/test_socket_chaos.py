@@ -56,7 +56,9 @@ class Crowd:
         name = self._random.choice(list(HABITS))
         self.counts[name] += 1
         connection = socket.socket()
-        connection.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)  # what nobody reads waits at the server
+        connection.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVBUF, 4096
+        )  # what nobody reads waits at the server
         connection.setblocking(False)
         await asyncio.get_running_loop().sock_connect(connection, ("127.0.0.1", self._port))
         reader, writer = await asyncio.open_connection(sock=connection, limit=4096)
@@ -98,10 +100,14 @@ class Crowd:
             await asyncio.wait([answer], timeout=0.02)
             if answer.done():
                 break
-        with suppress(ConnectionError):  # bytes that nobody read may reset the connection before the answer is read
+        with suppress(
+            ConnectionError
+        ):  # bytes that nobody read may reset the connection before the answer is read
             assert (await answer).startswith(b"HTTP/1.1 400")
 
-    async def reads_nothing(self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+    async def reads_nothing(
+        self, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> None:
         """Until the server has had enough."""
         writer.write(post("flood", stream=True))
         await self.quiet
@@ -122,7 +128,12 @@ HABITS: Mapping[str, Habit] = {
 
 def app_of(store: str, on_disconnect: Any) -> Any:
     agent = Agent(ScriptedModel(reply, key_required=False))
-    return serve.app({"m": agent}, store=store, policy=serve.AgentPolicy(on_disconnect=on_disconnect), limits=LIMITS)
+    return serve.app(
+        {"m": agent},
+        store=store,
+        policy=serve.AgentPolicy(on_disconnect=on_disconnect),
+        limits=LIMITS,
+    )
 
 
 def sockets() -> int:
@@ -146,12 +157,16 @@ async def test_nothing_is_left_of_bad_clients_and_nothing_lacks_of_good_ones(
     store = f"sqlite:///{tmp_path / 'answers.db'}"
     app, port = app_of(store, on_disconnect), asyncio.get_running_loop().create_future()
     tasks, open_sockets = asyncio.all_tasks(), sockets()
-    server = asyncio.create_task(serve.serve_http(app, port=0, ready=lambda url: port.set_result(URL(url).port)))
+    server = asyncio.create_task(
+        serve.serve_http(app, port=0, ready=lambda url: port.set_result(URL(url).port))
+    )
     crowd, service = Crowd(await port, Random(7)), app.state.service
     crowd.quiet = asyncio.get_running_loop().create_future()
     clients = [asyncio.create_task(crowd.one()) for _ in range(CLIENTS)]
     await asyncio.wait(clients, return_when=asyncio.FIRST_COMPLETED)
-    await until(lambda: is_empty(service))  # those that read nothing are cut while they are still there
+    await until(
+        lambda: is_empty(service)
+    )  # those that read nothing are cut while they are still there
     crowd.quiet.set_result(None)
     await asyncio.gather(*clients)
     await until(lambda: is_empty(service))

@@ -16,7 +16,9 @@ pytestmark = pytest.mark.anyio
 
 
 def app_of(store: str) -> Any:
-    model = ScriptedModel.like(PROVIDERS["anthropic"], lambda request: str(len(request.messages)), key_required=False)
+    model = ScriptedModel.like(
+        PROVIDERS["anthropic"], lambda request: str(len(request.messages)), key_required=False
+    )
     return serve.app({"a": Agent(model)}, store=store)
 
 

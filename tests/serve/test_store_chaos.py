@@ -22,7 +22,13 @@ pytestmark = [pytest.mark.anyio, pytest.mark.slow]
 CALLS = 200
 AT_ONCE = 20
 METHODS = ("save", "get", "find", "chain", "delete", "task", "tasks", "push_configs", "prune")
-FAILURES = (KeyError("row"), RuntimeError("the pool is closed"), OSError("disk"), TimeoutError(), ValueError("\ud83d"))
+FAILURES = (
+    KeyError("row"),
+    RuntimeError("the pool is closed"),
+    OSError("disk"),
+    TimeoutError(),
+    ValueError("\ud83d"),
+)
 
 
 class Moody(MemoryAnswers):
@@ -70,7 +76,10 @@ def asked(random: Random, known: list[str]) -> tuple[str, dict[str, Any], bool]:
     stream = random.random() < 0.5
     copy = [{"role": "user", "content": f"Say {random.randrange(5)}."}]
     if random.random() < 0.5:
-        copy += [{"role": "assistant", "content": "One two three."}, {"role": "user", "content": "More."}]
+        copy += [
+            {"role": "assistant", "content": "One two three."},
+            {"role": "user", "content": "More."},
+        ]
     if random.random() < 0.5:
         return "/v1/chat/completions", {"model": "m", "messages": copy, "stream": stream}, False
     body: dict[str, Any] = {"model": "m", "input": "Hi.", "stream": stream}
@@ -107,7 +116,9 @@ async def call(app: Any, random: Random, known: list[str]) -> None:
 
 async def look(app: Any, random: Random, id: str) -> None:
     """Asks for an answer, or ends or forgets it."""
-    method, end = random.choice((("GET", ""), ("GET", "/input_items"), ("POST", "/cancel"), ("DELETE", "")))
+    method, end = random.choice(
+        (("GET", ""), ("GET", "/input_items"), ("POST", "/cancel"), ("DELETE", ""))
+    )
     made = Exchange([b""])
     await app(scope_of(method, f"/v1/responses/{id}{end}"), made.receive, made.send)
     assert made.is_complete

@@ -42,7 +42,11 @@ class Failing(MemoryAnswers):
         self.methods, self._hangs = methods, hangs
 
     def __getattribute__(self, name: str) -> Any:
-        return self._fail if name != "methods" and name in self.methods else super().__getattribute__(name)
+        return (
+            self._fail
+            if name != "methods" and name in self.methods
+            else super().__getattribute__(name)
+        )
 
     async def _fail(self, *_args: Any, **_how: Any) -> Any:
         if self._hangs:
@@ -51,7 +55,9 @@ class Failing(MemoryAnswers):
 
 
 def app_of(store: AnswerStore, **limits: Any) -> Any:
-    agent = Agent(ScriptedModel(lambda request: f"Seen {len(request.messages)}.", key_required=False))
+    agent = Agent(
+        ScriptedModel(lambda request: f"Seen {len(request.messages)}.", key_required=False)
+    )
     return serve.app({"m": agent}, store=store, limits=ServerLimits(keep_seconds=0.01, **limits))
 
 
@@ -77,7 +83,9 @@ async def test_a_client_that_names_an_answer_is_not_answered_without_it() -> Non
 
 
 @pytest.mark.parametrize("hangs", [False, True])
-async def test_an_answer_in_the_background_that_nobody_could_ask_for_is_not_begun(hangs: bool) -> None:
+async def test_an_answer_in_the_background_that_nobody_could_ask_for_is_not_begun(
+    hangs: bool,
+) -> None:
     made = app_of(Failing("save", hangs=hangs))
     async with made.router.lifespan_context(made):
         assert (await respond(made, background=True)).status >= 500
@@ -86,7 +94,9 @@ async def test_an_answer_in_the_background_that_nobody_could_ask_for_is_not_begu
 
 async def test_an_answer_that_is_refused_leaves_nothing_behind() -> None:
     store = MemoryAnswers()
-    assert (await respond(app_of(store), background=True)).status == 503  # the application was not started
+    assert (
+        await respond(app_of(store), background=True)
+    ).status == 503  # the application was not started
     assert await store.prune(now() + timedelta(days=1)) == 0
 
 
@@ -95,8 +105,14 @@ async def test_a_conversation_larger_than_may_be_is_refused(wire: str) -> None:
     made = app_of(MemoryAnswers(), conversation_bytes=300)
     if wire == "openai_chat":
         await exchange(made, "POST", "/v1/chat/completions", {"model": "m", "messages": QUESTION})
-        copy = [*QUESTION, {"role": "assistant", "content": "Seen 1."}, {"role": "user", "content": "More."}]
-        answer = await exchange(made, "POST", "/v1/chat/completions", {"model": "m", "messages": copy})
+        copy = [
+            *QUESTION,
+            {"role": "assistant", "content": "Seen 1."},
+            {"role": "user", "content": "More."},
+        ]
+        answer = await exchange(
+            made, "POST", "/v1/chat/completions", {"model": "m", "messages": copy}
+        )
     else:
         first = (await respond(made)).json["id"]
         answer = await respond(made, previous_response_id=first)
@@ -109,7 +125,12 @@ async def test_what_nobody_can_ask_for_is_not_kept(store: bool) -> None:
     made = app_of(kept)
     await respond(made, input="Ho.", store=store, instructions="Be brief.", metadata={"a": "b"})
     system = {"role": "system", "content": "Be brief."}
-    await exchange(made, "POST", "/v1/chat/completions", {"model": "m", "messages": [system, *QUESTION], "seed": 1})
+    await exchange(
+        made,
+        "POST",
+        "/v1/chat/completions",
+        {"model": "m", "messages": [system, *QUESTION], "seed": 1},
+    )
     of_chat, of_responses = await kept_under(kept, "anonymous", "conversation:")
     assert [message.text for message in of_chat.request.messages] == ["Hi."]
     assert len(of_responses.request.messages) == 1 + store
@@ -137,7 +158,9 @@ def locked(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Any:
     return tmp_path / "answers.db"
 
 
-async def test_all_that_waits_for_a_locked_file_waits_once(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_all_that_waits_for_a_locked_file_waits_once(
+    locked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Else a hundred answers that came while it was locked wait a hundred times, and those behind them."""
     tries: list[Connection] = []
 
@@ -151,7 +174,9 @@ async def test_all_that_waits_for_a_locked_file_waits_once(locked: Path, monkeyp
     tries.clear()
     other = sqlite3.connect(locked, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
-    failures = await asyncio.gather(*[store.save(_answered(f"a{at}")) for at in range(20)], return_exceptions=True)
+    failures = await asyncio.gather(
+        *[store.save(_answered(f"a{at}")) for at in range(20)], return_exceptions=True
+    )
     assert [type(each) for each in failures] == [StoreError] * 20
     assert "locked" in str(failures[0])
     assert len(tries) <= 2  # the first alone, and what came meanwhile
@@ -162,12 +187,16 @@ async def test_all_that_waits_for_a_locked_file_waits_once(locked: Path, monkeyp
     await store.close()
 
 
-async def test_what_waits_for_a_locked_file_is_bounded(locked: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_what_waits_for_a_locked_file_is_bounded(
+    locked: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """Who gave up waiting has not taken its answer out of the memory."""
     monkeypatch.setattr(engine, "_SECONDS", 30)  # until it is not locked any more
     store, before = open_answers(f"sqlite:///{locked}"), asyncio.all_tasks()
     await store.save(_answered("first"))
-    monkeypatch.setattr(sql_answers, "_MOST_WAITING", 5 * len(msgspec.json.encode(_answered("a00"))))
+    monkeypatch.setattr(
+        sql_answers, "_MOST_WAITING", 5 * len(msgspec.json.encode(_answered("a00")))
+    )
     other = sqlite3.connect(locked, isolation_level=None)
     other.execute("BEGIN IMMEDIATE")
     left = [asyncio.create_task(store.save(_answered(f"a{at:02}"))) for at in range(20)]
@@ -221,12 +250,21 @@ async def test_a_run_over_an_agent_protocol_is_refused_in_time_where_the_databas
 
 async def ask_over(app: Any, wire: str, thread: str) -> Exchange:
     if wire == "a2a":
-        message = {"messageId": thread, "contextId": thread, "role": "ROLE_USER", "parts": [{"text": "Hi."}]}
+        message = {
+            "messageId": thread,
+            "contextId": thread,
+            "role": "ROLE_USER",
+            "parts": [{"text": "Hi."}],
+        }
         body = {"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": message}}
         return await exchange(app, "POST", "/a2a", body)
     path, body_of = BODIES[wire]
-    return await exchange(app, "POST", path, body_of(thread, [Message.user("Hi.").replace(id="u1")]))
+    return await exchange(
+        app, "POST", path, body_of(thread, [Message.user("Hi.").replace(id="u1")])
+    )
 
 
 def _answered(id: str) -> Answered:
-    return Answered(id=id, owner="me", wire="openai_chat", created_at=now(), request=ModelRequest("m", ()))
+    return Answered(
+        id=id, owner="me", wire="openai_chat", created_at=now(), request=ModelRequest("m", ())
+    )

@@ -73,10 +73,14 @@ async def listed(store: AnswerStore, owner: str = "me", **wanted: Any) -> list[s
     return [each.task_id for _, each in (await store.tasks(owner, TaskQuery(**wanted))).runs]
 
 
-async def test_a_page_is_of_the_latest_runs_and_of_those_that_are_wanted_alone(store: AnswerStore) -> None:
+async def test_a_page_is_of_the_latest_runs_and_of_those_that_are_wanted_alone(
+    store: AnswerStore,
+) -> None:
     for name, fields in STATES.items():
         await store.save(run(f"{name}-1", name, state="in_progress"))
-        await store.save(run(f"{name}-2", name, thread_id="odd" if len(name) % 2 else "even", **fields))
+        await store.save(
+            run(f"{name}-2", name, thread_id="odd" if len(name) % 2 else "even", **fields)
+        )
     await store.save(run("answer", None, thread_id="odd"))
     await store.save(run("theirs", "theirs", owner="you"))
     assert await listed(store) == list(STATES)[::-1]
@@ -84,19 +88,34 @@ async def test_a_page_is_of_the_latest_runs_and_of_those_that_are_wanted_alone(s
         assert await listed(store, stages=(name,)) == [name]
         assert [each.id for each in await store.task("me", name)] == [f"{name}-1", f"{name}-2"]
     assert await listed(store, stages=("failed", "refused"), thread="even") == ["failed"]
-    assert await listed(store, stages=()) == await listed(store, thread="none") == await listed(store, "nobody") == []
+    assert (
+        await listed(store, stages=())
+        == await listed(store, thread="none")
+        == await listed(store, "nobody")
+        == []
+    )
     assert await store.task("you", "working") == await store.task("me", "\0") == []
 
 
-async def test_pages_go_on_where_the_last_ended_whatever_changes_meanwhile(store: AnswerStore) -> None:
+async def test_pages_go_on_where_the_last_ended_whatever_changes_meanwhile(
+    store: AnswerStore,
+) -> None:
     for at in range(7):
         await store.save(run(f"r{at}", f"t{at}"))
     first = await store.tasks("me", TaskQuery(most=3))
-    assert ([each.id for _, each in first.runs], first.total, first.more) == (["r6", "r5", "r4"], 7, True)
+    assert ([each.id for _, each in first.runs], first.total, first.more) == (
+        ["r6", "r5", "r4"],
+        7,
+        True,
+    )
     await store.save(run("r4", "t4", state="failed"))  # it stands before the page now
     await store.delete("me", "r2")
     second = await store.tasks("me", TaskQuery(most=3, after=first.runs[-1][0]))
-    assert ([each.id for _, each in second.runs], second.total, second.more) == (["r3", "r1", "r0"], 6, False)
+    assert ([each.id for _, each in second.runs], second.total, second.more) == (
+        ["r3", "r1", "r0"],
+        6,
+        False,
+    )
     assert await listed(store, after=0) == []
 
 
@@ -106,7 +125,9 @@ async def test_tasks_since_a_time(store: AnswerStore) -> None:
     await store.save(run("r9", "t9"))
     assert await listed(store, since=NOW + timedelta(hours=1)) == ["t2", "t1"]
     for time in (datetime.min, datetime.max):
-        assert len(await listed(store, since=time.replace(tzinfo=UTC))) == (4 if time == datetime.min else 0)
+        assert len(await listed(store, since=time.replace(tzinfo=UTC))) == (
+            4 if time == datetime.min else 0
+        )
 
 
 async def test_where_a_run_is_taken_back_the_one_before_counts(store: AnswerStore) -> None:
@@ -118,7 +139,9 @@ async def test_where_a_run_is_taken_back_the_one_before_counts(store: AnswerStor
 
 
 @pytest.mark.parametrize("kind", ["memory", "sqlite"])
-async def test_a_page_decodes_its_own_tasks_alone(kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_page_decodes_its_own_tasks_alone(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     decoded: list[int] = []
     of = DecodedAnswers.of
 
@@ -204,7 +227,9 @@ def test_the_newest_migration_is_the_one_that_is_asked_for() -> None:
 
 
 @pytest.mark.parametrize("kind", ["sqlite", pytest.param("postgres", marks=pytest.mark.service)])
-async def test_tasks_of_an_older_database_are_listed(kind: str, tmp_path: Path, request: pytest.FixtureRequest) -> None:
+async def test_tasks_of_an_older_database_are_listed(
+    kind: str, tmp_path: Path, request: pytest.FixtureRequest
+) -> None:
     url = f"sqlite:///{tmp_path}/old.db"
     if kind == "postgres":
         url = postgres.new_database(request.getfixturevalue("postgres_server"))
@@ -215,15 +240,17 @@ async def test_tasks_of_an_older_database_are_listed(kind: str, tmp_path: Path, 
     with engine.begin() as connection:
         config.attributes["connection"] = connection
         command.upgrade(config, "0002")
-        wanted = (
-            "INSERT INTO dragoman_answers (number, owner, answer_id, created_at, body) VALUES (:n, 'me', :id, 0, :body)"
-        )
+        wanted = "INSERT INTO dragoman_answers (number, owner, answer_id, created_at, body) VALUES (:n, 'me', :id, 0, :body)"
         for number, (name, fields) in enumerate(STATES.items(), 1):
             body = msgspec.json.encode(run(name, name, thread_id="t" * 900, **fields))
             connection.execute(text(wanted), {"n": number, "id": name, "body": body})
             keyed = {"key": f"task:{name}", "n": number}
-            connection.execute(text("INSERT INTO dragoman_answer_keys VALUES ('me', :key, :n)"), keyed)
-        connection.execute(text(wanted), {"n": 99, "id": "x", "body": msgspec.json.encode(run("x", None))})
+            connection.execute(
+                text("INSERT INTO dragoman_answer_keys VALUES ('me', :key, :n)"), keyed
+            )
+        connection.execute(
+            text(wanted), {"n": 99, "id": "x", "body": msgspec.json.encode(run("x", None))}
+        )
     migrate(engine, MIGRATIONS)
     with engine.connect() as connection:
         opts = {"version_table": MIGRATIONS.versions}

@@ -71,7 +71,9 @@ async def subscribed(app: Any, task_id: str) -> AsyncGenerator[asyncio.Task[Any]
 
 
 @pytest.mark.parametrize("how", ["goes on", "cancelled"])
-async def test_who_waits_is_woken_and_reads_no_more_than_he_must(how: str, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_who_waits_is_woken_and_reads_no_more_than_he_must(
+    how: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(waiting, "_FIRST_SECONDS", 3600.0)
     store = Counting()
     async with served_agent(store=store) as app:
@@ -85,7 +87,9 @@ async def test_who_waits_is_woken_and_reads_no_more_than_he_must(how: str, monke
             by_others = store.reads
             with anyio.fail_after(10):
                 answer = await client
-        assert (b"TASK_STATE_CANCELED" in answer.body, PAID) == ((True, []) if how == "cancelled" else (False, [3]))
+        assert (b"TASK_STATE_CANCELED" in answer.body, PAID) == (
+            (True, []) if how == "cancelled" else (False, [3])
+        )
         assert store.reads - by_others <= 1
         assert len(app.state.service.waiting) == 0
 
@@ -107,14 +111,20 @@ def test_another_process_is_looked_for_ever_less_often() -> None:
 
 def test_what_changed_for_one_wakes_nobody_else() -> None:
     room = Waiting()
-    with room.change(("me", "t")) as mine, room.change(("me", "t")) as too, room.change(("you", "t")) as yours:
+    with (
+        room.change(("me", "t")) as mine,
+        room.change(("me", "t")) as too,
+        room.change(("you", "t")) as yours,
+    ):
         room.changed(("me", "t"))
         room.changed(("nobody",))
         assert (mine.is_set(), too.is_set(), yours.is_set()) == (True, True, False)
     assert len(room) == 0
 
 
-async def test_a_task_goes_on_in_another_process(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_task_goes_on_in_another_process(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr(waiting, "_FIRST_SECONDS", 0.001)
     store = f"sqlite:///{tmp_path}/answers.db"
     async with served_agent(store=store) as one, served_agent(store=store) as other:
@@ -149,7 +159,13 @@ async def test_another_process_lists_and_sends_notifications_each_once(
         task = await sent(one, "Now pay.", configuration=first)
         await until(lambda: (f"{HERE}first", "INPUT_REQUIRED") in posted)
         posted.clear()
-        made = await rpc(one, "CreateTaskPushNotificationConfig", taskId=task["id"], id="second", url=f"{HERE}second")
+        made = await rpc(
+            one,
+            "CreateTaskPushNotificationConfig",
+            taskId=task["id"],
+            id="second",
+            url=f"{HERE}second",
+        )
         listed = (await rpc(other, "ListTaskPushNotificationConfigs", taskId=task["id"]))["configs"]
         assert (len(listed), listed[1], listed[0]["token"]) == (2, made, "t")
         await sent(other, "Yes", "u2", taskId=task["id"])
@@ -158,11 +174,15 @@ async def test_another_process_lists_and_sends_notifications_each_once(
             states = [at for url, at in posted if url == f"{HERE}{name}" and at != "-"]
             assert states.count("COMPLETED") == 1, states
         await rpc(other, "DeleteTaskPushNotificationConfig", taskId=task["id"], id="first")
-        assert (await rpc(one, "GetTaskPushNotificationConfig", taskId=task["id"], id="first"))["code"] == -32001
+        assert (await rpc(one, "GetTaskPushNotificationConfig", taskId=task["id"], id="first"))[
+            "code"
+        ] == -32001
         assert len(await one.state.service.webhooks.of("anonymous", task["id"])) == 1
 
 
-async def test_an_address_that_takes_nothing_is_forgotten_by_all(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_an_address_that_takes_nothing_is_forgotten_by_all(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     class Refused:
         status = 500
 
@@ -175,7 +195,9 @@ async def test_an_address_that_takes_nothing_is_forgotten_by_all(monkeypatch: py
     monkeypatch.setattr(webhooks, "post", post)
     async with served_agent(webhooks=HOOKS) as app:
         both = [{"id": "a", "url": f"{HERE}a"}, {"id": "b", "url": f"{HERE}b"}]
-        task = await sent(app, "Please roll and pay.", configuration={"pushNotificationConfig": both[0]})
+        task = await sent(
+            app, "Please roll and pay.", configuration={"pushNotificationConfig": both[0]}
+        )
         hooks = app.state.service.webhooks
         await sent(app, "Yes", "u2", taskId=task["id"])
         with anyio.fail_after(10):
@@ -192,9 +214,13 @@ async def test_an_address_that_takes_nothing_is_forgotten_by_all(monkeypatch: py
 async def test_what_no_store_should_hold_is_refused(wrong: dict[str, Any]) -> None:
     async with served_agent(webhooks=HOOKS) as app:
         task = await sent(app, "Now pay.")
-        refused = await rpc(app, "CreateTaskPushNotificationConfig", **{"taskId": task["id"], "url": HERE, **wrong})
+        refused = await rpc(
+            app, "CreateTaskPushNotificationConfig", **{"taskId": task["id"], "url": HERE, **wrong}
+        )
         assert refused["code"] == -32602
-        assert (await rpc(app, "ListTaskPushNotificationConfigs", taskId=task["id"]))["configs"] == []
+        assert (await rpc(app, "ListTaskPushNotificationConfigs", taskId=task["id"]))[
+            "configs"
+        ] == []
 
 
 async def test_where_nothing_is_kept_no_notifications_are_offered() -> None:
@@ -211,10 +237,16 @@ async def test_tasks_are_listed_by_state_and_time() -> None:
             "TASK_STATE_COMPLETED": [done["id"]], "TASK_STATE_INPUT_REQUIRED": [asked["id"]],
             "TASK_STATE_SUBMITTED": [], "TASK_STATE_UNSPECIFIED": [asked["id"], done["id"]],
         }.items():  # fmt: skip
-            assert [each["id"] for each in (await rpc(app, "ListTasks", status=status))["tasks"]] == ids
+            assert [
+                each["id"] for each in (await rpc(app, "ListTasks", status=status))["tasks"]
+            ] == ids
         at = (await rpc(app, "GetTask", id=asked["id"]))["status"]["timestamp"]
-        assert asked["id"] in [each["id"] for each in (await rpc(app, "ListTasks", statusTimestampAfter=at))["tasks"]]
-        assert (await rpc(app, "ListTasks", statusTimestampAfter="9999-12-31T23:59:59Z"))["tasks"] == []
+        assert asked["id"] in [
+            each["id"] for each in (await rpc(app, "ListTasks", statusTimestampAfter=at))["tasks"]
+        ]
+        assert (await rpc(app, "ListTasks", statusTimestampAfter="9999-12-31T23:59:59Z"))[
+            "tasks"
+        ] == []
         for time in ("0001-01-01T00:00:00+14:00", "0001-01-01T00:00:00Z"):
             assert (await rpc(app, "ListTasks", statusTimestampAfter=time))["totalSize"] == 2
         wrongs: list[dict[str, Any]] = [

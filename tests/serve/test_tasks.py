@@ -30,7 +30,11 @@ async def rpc(app: Any, method: str, params: Any, key: str = "", **more: Any) ->
     """The answer of JSON-RPC."""
     headers = {"authorization": f"Bearer {key}"} if key else {}
     answer = await exchange(
-        app, "POST", "/a2a", {"jsonrpc": "2.0", "id": 7, "method": method, "params": params, **more}, headers=headers
+        app,
+        "POST",
+        "/a2a",
+        {"jsonrpc": "2.0", "id": 7, "method": method, "params": params, **more},
+        headers=headers,
     )
     assert answer.status == 200, answer.body
     assert answer.json["id"] == 7
@@ -39,7 +43,9 @@ async def rpc(app: Any, method: str, params: Any, key: str = "", **more: Any) ->
 
 async def sent(app: Any, text: str, id: str = "u1", key: str = "", **more: Any) -> dict[str, Any]:
     """The task of a message."""
-    return (await rpc(app, "SendMessage", {"message": message(text, id, **more)}, key))["result"]["task"]
+    return (await rpc(app, "SendMessage", {"message": message(text, id, **more)}, key))["result"][
+        "task"
+    ]
 
 
 def state(task: dict[str, Any]) -> str:
@@ -48,7 +54,11 @@ def state(task: dict[str, Any]) -> str:
 
 def frames(answer: Exchange) -> list[dict[str, Any]]:
     assert answer.status == 200, answer.body
-    return [json.loads(each.removeprefix("data: ")) for each in answer.body.decode().split("\n\n") if each]
+    return [
+        json.loads(each.removeprefix("data: "))
+        for each in answer.body.decode().split("\n\n")
+        if each
+    ]
 
 
 async def test_a_message_is_answered_by_its_task() -> None:
@@ -64,7 +74,10 @@ async def test_a_message_is_answered_by_its_task() -> None:
         assert task["history"][0]["parts"] == [{"text": "Please roll."}]
         got = (await rpc(app, "GetTask", {"id": task["id"]}))["result"]
         assert got == task
-        assert "history" not in (await rpc(app, "GetTask", {"id": task["id"], "historyLength": 0}))["result"]
+        assert (
+            "history"
+            not in (await rpc(app, "GetTask", {"id": task["id"], "historyLength": 0}))["result"]
+        )
         assert b"scripted" not in json.dumps(task).encode()
         assert b"c2lnbmVk" not in json.dumps(task).encode()
 
@@ -72,7 +85,9 @@ async def test_a_message_is_answered_by_its_task() -> None:
 async def test_the_stream_says_what_the_task_is() -> None:
     """Law 7: the aggregate of the stream is the whole."""
     async with served_agent() as app:
-        answer = await exchange(app, "POST", "/a2a/message:stream", {"message": message("Please roll.")})
+        answer = await exchange(
+            app, "POST", "/a2a/message:stream", {"message": message("Please roll.")}
+        )
         objects = frames(answer)
         wire: Any = wires.get("a2a")
         whole = wire.aggregated(objects)
@@ -81,7 +96,10 @@ async def test_the_stream_says_what_the_task_is() -> None:
         assert (got.json["artifacts"], state(got.json)) == (whole["artifacts"], "COMPLETED")
         decoder = wire.decoder()
         events = [*decoder.feed(answer.body), *decoder.close()]
-        assert [each.text for each in fold(events) if each.role is Role.MODEL] == ["Let me.", "Seen 3."]
+        assert [each.text for each in fold(events) if each.role is Role.MODEL] == [
+            "Let me.",
+            "Seen 3.",
+        ]
 
 
 async def test_each_state_says_when_it_was_reached() -> None:
@@ -89,11 +107,15 @@ async def test_each_state_says_when_it_was_reached() -> None:
     times = [datetime(2026, 1, 2, tzinfo=UTC) + timedelta(minutes=at) for at in range(100)]
     async with served_agent() as app:
         app.state.service.clock = iter(times).__next__
-        answer = await exchange(app, "POST", "/a2a/message:stream", {"message": message("Please roll.")})
+        answer = await exchange(
+            app, "POST", "/a2a/message:stream", {"message": message("Please roll.")}
+        )
         shown: list[Any] = [each.get("task") or each.get("statusUpdate") for each in frames(answer)]
         stamps: list[str] = [each["status"]["timestamp"] for each in shown if each]
         assert stamps == sorted(set(stamps))
-        kept = (await rpc(app, "GetTask", {"id": frames(answer)[0]["task"]["id"]}))["result"]["status"]["timestamp"]
+        kept = (await rpc(app, "GetTask", {"id": frames(answer)[0]["task"]["id"]}))["result"][
+            "status"
+        ]["timestamp"]
         assert stamps[0] < kept <= stamps[-1]
 
 
@@ -103,10 +125,17 @@ async def test_a_task_that_waits_is_answered_in_words_and_pays_once() -> None:
         assert (state(asked), PAID) == ("INPUT_REQUIRED", [])
         assert "pay" in asked["status"]["message"]["parts"][0]["text"]
         done = await sent(app, "Yes", "u2", taskId=asked["id"])
-        assert (state(done), PAID, done["id"], done["contextId"]) == ("COMPLETED", [3], asked["id"], asked["contextId"])
+        assert (state(done), PAID, done["id"], done["contextId"]) == (
+            "COMPLETED",
+            [3],
+            asked["id"],
+            asked["contextId"],
+        )
         got = (await rpc(app, "GetTask", {"id": asked["id"]}))["result"]
         assert got == done
-        assert [each["parts"][0]["text"] for each in got["history"] if each["role"] == "ROLE_USER"] == [
+        assert [
+            each["parts"][0]["text"] for each in got["history"] if each["role"] == "ROLE_USER"
+        ] == [
             "Now pay.",
             "Yes",
         ]
@@ -130,10 +159,14 @@ async def test_an_approval_that_waits_in_a_task_is_answered_by_another_protocol(
     async with served_agent() as app:
         asked = await sent(app, "Now pay.", contextId="trip")
         kept = await app.state.service.answers.find("anonymous", ["thread:trip"])
-        resume = [{"interruptId": kept.pending[0].id, "status": "resolved", "payload": {"approved": True}}]
+        resume = [
+            {"interruptId": kept.pending[0].id, "status": "resolved", "payload": {"approved": True}}
+        ]
         events = events_of("ag_ui", await posted(app, "ag_ui", "trip", [], resume=resume))
         assert PAID == [3]
-        assert [each.text for each in fold(events) if each.role is Role.MODEL][-1].startswith("Seen")
+        assert [each.text for each in fold(events) if each.role is Role.MODEL][-1].startswith(
+            "Seen"
+        )
         last = await sent(app, "And?", "u9", contextId="trip")
         assert last["id"] != asked["id"]
         assert last["artifacts"][-1]["parts"] == [{"text": "Seen 5."}]
@@ -142,10 +175,15 @@ async def test_an_approval_that_waits_in_a_task_is_answered_by_another_protocol(
 async def test_tasks_are_listed_a_page_at_a_time() -> None:
     async with served_agent() as app:
         made = [
-            (await sent(app, f"{at}", f"u{at}", contextId="even" if at % 2 == 0 else "odd"))["id"] for at in range(5)
+            (await sent(app, f"{at}", f"u{at}", contextId="even" if at % 2 == 0 else "odd"))["id"]
+            for at in range(5)
         ]
         first = (await rpc(app, "ListTasks", {"pageSize": 2}))["result"]
-        assert ([task["id"] for task in first["tasks"]], first["totalSize"], first["pageSize"]) == (made[:2:-1], 5, 2)
+        assert ([task["id"] for task in first["tasks"]], first["totalSize"], first["pageSize"]) == (
+            made[:2:-1],
+            5,
+            2,
+        )
         assert "artifacts" not in first["tasks"][0]
         found, token = list(first["tasks"]), first["nextPageToken"]
         while token:
@@ -175,17 +213,27 @@ async def test_nobody_has_anothers_task() -> None:
             "SubscribeToTask": {"id": mine["id"]},
             "SendMessage": {"message": message("Yes", taskId=mine["id"])},
             "SendStreamingMessage": {"message": message("Yes", taskId=mine["id"])},
-            "CreateTaskPushNotificationConfig": {"taskId": mine["id"], "url": "https://example.org/"},
+            "CreateTaskPushNotificationConfig": {
+                "taskId": mine["id"],
+                "url": "https://example.org/",
+            },
             "ListTaskPushNotificationConfigs": {"taskId": mine["id"]},
         }.items():
             theirs = await rpc(app, method, params, other)
-            nobodys = await rpc(app, method, json.loads(json.dumps(params).replace(mine["id"], "x" * 32)), other)
+            nobodys = await rpc(
+                app, method, json.loads(json.dumps(params).replace(mine["id"], "x" * 32)), other
+            )
             assert theirs["error"]["code"] == -32001, method
             assert json.dumps(theirs).replace(mine["id"], "x" * 32) == json.dumps(nobodys), method
         assert (await rpc(app, "ListTasks", {}, other))["result"]["tasks"] == []
-        assert (await sent(app, "Hi.", key=other, contextId="trip"))["artifacts"][-1]["parts"] == [{"text": "Seen 1."}]
+        assert (await sent(app, "Hi.", key=other, contextId="trip"))["artifacts"][-1]["parts"] == [
+            {"text": "Seen 1."}
+        ]
         assert PAID == []
-        assert state((await rpc(app, "GetTask", {"id": mine["id"]}, own))["result"]) == "INPUT_REQUIRED"
+        assert (
+            state((await rpc(app, "GetTask", {"id": mine["id"]}, own))["result"])
+            == "INPUT_REQUIRED"
+        )
 
 
 @pytest.mark.parametrize(
@@ -202,15 +250,33 @@ async def test_nobody_has_anothers_task() -> None:
         ({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": []}, -32602),
         ({"jsonrpc": "2.0", "id": 1, "method": "GetTask", "params": {"id": 5}}, -32001),
         ({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {}}, -32602),
-        ({"jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": {"message": {"role": "ROLE_AGENT"}}}, -32602),
+        (
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "SendMessage",
+                "params": {"message": {"role": "ROLE_AGENT"}},
+            },
+            -32602,
+        ),
         ({"jsonrpc": "2.0", "id": 1, "method": "GetExtendedAgentCard"}, -32007),
-        ({"jsonrpc": "2.0", "id": 1, "method": "ListTaskPushNotificationConfigs", "params": {"taskId": "x"}}, -32003),
+        (
+            {
+                "jsonrpc": "2.0",
+                "id": 1,
+                "method": "ListTaskPushNotificationConfigs",
+                "params": {"taskId": "x"},
+            },
+            -32003,
+        ),
     ],
     ids=range(14),
 )
 async def test_what_is_wrong_is_an_answer_of_json_rpc(body: Any, code: int) -> None:
     async with served_agent() as app:
-        answer = await exchange(app, "POST", "/a2a", body, headers={"content-type": "application/json"})
+        answer = await exchange(
+            app, "POST", "/a2a", body, headers={"content-type": "application/json"}
+        )
         assert (answer.status, answer.json["error"]["code"]) == (200, code), answer.body
 
 
@@ -221,7 +287,10 @@ async def test_a_version_that_is_not_spoken_is_refused() -> None:
             answer = await exchange(app, "POST", "/a2a", body, headers={"a2a-version": version})
             assert ("error" in answer.json) is wrong, version
         refused = await exchange(app, "GET", "/a2a/tasks", headers={"a2a-version": "7.1"})
-        assert (refused.status, refused.json["error"]["details"][0]["reason"]) == (400, "VERSION_NOT_SUPPORTED")
+        assert (refused.status, refused.json["error"]["details"][0]["reason"]) == (
+            400,
+            "VERSION_NOT_SUPPORTED",
+        )
 
 
 @pytest.mark.parametrize(
@@ -266,13 +335,21 @@ async def test_clients_of_0_3_are_served_in_their_words() -> None:
 async def test_the_card_says_where_the_agent_is() -> None:
     async with served_agent() as app:
         card = await exchange(app, "GET", "/.well-known/agent-card.json")
-        assert [each["protocolBinding"] for each in card.json["supportedInterfaces"]] == ["JSONRPC", "HTTP+JSON"]
+        assert [each["protocolBinding"] for each in card.json["supportedInterfaces"]] == [
+            "JSONRPC",
+            "HTTP+JSON",
+        ]
         assert card.json["protocolVersion"] == "0.3.0"
         assert {skill["id"] for skill in card.json["skills"]} == {"chat", "roll", "pay"}
-        current = await exchange(app, "GET", "/.well-known/agent-card.json", headers={"a2a-version": "1.0"})
+        current = await exchange(
+            app, "GET", "/.well-known/agent-card.json", headers={"a2a-version": "1.0"}
+        )
         assert "protocolVersion" not in current.json
         same = await exchange(
-            app, "GET", "/.well-known/agent-card.json", headers={"if-none-match": card.headers["etag"]}
+            app,
+            "GET",
+            "/.well-known/agent-card.json",
+            headers={"if-none-match": card.headers["etag"]},
         )
         assert (same.status, same.body) == (304, b"")
 
@@ -280,42 +357,74 @@ async def test_the_card_says_where_the_agent_is() -> None:
 async def test_who_subscribes_to_a_task_that_waits_sees_it_go_on() -> None:
     async with served_agent() as app:
         asked = await sent(app, "Now pay.")
-        subscribed = asyncio.create_task(exchange(app, "GET", f"/a2a/tasks/{asked['id']}:subscribe"))
+        subscribed = asyncio.create_task(
+            exchange(app, "GET", f"/a2a/tasks/{asked['id']}:subscribe")
+        )
         await asyncio.sleep(0.05)
         await sent(app, "Yes", "u2", taskId=asked["id"])
         objects = frames(await subscribed)
         assert state(objects[0]["task"]) == "INPUT_REQUIRED"
         assert (
-            state(objects[-1]["statusUpdate"] if "statusUpdate" in objects[-1] else objects[-1]["task"]) == "COMPLETED"
+            state(
+                objects[-1]["statusUpdate"]
+                if "statusUpdate" in objects[-1]
+                else objects[-1]["task"]
+            )
+            == "COMPLETED"
         )
         over = await exchange(app, "GET", f"/a2a/tasks/{asked['id']}:subscribe")
-        assert (over.status, over.json["error"]["details"][0]["reason"]) == (400, "UNSUPPORTED_OPERATION")
+        assert (over.status, over.json["error"]["details"][0]["reason"]) == (
+            400,
+            "UNSUPPORTED_OPERATION",
+        )
 
 
 async def test_notifications_go_where_the_policy_lets_them() -> None:
     async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
         task = await sent(app, "Now pay.")
-        for url in ("http://127.0.0.1/", "https://other.example.org/", "ftp://hooks.example.org/", "", 5):
-            refused = await rpc(app, "CreateTaskPushNotificationConfig", {"taskId": task["id"], "url": url})
+        for url in (
+            "http://127.0.0.1/",
+            "https://other.example.org/",
+            "ftp://hooks.example.org/",
+            "",
+            5,
+        ):
+            refused = await rpc(
+                app, "CreateTaskPushNotificationConfig", {"taskId": task["id"], "url": url}
+            )
             assert refused["error"]["code"] == -32602, url
-        wanted = {"taskId": task["id"], "id": "mine", "url": "https://hooks.example.org/a", "token": "t"}
+        wanted = {
+            "taskId": task["id"],
+            "id": "mine",
+            "url": "https://hooks.example.org/a",
+            "token": "t",
+        }
         made = (await rpc(app, "CreateTaskPushNotificationConfig", wanted))["result"]
         assert made == wanted
-        assert (await rpc(app, "ListTaskPushNotificationConfigs", {"taskId": task["id"]}))["result"]["configs"] == [
-            made
-        ]
-        assert (await rpc(app, "GetTaskPushNotificationConfig", {"taskId": task["id"], "id": "mine"}))["result"] == made
-        assert (await rpc(app, "DeleteTaskPushNotificationConfig", {"taskId": task["id"], "id": "mine"}))[
+        assert (await rpc(app, "ListTaskPushNotificationConfigs", {"taskId": task["id"]}))[
             "result"
-        ] == {}
-        assert (await rpc(app, "ListTaskPushNotificationConfigs", {"taskId": task["id"]}))["result"]["configs"] == []
+        ]["configs"] == [made]
+        assert (
+            await rpc(app, "GetTaskPushNotificationConfig", {"taskId": task["id"], "id": "mine"})
+        )["result"] == made
+        assert (
+            await rpc(app, "DeleteTaskPushNotificationConfig", {"taskId": task["id"], "id": "mine"})
+        )["result"] == {}
+        assert (await rpc(app, "ListTaskPushNotificationConfigs", {"taskId": task["id"]}))[
+            "result"
+        ]["configs"] == []
 
 
 async def test_clients_of_0_3_name_addresses_in_their_words() -> None:
     async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
         task = await sent(app, "Now pay.")
         auth = {"schemes": ["Bearer", "Basic"], "credentials": "secret"}
-        config = {"id": "c", "url": "https://hooks.example.org/a", "token": "t", "authentication": auth}
+        config = {
+            "id": "c",
+            "url": "https://hooks.example.org/a",
+            "token": "t",
+            "authentication": auth,
+        }
         kept = {**config, "authentication": {**auth, "schemes": ["Bearer"]}}
         shown = {"taskId": task["id"], "pushNotificationConfig": kept}
         given = {"taskId": task["id"], "pushNotificationConfig": config}
@@ -326,12 +435,17 @@ async def test_clients_of_0_3_name_addresses_in_their_words() -> None:
             assert (await rpc(app, f"{method}get", params))["result"] == shown
         other = {"id": task["id"], "pushNotificationConfigId": "d"}
         assert (await rpc(app, f"{method}get", other))["error"]["code"] == -32001
-        today = (await rpc(app, "GetTaskPushNotificationConfig", {"taskId": task["id"], "id": "c"}))["result"]
+        today = (
+            await rpc(app, "GetTaskPushNotificationConfig", {"taskId": task["id"], "id": "c"})
+        )["result"]
         assert today["authentication"] == {"scheme": "Bearer", "credentials": "secret"}
         gone = {"id": task["id"], "pushNotificationConfigId": "c"}
         assert (await rpc(app, f"{method}delete", gone))["result"] is None
         whole = (await rpc(app, "tasks/get", {"id": task["id"], "historyLength": 0}))["result"]
-        assert whole["history"] == (await rpc(app, "tasks/get", {"id": task["id"]}))["result"]["history"]
+        assert (
+            whole["history"]
+            == (await rpc(app, "tasks/get", {"id": task["id"]}))["result"]["history"]
+        )
 
 
 async def test_so_do_those_of_its_rest_binding(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -378,4 +492,6 @@ async def test_what_no_header_can_hold_is_refused_when_it_is_given(wrong: dict[s
     async with served_agent(webhooks=AddressPolicy(["hooks.example.org"])) as app:
         task = await sent(app, "Now pay.")
         config = {"taskId": task["id"], "url": "https://hooks.example.org/a", **wrong}
-        assert (await rpc(app, "CreateTaskPushNotificationConfig", config))["error"]["code"] == -32602
+        assert (await rpc(app, "CreateTaskPushNotificationConfig", config))["error"][
+            "code"
+        ] == -32602

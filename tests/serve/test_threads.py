@@ -53,20 +53,31 @@ async def test_users_of_one_key_that_say_the_same_do_not_get_what_tools_said_to_
     app = serve.app(agent)
     for name in ("ann", "bob"):
         talk = [{"role": "user", "content": "Look it up."}]
-        made = await exchange(app, "POST", "/v1/chat/completions", {"model": MODEL, "user": name, "messages": talk})
+        made = await exchange(
+            app, "POST", "/v1/chat/completions", {"model": MODEL, "user": name, "messages": talk}
+        )
         assert made.json["choices"][0]["message"]["content"] == "Done."
     talk += [{"role": "assistant", "content": "Done."}, {"role": "user", "content": "What was it?"}]
     for name, own in (("ann", "user 1"), ("bob", "user 2"), ("eve", None)):
-        await exchange(app, "POST", "/v1/chat/completions", {"model": MODEL, "user": name, "messages": talk})
-        assert [each for each in ("user 1", "user 2") if each in sent(model)] == ([own] if own else [])
+        await exchange(
+            app, "POST", "/v1/chat/completions", {"model": MODEL, "user": name, "messages": talk}
+        )
+        assert [each for each in ("user 1", "user 2") if each in sent(model)] == (
+            [own] if own else []
+        )
 
 
 async def test_a_short_answer_late_in_one_conversation_is_not_the_beginning_of_another() -> None:
     agent, model = agent_of(yes)
     app = serve.app(agent)
-    first = await exchange(app, "POST", "/v1/responses", {"model": MODEL, "input": "My PIN is 1234."})
+    first = await exchange(
+        app, "POST", "/v1/responses", {"model": MODEL, "input": "My PIN is 1234."}
+    )
     await exchange(
-        app, "POST", "/v1/responses", {"model": MODEL, "input": "Sure?", "previous_response_id": first.json["id"]}
+        app,
+        "POST",
+        "/v1/responses",
+        {"model": MODEL, "input": "Sure?", "previous_response_id": first.json["id"]},
     )
     assert "1234" in sent(model)
     client, _ = client_of("openai_responses", app)
@@ -89,7 +100,9 @@ async def test_calls_of_the_same_id_are_calls_of_two_conversations(wire: str) ->
     client, _ = client_of(wire, app)
     for question in ("My PIN is 1234.", "Look."):
         talk = [Message.user(question)]
-        [message] = fold(await answered(client, ModelRequest(MODEL, tuple(talk), (LOOK,), stream=False)))
+        [message] = fold(
+            await answered(client, ModelRequest(MODEL, tuple(talk), (LOOK,), stream=False))
+        )
     results = Message.user(ToolResultPart(message.tool_calls[0].id, "look", "there"))
     edited = [Message.user("Look here."), message.replace(content=(*message.content,)), results]
     await answered(client, ModelRequest(MODEL, tuple(edited), (LOOK,), stream=False))
@@ -108,19 +121,40 @@ async def test_a_named_conversation_is_found_by_its_name_alone() -> None:
     talk = [{"role": "user", "content": "Hi."}]
     for name in (None, "yours", "mine"):
         headers = {"dragoman-thread": "mine"}
-        await exchange(app, "POST", "/v1/chat/completions", {"model": MODEL, "messages": talk[:1]}, headers=headers)
-        talk = [*talk[:1], {"role": "assistant", "content": "Yes."}, {"role": "user", "content": "And?"}]
+        await exchange(
+            app,
+            "POST",
+            "/v1/chat/completions",
+            {"model": MODEL, "messages": talk[:1]},
+            headers=headers,
+        )
+        talk = [
+            *talk[:1],
+            {"role": "assistant", "content": "Yes."},
+            {"role": "user", "content": "And?"},
+        ]
         headers = {"dragoman-thread": name} if name else {}
-        await exchange(app, "POST", "/v1/chat/completions", {"model": MODEL, "messages": talk}, headers=headers)
+        await exchange(
+            app, "POST", "/v1/chat/completions", {"model": MODEL, "messages": talk}, headers=headers
+        )
         assert ("secret of mine" in sent(model)) is (name == "mine")
 
 
 @pytest.mark.parametrize(
     ("resource", "name"),
-    [("key", "main"), ("key", "a/b"), ("key/ann", "main"), ("anonymous", "main"), ("anonymous/ann", "main")],
+    [
+        ("key", "main"),
+        ("key", "a/b"),
+        ("key/ann", "main"),
+        ("anonymous", "main"),
+        ("anonymous/ann", "main"),
+    ],
 )
 def test_an_id_belongs_to_whom_it_was_made_for(resource: str, name: str) -> None:
     made = thread_id(resource, name)
-    with_keys, without = ["key", "key/ann", "key/a", "other"], ["anonymous", "anonymous/ann", "anonymous/a"]
+    with_keys, without = (
+        ["key", "key/ann", "key/a", "other"],
+        ["anonymous", "anonymous/ann", "anonymous/a"],
+    )
     everybody = with_keys if resource in with_keys else without
     assert [each for each in everybody if belongs(made, each)] == [resource]

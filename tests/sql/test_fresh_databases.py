@@ -92,7 +92,12 @@ async def test_many_databases_of_each_purpose_migrate_at_once(tmp_path: Path) ->
         *[asyncio.to_thread(create, number, migrations) for number, migrations in enumerate(kinds)]
     )
     for names, migrations in zip(created, kinds, strict=True):
-        others = {name for other in PURPOSES.values() if other is not migrations for name in other.tables.tables}
+        others = {
+            name
+            for other in PURPOSES.values()
+            if other is not migrations
+            for name in other.tables.tables
+        }
         assert {*migrations.tables.tables, migrations.versions} <= names
         assert not names & others
 
@@ -134,7 +139,9 @@ def objects_of(connection: Any) -> set[str]:
 
 @pytest.mark.mend("1.1")
 @purposes
-def test_tables_that_another_database_left_in_a_file_are_taken_over(tmp_path: Path, migrations: Migrations) -> None:
+def test_tables_that_another_database_left_in_a_file_are_taken_over(
+    tmp_path: Path, migrations: Migrations
+) -> None:
     """The other half of the fault: the tables without their version."""
     change_tables(tmp_path / "stray.db", migrations.tables.create_all)
     engine = open_engine(f"sqlite:///{tmp_path}/stray.db", connections=1, writes=True)
@@ -143,7 +150,9 @@ def test_tables_that_another_database_left_in_a_file_are_taken_over(tmp_path: Pa
     whole = open_engine(f"sqlite:///{tmp_path}/whole.db", connections=1, writes=True)
     migrate(whole, migrations)
     with engine.connect() as connection, whole.connect() as other:
-        version = connection.execute(text(f"SELECT version_num FROM {migrations.versions}")).scalar()
+        version = connection.execute(
+            text(f"SELECT version_num FROM {migrations.versions}")
+        ).scalar()
         assert version == migrations.head
         assert objects_of(connection) == objects_of(other)
     engine.dispose()
@@ -160,7 +169,9 @@ def test_version_and_tables_are_one_transaction(
 
     engine = open_engine(f"sqlite:///{tmp_path}/cut.db", connections=1, writes=True)
     with monkeypatch.context() as patched:
-        patched.setattr(HeadMaintainer, "update_to_step", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt))
+        patched.setattr(
+            HeadMaintainer, "update_to_step", lambda *_: (_ for _ in ()).throw(KeyboardInterrupt)
+        )
         with pytest.raises(KeyboardInterrupt):
             migrate(engine, migrations)
     with engine.connect() as connection:

@@ -37,7 +37,9 @@ class Cell(NamedTuple):
 def cells(app: Any, public: Mapping[str, str] = {}) -> Iterator[Cell]:
     """All that a server has. `public`: path → why nobody needs a key there; one that is not there any more is an error."""
     routes = [
-        (method, re.sub(r":path\b", "", route.path), route) for route in app.routes for method in sorted(route.methods)
+        (method, re.sub(r":path\b", "", route.path), route)
+        for route in app.routes
+        for method in sorted(route.methods)
     ]
     gone = public.keys() - {path for _, path, _ in routes}
     assert not gone, f"these paths are not there: {gone}"
@@ -45,7 +47,9 @@ def cells(app: Any, public: Mapping[str, str] = {}) -> Iterator[Cell]:
         if path not in public:
             place = getattr(route.endpoint, "place", None)
             wire = place.candidates[0][0] if place else None
-            yield Cell(method, path, wire.name if wire else "", tuple(getattr(wire, "keys", BEARER)))
+            yield Cell(
+                method, path, wire.name if wire else "", tuple(getattr(wire, "keys", BEARER))
+            )
 
 
 async def reached(

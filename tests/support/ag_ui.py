@@ -50,7 +50,16 @@ from dragoman.run_request import RunRequest
 from dragoman.wires import ag_ui
 from support.aimock import node
 
-__all__ = ["REQUEST", "SCENARIOS", "applied", "decoded", "encoded", "objects", "message_events", "without_empty"]
+__all__ = [
+    "REQUEST",
+    "SCENARIOS",
+    "applied",
+    "decoded",
+    "encoded",
+    "objects",
+    "message_events",
+    "without_empty",
+]
 
 HOME = Path(__file__).parents[2] / ".cache" / "ag_ui"
 REQUEST = RunRequest((Message.user("Weather?").replace(id="u"),), thread_id="t", run_id="r")
@@ -77,33 +86,55 @@ def decoded(data: bytes, cuts: Sequence[int] = ()) -> list[Event]:
     return [*(event for piece in pieces for event in decoder.feed(piece)), *decoder.close()]
 
 
-def message_events(id_: str, *content: Content, role: Role = Role.MODEL, **fields: Any) -> list[Event]:
+def message_events(
+    id_: str, *content: Content, role: Role = Role.MODEL, **fields: Any
+) -> list[Event]:
     """A message as a stream tells it."""
-    parts = [event for index, piece in enumerate(content) for event in whole_part(id_, index, piece)]
+    parts = [
+        event for index, piece in enumerate(content) for event in whole_part(id_, index, piece)
+    ]
     reason = FinishReason.stop if role is Role.MODEL else None
     return [MessageStarted(id_, role, **fields), *parts, MessageFinished(id_, reason)]
 
 
 def _run(*events: Event | list[Event], end: Event | None = None) -> list[Event]:
     flat = [event for each in events for event in (each if isinstance(each, list) else [each])]
-    return [RunStarted("r", "t"), *flat, end or RunFinished("r", usage=Usage(input_tokens=3, output_tokens=4))]
+    return [
+        RunStarted("r", "t"),
+        *flat,
+        end or RunFinished("r", usage=Usage(input_tokens=3, output_tokens=4)),
+    ]
 
 
 _CALL = ToolCallPart("c1", "weather", {"city": "Rome"})
 _OTHER = ToolCallPart("c2", "time", {})
 _ORIGIN = Origin("anthropic", model="claude")
 _SIGNED = ThinkingPart("hm", {"anthropic": {"signature": "c2lnbmVk+/=="}})
-_APPROVAL = Interrupt("c1", "approval", call=_CALL, message="May I?", expires_at=_NOW, signature="s", metadata={"a": 1})
+_APPROVAL = Interrupt(
+    "c1",
+    "approval",
+    call=_CALL,
+    message="May I?",
+    expires_at=_NOW,
+    signature="s",
+    metadata={"a": 1},
+)
 
 
 def _interleaved() -> list[Event]:
     """Two calls open side by side, with progress and state in between."""
     start = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, ToolCallPart("c1", "weather")), PartStarted("m", 1, ToolCallPart("c2", "time"))]  # fmt: skip
     deltas = [PartDelta("m", 0, '{"city":'), PartDelta("m", 1, "{}"), StateDelta(({"op": "add", "path": "/n", "value": 1},)), PartDelta("m", 0, '"Rome"}')]  # fmt: skip
-    ends = [PartFinished("m", 1, _OTHER), PartFinished("m", 0, _CALL), MessageFinished("m", FinishReason.tool_calls)]
+    ends = [
+        PartFinished("m", 1, _OTHER),
+        PartFinished("m", 0, _CALL),
+        MessageFinished("m", FinishReason.tool_calls),
+    ]
     progress = Custom("tool_progress", {"call_id": "c1", "done": 1})
     second = message_events("r2", ToolResultPart("c2", "time", "noon"), role=Role.USER)
-    first = message_events("r1", ToolResultPart("c1", "weather", {"sun": 1.0}, is_error=True), role=Role.USER)
+    first = message_events(
+        "r1", ToolResultPart("c1", "weather", {"sun": 1.0}, is_error=True), role=Role.USER
+    )
     return [*start, *deltas, *ends, progress, *second, *first]
 
 
@@ -176,11 +207,19 @@ def without_empty(events: Iterable[Event]) -> list[Event]:
     return compact([event for event in events if getattr(event, "delta", None) not in ("", b"")])
 
 
-def applied(streams: Iterable[tuple[Sequence[Any], Sequence[Any]]], version: str = "1.0") -> list[dict[str, Any]]:
+def applied(
+    streams: Iterable[tuple[Sequence[Any], Sequence[Any]]], version: str = "1.0"
+) -> list[dict[str, Any]]:
     """What the official client of a version makes of streams, each with the messages that it has before."""
     if not (HOME / ".done").is_file():
         pytest.skip("AG-UI's client is not installed: run `make service`")
-    command = [*node(), "--preserve-symlinks", "--preserve-symlinks-main", str(HOME / "driver" / "apply.mjs"), version]
+    command = [
+        *node(),
+        "--preserve-symlinks",
+        "--preserve-symlinks-main",
+        str(HOME / "driver" / "apply.mjs"),
+        version,
+    ]
     lines = [json.dumps({"events": events, "messages": messages}) for events, messages in streams]
     done = subprocess.run(command, input="\n".join(lines).encode(), capture_output=True, cwd=HOME, timeout=300, check=True)  # fmt: skip
     return [json.loads(line) for line in done.stdout.splitlines()]

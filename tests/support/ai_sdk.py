@@ -48,7 +48,12 @@ def ai_sdk() -> Generator[AiSdk]:
     """Starts the process, and ends it."""
     if not (HOME / ".done").is_file():
         pytest.skip("the AI SDK is not installed: run `make service`")
-    command = [*node(), "--preserve-symlinks", "--preserve-symlinks-main", str(HOME / "driver" / "driver.mjs")]
+    command = [
+        *node(),
+        "--preserve-symlinks",
+        "--preserve-symlinks-main",
+        str(HOME / "driver" / "driver.mjs"),
+    ]
     process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, cwd=HOME)
     try:
         yield AiSdk(process)

@@ -19,7 +19,13 @@ def text(words: str, state: str | None = "done", **fields: Any) -> dict[str, Any
 
 def tool(id_: str, name: str, output: Any, /, **given: Any) -> dict[str, Any]:
     """A call that was answered."""
-    return {"type": f"tool-{name}", "toolCallId": id_, "state": "output-available", "input": given, "output": output}
+    return {
+        "type": f"tool-{name}",
+        "toolCallId": id_,
+        "state": "output-available",
+        "input": given,
+        "output": output,
+    }
 
 
 STEP = {"type": "step-start"}
@@ -65,7 +71,13 @@ def invocation(state: str, id_: str, name: str, step: int = 0, /, **fields: Any)
     """A part of ai 4 with a call."""
     return {
         "type": "tool-invocation",
-        "toolInvocation": {"state": state, "step": step, "toolCallId": id_, "toolName": name, **fields},
+        "toolInvocation": {
+            "state": state,
+            "step": step,
+            "toolCallId": id_,
+            "toolName": name,
+            **fields,
+        },
     }
 
 

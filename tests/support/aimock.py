@@ -15,7 +15,16 @@ from pathlib import Path
 import pytest
 
 HERE = Path(__file__).parents[1] / "aimock"
-PROGRAM = HERE.parents[1] / ".cache" / "aimock" / "node_modules" / "@copilotkit" / "aimock" / "dist" / "cli.js"
+PROGRAM = (
+    HERE.parents[1]
+    / ".cache"
+    / "aimock"
+    / "node_modules"
+    / "@copilotkit"
+    / "aimock"
+    / "dist"
+    / "cli.js"
+)
 
 
 class Aimock:
@@ -27,7 +36,9 @@ class Aimock:
     def chaos(self, **rates: float) -> None:
         """Sets the faults of all requests from now on; none: no faults."""
         request = urllib.request.Request(
-            f"{self.url}/__aimock/chaos", json.dumps(rates).encode(), {"content-type": "application/json"}
+            f"{self.url}/__aimock/chaos",
+            json.dumps(rates).encode(),
+            {"content-type": "application/json"},
         )
         urllib.request.urlopen(request).close()
 

@@ -179,7 +179,11 @@ ToolCall: id index type
 OPAQUE: Mapping[str, tuple[str, ...]] = {
     "anthropic": ("Tool.input_schema", "MCPToolParam.input_schema"),
     "cohere": ("request.documents", "ToolV2Function.parameters"),
-    "google": ("FunctionDeclaration.parameters", "FunctionDeclaration.response", "GenerationConfig.responseSchema"),
+    "google": (
+        "FunctionDeclaration.parameters",
+        "FunctionDeclaration.response",
+        "GenerationConfig.responseSchema",
+    ),
     "ollama": ("Function.parameters",),
 }
 """Wire → fields whose content is a client's own, such as the schema of a tool."""
@@ -190,7 +194,9 @@ PLACES: Mapping[str, Mapping[str, tuple[str, ...]]] = {
 }
 """Wire → field → further kinds of what is in it."""
 
-UNTAGGED: Mapping[str, tuple[str, ...]] = {"openai_chat": ("NamedToolChoiceParam", "MessageFunctionToolCallParam")}
+UNTAGGED: Mapping[str, tuple[str, ...]] = {
+    "openai_chat": ("NamedToolChoiceParam", "MessageFunctionToolCallParam")
+}
 """Wire → kinds whose tag some clients leave out, and their vendors do not miss."""
 
 EMBEDDINGS: Mapping[str, str] = {
@@ -228,7 +234,10 @@ def derived(wire: str) -> dict[str, Fields]:
     found = {name: kind for name, kind in kinds(wire).items() if _plain(name) not in refused}
     added = {**_parsed(EXTRA[wire]), **_parsed(EMBEDDINGS.get(wire, ""))}
     out: dict[str, Fields] = {"nothing": Fields("type", frozenset(), False, {})}
-    for name, kind in {**{name: kind for name, kind in added.items() if name not in found}, **found}.items():
+    for name, kind in {
+        **{name: kind for name, kind in added.items() if name not in found},
+        **found,
+    }.items():
         plain = _plain(name)
         fields: dict[str, tuple[str, ...]] = {}
         for field, inner in kind.fields.items():
@@ -237,9 +246,14 @@ def derived(wire: str) -> dict[str, Fields]:
                 continue
             more = PLACES.get(wire, {}).get(path, ())
             passing = tuple(each for each in (*inner, *more) if _plain(each) not in refused)
-            fields[field + marks.get(path, "")] = () if path in opaque else passing or ("nothing",) * bool(inner)
+            fields[field + marks.get(path, "")] = (
+                () if path in opaque else passing or ("nothing",) * bool(inner)
+            )
         for field, inner in added[plain].fields.items() if plain in added else ():
-            fields[field] = (*fields.get(field, ()), *(each for each in inner if each not in fields.get(field, ())))
+            fields[field] = (
+                *fields.get(field, ()),
+                *(each for each in inner if each not in fields.get(field, ())),
+            )
         optional = kind.optional or plain in UNTAGGED.get(wire, ())
         out[name] = Fields(kind.tag, kind.values, optional, fields)
     return _reachable(out)
@@ -248,7 +262,10 @@ def derived(wire: str) -> dict[str, Fields]:
 def _parsed(table: str) -> dict[str, Fields]:
     return {
         name: Fields(
-            kind.tag, kind.values, kind.optional, {field + mark: inner for field, (mark, inner) in kind.fields.items()}
+            kind.tag,
+            kind.values,
+            kind.optional,
+            {field + mark: inner for field, (mark, inner) in kind.fields.items()},
         )
         for name, kind in parse_kinds(table).items()
     }
@@ -263,9 +280,21 @@ def minimized(wire: str, kinds: Mapping[str, Fields]) -> dict[str, Fields]:
     """The same table, in which kinds that have the same fields, all the way down, are one: but none that have the tag of one that is
     refused, which would pass as another."""
     library = _library(wire)
-    gone = {value for name, kind in library.items() if _plain(name) in REFUSED[wire] for value in kind.values}
-    alone = {name for name, kind in kinds.items() if name in ("request", "embeddings", "nothing") or kind.values & gone}
-    group = {name: name if name in alone else f"{kind.tag} {kind.optional}" for name, kind in kinds.items()}
+    gone = {
+        value
+        for name, kind in library.items()
+        if _plain(name) in REFUSED[wire]
+        for value in kind.values
+    }
+    alone = {
+        name
+        for name, kind in kinds.items()
+        if name in ("request", "embeddings", "nothing") or kind.values & gone
+    }
+    group = {
+        name: name if name in alone else f"{kind.tag} {kind.optional}"
+        for name, kind in kinds.items()
+    }
     while True:
         finer = {
             name: repr((group[name], sorted((field, sorted({group[each] for each in inner})) for field, inner in kind.fields.items())))
@@ -279,12 +308,15 @@ def minimized(wire: str, kinds: Mapping[str, Fields]) -> dict[str, Fields]:
     members: dict[str, list[str]] = {}
     for name, number in group.items():
         members.setdefault(number, []).append(name)
-    title = {number: min(names, key=lambda name: (len(name), name)) for number, names in members.items()}
+    title = {
+        number: min(names, key=lambda name: (len(name), name)) for number, names in members.items()
+    }
     out: dict[str, Fields] = {}
     for number, names in members.items():
         first = kinds[names[0]]
         fields = {
-            field: tuple(dict.fromkeys(title[group[each]] for each in inner)) for field, inner in first.fields.items()
+            field: tuple(dict.fromkeys(title[group[each]] for each in inner))
+            for field, inner in first.fields.items()
         }
         values = frozenset().union(*[kinds[name].values for name in names])
         out[title[number]] = Fields(first.tag, values, first.optional, fields)
@@ -295,8 +327,13 @@ def rendered(kinds: Mapping[str, Fields]) -> str:
     """A table as the text that an `Allowed` reads."""
     lines: list[str] = []
     for name, kind in kinds.items():
-        tag = f" {kind.tag}{'?' * kind.optional}={','.join(sorted(kind.values))}" if kind.tag else ""
-        fields = [field + ("=" + "|".join(inner) if inner else "") for field, inner in sorted(kind.fields.items())]
+        tag = (
+            f" {kind.tag}{'?' * kind.optional}={','.join(sorted(kind.values))}" if kind.tag else ""
+        )
+        fields = [
+            field + ("=" + "|".join(inner) if inner else "")
+            for field, inner in sorted(kind.fields.items())
+        ]
         lines.append(
             "\n".join(
                 wrap(
@@ -318,7 +355,9 @@ def _reachable(kinds: Mapping[str, Fields]) -> dict[str, Fields]:
         name = waiting.pop()
         if name not in found:
             found[name] = kinds[name]
-            waiting += sorted({each for inner in kinds[name].fields.values() for each in inner}, reverse=True)
+            waiting += sorted(
+                {each for inner in kinds[name].fields.values() for each in inner}, reverse=True
+            )
     return found
 
 
@@ -375,7 +414,9 @@ def _cohere() -> Any:
     from cohere.v2.raw_client import RawV2Client
 
     hints = get_type_hints(RawV2Client.chat_stream)
-    return {name: hint for name, hint in hints.items() if name not in ("return", "request_options")}, lambda name: name
+    return {
+        name: hint for name, hint in hints.items() if name not in ("return", "request_options")
+    }, lambda name: name
 
 
 def _ollama() -> Any:

@@ -15,5 +15,7 @@ def answered(*answers: Any, to: AskUser | None = None) -> ToolContext[Any]:
     """The context of a call whose questions got these answers. `to`: the last of them."""
     context = ToolContext[Any](None, records=CallRecords())
     assert context.records is not None
-    context.records.begin(context.call, CallRecord(answers, question_metadata=to.metadata if to is not None else {}))
+    context.records.begin(
+        context.call, CallRecord(answers, question_metadata=to.metadata if to is not None else {})
+    )
     return context

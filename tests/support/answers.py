@@ -24,7 +24,11 @@ MODELS = {
 
 
 def answer(
-    wire: str, *content: Any, usage: Usage | None = None, whole: bool = False, cut_after: int | None = None
+    wire: str,
+    *content: Any,
+    usage: Usage | None = None,
+    whole: bool = False,
+    cut_after: int | None = None,
 ) -> Exchange:
     """What a provider sends that answers with this content."""
     message = Message.model(*content)
@@ -34,14 +38,23 @@ def answer(
     return response(wire, unfold([message]), whole=whole, cut_after=cut_after)
 
 
-def response(wire: str, events: Sequence[Event], *, whole: bool = False, cut_after: int | None = None) -> Exchange:
+def response(
+    wire: str, events: Sequence[Event], *, whole: bool = False, cut_after: int | None = None
+) -> Exchange:
     """What a provider sends that answers with these events."""
     if whole:
         body = msgspec.json.encode(wires.get(wire).dump_response(list(events)))
-        return Exchange(headers={"content-type": "application/json"}, body=body, cut_after=cut_after)
+        return Exchange(
+            headers={"content-type": "application/json"}, body=body, cut_after=cut_after
+        )
     encoder = wires.get(wire).encoder()
     body = b"".join([*map(encoder.feed, small(events)), encoder.close()])
-    return Exchange(headers={"content-type": wires.get(wire).stream_type}, body=body, chunks=50, cut_after=cut_after)
+    return Exchange(
+        headers={"content-type": wires.get(wire).stream_type},
+        body=body,
+        chunks=50,
+        cut_after=cut_after,
+    )
 
 
 def small(events: Iterable[Event]) -> Iterable[Event]:

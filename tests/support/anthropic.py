@@ -50,7 +50,9 @@ def end(reason="end_turn", **usage):
 
 
 def text(index, *texts):
-    return block(index, {"type": "text", "text": ""}, *[{"type": "text_delta", "text": t} for t in texts])
+    return block(
+        index, {"type": "text", "text": ""}, *[{"type": "text_delta", "text": t} for t in texts]
+    )
 
 
 def call(index, *pieces, kind="tool_use", **fields):
@@ -107,7 +109,9 @@ HI = (Message.user("Hi"),)
 
 def dump_request(**fields):
     quirks = fields.pop("quirks", None)
-    return wire.dump_request(ModelRequest(fields.pop("model", "claude-sonnet-4-0"), HI, **fields), quirks=quirks)
+    return wire.dump_request(
+        ModelRequest(fields.pop("model", "claude-sonnet-4-0"), HI, **fields), quirks=quirks
+    )
 
 
 def load_request(**fields):
@@ -123,7 +127,9 @@ def decode_events(*events):
 
 
 def encode_events(events):
-    return [json.loads(line[6:]) for line in encode(events).splitlines() if line.startswith(b"data: ")]
+    return [
+        json.loads(line[6:]) for line in encode(events).splitlines() if line.startswith(b"data: ")
+    ]
 
 
 def start_of(**usage):

@@ -17,7 +17,10 @@ __all__ = ["AppTransport"]
 
 class _Answer:
     def __init__(
-        self, task: asyncio.Task[None], messages: asyncio.Queue[Mapping[str, Any]], left: asyncio.Event
+        self,
+        task: asyncio.Task[None],
+        messages: asyncio.Queue[Mapping[str, Any]],
+        left: asyncio.Event,
     ) -> None:
         self._task, self._messages, self._left = task, messages, left
         self._more = True

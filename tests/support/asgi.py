@@ -60,8 +60,15 @@ class Exchange:
         delay: seconds before each piece of the body.
         """
         pieces = list(pieces)
-        self._body = [(piece, unfinished or place < len(pieces) - 1) for place, piece in enumerate(pieces)]
-        self._leaves_after, self._reads, self._fails_after, self._delay = leaves_after, reads, fails_after, delay
+        self._body = [
+            (piece, unfinished or place < len(pieces) - 1) for place, piece in enumerate(pieces)
+        ]
+        self._leaves_after, self._reads, self._fails_after, self._delay = (
+            leaves_after,
+            reads,
+            fails_after,
+            delay,
+        )
         self._is_broken = False
         self._left = asyncio.Event()
         if leaves_after == 0:
@@ -102,7 +109,11 @@ class Exchange:
     @property
     def is_complete(self) -> bool:
         """Whether the response came to its end, and nothing behind it."""
-        return not self._is_broken and bool(self.sent) and self.sent[-1].get("more_body", True) is False
+        return (
+            not self._is_broken
+            and bool(self.sent)
+            and self.sent[-1].get("more_body", True) is False
+        )
 
     @property
     def status(self) -> int:
@@ -112,7 +123,10 @@ class Exchange:
     @property
     def headers(self) -> dict[str, str]:
         """Of the response."""
-        return {name.decode("latin-1"): value.decode("latin-1") for name, value in self.sent[0]["headers"]}
+        return {
+            name.decode("latin-1"): value.decode("latin-1")
+            for name, value in self.sent[0]["headers"]
+        }
 
     @property
     def body(self) -> bytes:
@@ -138,7 +152,9 @@ async def exchange(
     """Sends a request to an application, until that returns. `body`: bytes, or what becomes JSON; `behaviour`: of the `Exchange`."""
     data = body if isinstance(body, bytes) else msgspec.json.encode(body)
     made = Exchange(**{"pieces": [data], **behaviour})  # pyright: ignore[reportArgumentType]
-    pairs: list[tuple[str | bytes, str | bytes]] = list(headers.items()) if isinstance(headers, Mapping) else [*headers]
+    pairs: list[tuple[str | bytes, str | bytes]] = (
+        list(headers.items()) if isinstance(headers, Mapping) else [*headers]
+    )
     await app(scope_of(method, path, pairs, host=host), made.receive, made.send)
     return made
 

@@ -27,7 +27,9 @@ async def half(request: Any) -> AsyncGenerator[str]:
 
 def app_of(url: str) -> Any:
     """An application over a database."""
-    app = serve.app(Agent(ScriptedModel(half, wire="openai_chat"), api_key="k"), store=url, auth=[KEY])
+    app = serve.app(
+        Agent(ScriptedModel(half, wire="openai_chat"), api_key="k"), store=url, auth=[KEY]
+    )
     service = app.state.service
     service.runs = Runs(service.log, lease_seconds=LEASE, poll_seconds=0.05)
     return app

@@ -31,17 +31,27 @@ def _at(seconds: int) -> datetime:
 PROBE: list[Message] = [
     Message.system("Be brief.").replace(id="s"),
     Message.user("Weather?").replace(id="u", created_at=_at(1), metadata={"note": 1}),
-    Message.model(TextPart("I look."), ToolCallPart("call_1", "weather", {"city": "Rome"}, run_by="client")).replace(
+    Message.model(
+        TextPart("I look."), ToolCallPart("call_1", "weather", {"city": "Rome"}, run_by="client")
+    ).replace(
         id="a",
         created_at=_at(2),
         turn="a",
         metadata={"note": 2},
         origin=_ORIGIN,
         finish_reason=FinishReason.tool_calls,
-        usage=Usage(input_tokens=10, output_tokens=5, total_tokens=17, cache_read_tokens=4, reasoning_tokens=2),
+        usage=Usage(
+            input_tokens=10,
+            output_tokens=5,
+            total_tokens=17,
+            cache_read_tokens=4,
+            reasoning_tokens=2,
+        ),
     ),
     Message.user(
-        ToolResultPart("call_1", "weather", {"error": "denied"}, is_error=True, denied=True, run_by="client")
+        ToolResultPart(
+            "call_1", "weather", {"error": "denied"}, is_error=True, denied=True, run_by="client"
+        )
     ).replace(id="r", created_at=_at(3), turn="a", metadata={"note": 3}),
     Message.model(TextPart("No."), MarkPart("data-note", {"elsewhere": {"x": 1}})).replace(
         id="b",
@@ -58,7 +68,9 @@ PROBE: list[Message] = [
 
 
 def _of(role: Role, field: str) -> Callable[[Sequence[Message]], list[Any]]:
-    return lambda messages: [getattr(one, field) for one in messages if one.role is role and not one.tool_results]
+    return lambda messages: [
+        getattr(one, field) for one in messages if one.role is role and not one.tool_results
+    ]
 
 
 def _of_results(field: str) -> Callable[[Sequence[Message]], list[Any]]:
@@ -140,7 +152,9 @@ CARRIED: Mapping[str, frozenset[str]] = {
 }
 """Format → what of it survives in it. Mistral takes ids of calls that have nine letters and digits, and no others."""
 COLUMNS: Mapping[str, frozenset[str]] = {
-    "ids of messages": frozenset(kind for kind in KINDS if kind.startswith("ids of") and kind not in _CALLS),
+    "ids of messages": frozenset(
+        kind for kind in KINDS if kind.startswith("ids of") and kind not in _CALLS
+    ),
     "ids of calls": _CALLS,
     "times": frozenset(kind for kind in KINDS if kind.startswith("times of")),
     "metadata": frozenset(kind for kind in KINDS if kind.startswith("metadata of")),

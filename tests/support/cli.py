@@ -22,7 +22,9 @@ class Stdin(io.TextIOWrapper):
         return self.is_terminal
 
 
-def shell(*arguments: str, stdin: bytes = b"", **environment: str) -> subprocess.CompletedProcess[bytes]:
+def shell(
+    *arguments: str, stdin: bytes = b"", **environment: str
+) -> subprocess.CompletedProcess[bytes]:
     """Runs a command line in a process of its own."""
     return subprocess.run(
         [sys.executable, "-m", "dragoman", *arguments],

@@ -13,7 +13,9 @@ PLAN = {"cohere:notes": {"spelling": {"field": "tool_plan"}}}
 
 
 def stream(*events: Any) -> bytes:
-    written = [event if isinstance(event, bytes) else json.dumps(event).encode() for event in events]
+    written = [
+        event if isinstance(event, bytes) else json.dumps(event).encode() for event in events
+    ]
     return b"".join(b"data: " + event + b"\n\n" for event in written)
 
 
@@ -22,7 +24,11 @@ def decode(data: bytes, new_id: Any = None) -> list[Any]:
     return [*decoder.feed(data), *decoder.close()]
 
 
-START = {"type": "message-start", "id": "r1", "delta": {"message": {"role": "assistant", "content": []}}}
+START = {
+    "type": "message-start",
+    "id": "r1",
+    "delta": {"message": {"role": "assistant", "content": []}},
+}
 
 
 def content(index, kind="content-delta", **block):
@@ -56,7 +62,12 @@ ANNOTATED = {
 
 
 def piece(text: str, **beside: Any) -> dict[str, Any]:
-    return {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": text}}}, **beside}
+    return {
+        "type": "content-delta",
+        "index": 0,
+        "delta": {"message": {"content": {"text": text}}},
+        **beside,
+    }
 
 
 END = {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}}

@@ -8,7 +8,15 @@ from typing import Any
 
 STRINGS = tuple
 PROVIDERS = {
-    *("anthropic", "aws.bedrock", "azure.ai.inference", "azure.ai.openai", "cohere", "deepseek", "gcp.gemini"),
+    *(
+        "anthropic",
+        "aws.bedrock",
+        "azure.ai.inference",
+        "azure.ai.openai",
+        "cohere",
+        "deepseek",
+        "gcp.gemini",
+    ),
     *(
         "gcp.gen_ai",
         "gcp.vertex_ai",
@@ -73,7 +81,12 @@ MEMBERS: Mapping[str, set[str]] = {
     "gen_ai.tool.type": {"function", "extension", "datastore"},
 }
 CONTENT = {
-    *("gen_ai.system_instructions", "gen_ai.input.messages", "gen_ai.output.messages", "gen_ai.tool.definitions"),
+    *(
+        "gen_ai.system_instructions",
+        "gen_ai.input.messages",
+        "gen_ai.output.messages",
+        "gen_ai.tool.definitions",
+    ),
     *("gen_ai.tool.call.arguments", "gen_ai.tool.call.result"),
 }
 """What is opt-in."""
@@ -82,7 +95,13 @@ _USED = {"gen_ai.usage.input_tokens", "gen_ai.usage.output_tokens"}
 SPANS: Mapping[str, tuple[str, set[str], set[str]]] = {
     "chat": (
         "CLIENT",
-        {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port"},
+        {
+            "gen_ai.operation.name",
+            "gen_ai.provider.name",
+            "gen_ai.request.model",
+            "server.address",
+            "server.port",
+        },
         {name for name in TYPES if name.startswith(("gen_ai.response.", "gen_ai.usage."))}
         | _ASKED
         | {"error.type", "gen_ai.conversation.id", "gen_ai.output.type"}
@@ -91,38 +110,99 @@ SPANS: Mapping[str, tuple[str, set[str], set[str]]] = {
     "invoke_agent": (
         "INTERNAL",
         {"gen_ai.operation.name"},
-        {"gen_ai.agent.name", "gen_ai.conversation.id", "gen_ai.response.finish_reasons", "error.type"}
+        {
+            "gen_ai.agent.name",
+            "gen_ai.conversation.id",
+            "gen_ai.response.finish_reasons",
+            "error.type",
+        }
         | _USED
         | (CONTENT - {"gen_ai.tool.call.arguments", "gen_ai.tool.call.result"}),
     ),
     "execute_tool": (
         "INTERNAL",
         {"gen_ai.operation.name", "gen_ai.tool.name"},
-        {"gen_ai.tool.type", "gen_ai.tool.call.id", "gen_ai.tool.description", "gen_ai.agent.name", "error.type"}
+        {
+            "gen_ai.tool.type",
+            "gen_ai.tool.call.id",
+            "gen_ai.tool.description",
+            "gen_ai.agent.name",
+            "error.type",
+        }
         | {"gen_ai.conversation.id", "gen_ai.tool.call.arguments", "gen_ai.tool.call.result"},
     ),
 }
 """Operation → kind of its span, attributes that it must have (with those that a request by URL always has), and others that it may have."""
 SAMPLING: Mapping[str, set[str]] = {
-    "chat": {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model", "server.address", "server.port"},
+    "chat": {
+        "gen_ai.operation.name",
+        "gen_ai.provider.name",
+        "gen_ai.request.model",
+        "server.address",
+        "server.port",
+    },
     "invoke_agent": {"gen_ai.operation.name", "gen_ai.agent.name"},
-    "execute_tool": {"gen_ai.operation.name", "gen_ai.tool.name", "gen_ai.tool.type", "gen_ai.agent.name"},
+    "execute_tool": {
+        "gen_ai.operation.name",
+        "gen_ai.tool.name",
+        "gen_ai.tool.type",
+        "gen_ai.agent.name",
+    },
 }
 """What must be there when a span is made, so that a sampler sees it."""
 _SECONDS = [0.01, 0.02, 0.04, 0.08, 0.16, 0.32, 0.64, 1.28, 2.56, 5.12, 10.24, 20.48, 40.96, 81.92]
-_TOKENS = [1, 4, 16, 64, 256, 1024, 4096, 16384, 65536, 262144, 1048576, 4194304, 16777216, 67108864]
+_TOKENS = [
+    1,
+    4,
+    16,
+    64,
+    256,
+    1024,
+    4096,
+    16384,
+    65536,
+    262144,
+    1048576,
+    4194304,
+    16777216,
+    67108864,
+]
 _OF_A_CALL = {"gen_ai.operation.name", "gen_ai.provider.name", "gen_ai.request.model"}
 _ANY_CALL = {"gen_ai.response.model", "server.address", "server.port"}
 METRICS: Mapping[str, tuple[str, list[Any] | None, set[str], set[str]]] = {
     "gen_ai.client.inference.duration": ("s", _SECONDS, _OF_A_CALL, _ANY_CALL | {"error.type"}),
     "gen_ai.client.inference.time_to_first_chunk": ("s", _SECONDS, _OF_A_CALL, _ANY_CALL),
-    "gen_ai.client.inference.operation.input_tokens": ("{token}", _TOKENS, _OF_A_CALL, _ANY_CALL | {"error.type"}),
-    "gen_ai.client.inference.operation.output_tokens": ("{token}", _TOKENS, _OF_A_CALL, _ANY_CALL | {"error.type"}),
+    "gen_ai.client.inference.operation.input_tokens": (
+        "{token}",
+        _TOKENS,
+        _OF_A_CALL,
+        _ANY_CALL | {"error.type"},
+    ),
+    "gen_ai.client.inference.operation.output_tokens": (
+        "{token}",
+        _TOKENS,
+        _OF_A_CALL,
+        _ANY_CALL | {"error.type"},
+    ),
     **{
-        f"gen_ai.client.inference.usage.{name}": ("{token}", None, _OF_A_CALL | {"gen_ai.token.modality"}, _ANY_CALL)
-        for name in ("cache_read.input_tokens", "cache_write.input_tokens", "reasoning.output_tokens")
+        f"gen_ai.client.inference.usage.{name}": (
+            "{token}",
+            None,
+            _OF_A_CALL | {"gen_ai.token.modality"},
+            _ANY_CALL,
+        )
+        for name in (
+            "cache_read.input_tokens",
+            "cache_write.input_tokens",
+            "reasoning.output_tokens",
+        )
     },
-    "gen_ai.invoke_agent.duration": ("s", None, set(), {"gen_ai.agent.name", "gen_ai.request.model", "error.type"}),
+    "gen_ai.invoke_agent.duration": (
+        "s",
+        None,
+        set(),
+        {"gen_ai.agent.name", "gen_ai.request.model", "error.type"},
+    ),
     "gen_ai.invoke_agent.inference_calls": ("{inference_call}", None, set(), {"gen_ai.agent.name"}),
     "gen_ai.invoke_agent.tool_calls": ("{tool_call}", None, set(), {"gen_ai.agent.name"}),
     "gen_ai.execute_tool.duration": (
@@ -131,7 +211,12 @@ METRICS: Mapping[str, tuple[str, list[Any] | None, set[str], set[str]]] = {
     ),
     "gen_ai.client.operation.duration": ("s", _SECONDS, _OF_A_CALL, _ANY_CALL | {"error.type"}),
     "gen_ai.client.operation.time_to_first_chunk": ("s", _SECONDS, _OF_A_CALL, _ANY_CALL),
-    "gen_ai.client.token.usage": ("{token}", _TOKENS, _OF_A_CALL | {"gen_ai.token.type"}, _ANY_CALL),
+    "gen_ai.client.token.usage": (
+        "{token}",
+        _TOKENS,
+        _OF_A_CALL | {"gen_ai.token.type"},
+        _ANY_CALL,
+    ),
 }
 """Metric → unit, buckets where the conventions name some, attributes that it must have, and others that it may have."""
 

@@ -48,10 +48,22 @@ media: st.SearchStrategy[Content] = st.sampled_from(
         LinkPart("https://host.test/a.pdf", "application/pdf", "a.pdf"),
     ]
 )
-arguments = st.sampled_from([{}, {"city": "Rome"}, {"city": "Köln", "days": 3}, {"a": {"b": [1, None, 1.5, True]}}])
+arguments = st.sampled_from(
+    [{}, {"city": "Rome"}, {"city": "Köln", "days": 3}, {"a": {"b": [1, None, 1.5, True]}}]
+)
 tool_names = st.sampled_from(["weather", "look_up", "f"])
 results = st.sampled_from(
-    ["21", "", "text", {"t": 21}, [1, {"a": None}], None, 3, True, (TextPart("See"), DataPart(PNG, "image/png"))]
+    [
+        "21",
+        "",
+        "text",
+        {"t": 21},
+        [1, {"a": None}],
+        None,
+        3,
+        True,
+        (TextPart("See"), DataPart(PNG, "image/png")),
+    ]
 )
 thinking = st.sampled_from(["Hm.", "Let me see.\n\nYes."])
 
@@ -87,9 +99,15 @@ def conversations(
     if systems and draw(st.booleans()):
         messages.append(Message.system(*draw(st.lists(texts, min_size=1, max_size=2))))
     for _ in range(draw(st.integers(1, exchanges))):
-        messages.append(Message.user(*draw(st.lists(st.one_of(texts, texts, media), min_size=1, max_size=3))))
+        messages.append(
+            Message.user(*draw(st.lists(st.one_of(texts, texts, media), min_size=1, max_size=3)))
+        )
         for _ in range(draw(st.sampled_from([0, 0, 0, 1, 1, 2]))):
-            messages.extend(_round(draw, signer, ["call_1", "call_2", "call_3"] if one_id else _call_ids(numbers)))
+            messages.extend(
+                _round(
+                    draw, signer, ["call_1", "call_2", "call_3"] if one_id else _call_ids(numbers)
+                )
+            )
         if systems and draw(st.integers(0, 11)) == 0:
             messages.append(Message.system(draw(texts)))
         if draw(st.integers(0, 5)):
@@ -113,7 +131,9 @@ def with_turns(messages: Sequence[Message]) -> list[Message]:
     found: list[Message] = []
     turn: str | None = None
     for message in messages:
-        answers = bool(message.content) and all(isinstance(piece, ToolResultPart) for piece in message.content)
+        answers = bool(message.content) and all(
+            isinstance(piece, ToolResultPart) for piece in message.content
+        )
         turn = (turn or message.id) if message.role is Role.MODEL or answers else None
         found.append(message.replace(turn=turn))
     return found
@@ -122,7 +142,10 @@ def with_turns(messages: Sequence[Message]) -> list[Message]:
 def timed(messages: Sequence[Message]) -> list[Message]:
     """The messages a second apart."""
     start = datetime(2026, 3, 1, 12, 0, 0, 250_000, UTC)
-    return [message.replace(created_at=start + timedelta(seconds=at)) for at, message in enumerate(messages)]
+    return [
+        message.replace(created_at=start + timedelta(seconds=at))
+        for at, message in enumerate(messages)
+    ]
 
 
 def _drawn(draw: Any, given: bool | None) -> bool:
@@ -140,13 +163,20 @@ def _thoughts(draw: Any, signer: str | None) -> list[Content]:
     text = draw(thinking)
     number = draw(st.integers(1, 10**6))
     if signer == "anthropic":
-        hidden = ThinkingPart("", {"anthropic": {"type": "redacted_thinking", "data": f"cmVk{number}"}})
+        hidden = ThinkingPart(
+            "", {"anthropic": {"type": "redacted_thinking", "data": f"cmVk{number}"}}
+        )
         signed = ThinkingPart(text, {"anthropic": {"signature": f"c2ln{number}"}})
         return [signed, hidden] if draw(st.integers(0, 3)) == 0 else [signed]
     if signer == "google":
         return [ThinkingPart(text)]
     if signer == "openai_responses":
-        return [ThinkingPart(text, {"openai_responses": {"id": f"rs_{number}", "encrypted_content": f"enc{number}"}})]
+        return [
+            ThinkingPart(
+                text,
+                {"openai_responses": {"id": f"rs_{number}", "encrypted_content": f"enc{number}"}},
+            )
+        ]
     return [ThinkingPart(text)]
 
 
@@ -156,10 +186,15 @@ def _round(draw: Any, signer: str | None, call_ids: Sequence[str]) -> list[Messa
     calls = [ToolCallPart(call_ids[at], draw(tool_names), draw(arguments)) for at in range(number)]
     if signer == "google":
         calls[0] = ToolCallPart(
-            calls[0].id, calls[0].name, calls[0].arguments, native={"google": {"thoughtSignature": "c2ln"}}
+            calls[0].id,
+            calls[0].name,
+            calls[0].arguments,
+            native={"google": {"thoughtSignature": "c2ln"}},
         )
     if draw(st.integers(0, 9)) == 0:
-        calls[-1] = ToolCallPart(calls[-1].id, calls[-1].name, raw='{"city": "Ro', state="cut", native=calls[-1].native)
+        calls[-1] = ToolCallPart(
+            calls[-1].id, calls[-1].name, raw='{"city": "Ro', state="cut", native=calls[-1].native
+        )
     said = draw(st.lists(texts, max_size=1))
     content = [*_thoughts(draw, signer), *said, *calls]
     if draw(st.integers(0, 5)) == 0 and number > 1:
@@ -167,7 +202,10 @@ def _round(draw: Any, signer: str | None, call_ids: Sequence[str]) -> list[Messa
     answers: list[Content] = [_result(draw, call) for call in calls]
     if draw(st.integers(0, 7)) == 0:
         answers.append(draw(texts))
-    return [_model(draw, content, signer, FinishReason.tool_calls), Message(Role.USER, tuple(answers))]
+    return [
+        _model(draw, content, signer, FinishReason.tool_calls),
+        Message(Role.USER, tuple(answers)),
+    ]
 
 
 def _result(draw: Any, call: ToolCallPart) -> ToolResultPart:
@@ -177,7 +215,9 @@ def _result(draw: Any, call: ToolCallPart) -> ToolResultPart:
         case "failed":
             return ToolResultPart(call.id, call.name, {"error": "it is dark"}, is_error=True)
         case "denied":
-            return ToolResultPart(call.id, call.name, {"error": "denied: no"}, is_error=True, denied=True)
+            return ToolResultPart(
+                call.id, call.name, {"error": "denied: no"}, is_error=True, denied=True
+            )
         case _:
             return ToolResultPart(call.id, call.name, draw(results))
 
@@ -190,12 +230,21 @@ def _answer(draw: Any, signer: str | None, numbers: Iterator[int]) -> Message:
         case "searched":
             call_id = f"srv_{next(numbers)}"
             kinds = ("server_tool_use", "web_search_tool_result")
-            call, result = ({"anthropic": {"type": kind}} if signer == "anthropic" else None for kind in kinds)
+            call, result = (
+                {"anthropic": {"type": kind}} if signer == "anthropic" else None for kind in kinds
+            )
             hits = [
-                {"type": "web_search_result", "url": "https://host.test", "title": "t", "encrypted_content": "eA=="}
+                {
+                    "type": "web_search_result",
+                    "url": "https://host.test",
+                    "title": "t",
+                    "encrypted_content": "eA==",
+                }
             ]
             content += [
-                ToolCallPart(call_id, "web_search", {"query": "cat"}, run_by="provider", native=call),
+                ToolCallPart(
+                    call_id, "web_search", {"query": "cat"}, run_by="provider", native=call
+                ),
                 ToolResultPart(call_id, "web_search", hits, run_by="provider", native=result),
                 draw(texts),
             ]
@@ -209,7 +258,9 @@ def _answer(draw: Any, signer: str | None, numbers: Iterator[int]) -> Message:
     return _model(draw, content, signer, FinishReason.stop)
 
 
-def _model(draw: Any, content: Sequence[Content], signer: str | None, reason: FinishReason) -> Message:
+def _model(
+    draw: Any, content: Sequence[Content], signer: str | None, reason: FinishReason
+) -> Message:
     known = draw(st.booleans())
     return Message(
         Role.MODEL,

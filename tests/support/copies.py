@@ -37,7 +37,11 @@ def _add(_: Any, messages: Sequence[Message]) -> Edit:
 
 
 def _swap(draw: Any, messages: Sequence[Message]) -> Edit:
-    pairs = [at for at, pair in enumerate(pairwise(messages)) if all(one.role is not Role.SYSTEM for one in pair)]
+    pairs = [
+        at
+        for at, pair in enumerate(pairwise(messages))
+        if all(one.role is not Role.SYSTEM for one in pair)
+    ]
     if not pairs:
         return list(messages), set()
     at = draw(st.sampled_from(pairs))
@@ -50,7 +54,12 @@ def _split(draw: Any, messages: Sequence[Message]) -> Edit:
     at = draw(st.integers(0, len(messages) - 1))
     message = messages[at]
     place = next(
-        (n for n, p in enumerate(message.content) if isinstance(p, TextPart) and len(p.text.strip()) > 1), None
+        (
+            n
+            for n, p in enumerate(message.content)
+            if isinstance(p, TextPart) and len(p.text.strip()) > 1
+        ),
+        None,
     )
     if place is None or message.role is Role.SYSTEM:
         return list(messages), set()
@@ -69,13 +78,18 @@ def _regenerate(draw: Any, messages: Sequence[Message]) -> Edit:
 
 
 def _edit(draw: Any, messages: Sequence[Message]) -> Edit:
-    asked = [at for at, message in enumerate(messages) if message.role is Role.USER and message.text]
+    asked = [
+        at for at, message in enumerate(messages) if message.role is Role.USER and message.text
+    ]
     if not asked:
         return list(messages), set()
     at = draw(st.sampled_from(asked))
     copy = list(messages)
     copy[at] = messages[at].replace(
-        content=(*(p for p in messages[at].content if not isinstance(p, TextPart)), TextPart("edited"))
+        content=(
+            *(p for p in messages[at].content if not isinstance(p, TextPart)),
+            TextPart("edited"),
+        )
     )
     if draw(st.booleans()):
         return copy, {at}
@@ -94,7 +108,9 @@ EDITS: dict[str, Callable[[Any, Sequence[Message]], Edit]] = {
 }
 
 
-def stripped(messages: Iterable[Message], *, ids: bool, thinking: bool, native: bool) -> list[Message]:
+def stripped(
+    messages: Iterable[Message], *, ids: bool, thinking: bool, native: bool
+) -> list[Message]:
     """The messages as a client has them that cannot hold all."""
     found: list[Message] = []
     for message in messages:
@@ -104,7 +120,9 @@ def stripped(messages: Iterable[Message], *, ids: bool, thinking: bool, native: 
         if native:
             content = tuple(_plain(piece) for piece in content)
         own = {"id": None, "turn": None} if ids else {}
-        found.append(message.replace(content=content, **({"origin": None} if native else {}), **own))
+        found.append(
+            message.replace(content=content, **({"origin": None} if native else {}), **own)
+        )
     return found
 
 
@@ -113,7 +131,8 @@ def distinct(messages: Iterable[Message]) -> list[Message]:
     found: list[Message] = []
     for at, message in enumerate(messages):
         content = tuple(
-            TextPart(f"{p.text} {at}.{n}") if isinstance(p, TextPart) else p for n, p in enumerate(message.content)
+            TextPart(f"{p.text} {at}.{n}") if isinstance(p, TextPart) else p
+            for n, p in enumerate(message.content)
         )
         if message.role is Role.MODEL and not message.text and not message.tool_calls:
             content = (*content, TextPart(f"answer {at}"))
@@ -127,11 +146,15 @@ def _plain(piece: Content) -> Content:
     return msgspec.structs.replace(piece, native=None)
 
 
-def lacking(stored: Sequence[Message], merged: Sequence[Message], touched: set[int]) -> list[Message]:
+def lacking(
+    stored: Sequence[Message], merged: Sequence[Message], touched: set[int]
+) -> list[Message]:
     """The stored messages that should be in the merged conversation, as the very same objects, and are not. Where several say the same any of
     them is meant."""
     kept = {id(message) for message in merged}
     expected = Counter(key(message) for at, message in enumerate(stored) if at not in touched)
     found = Counter(key(message) for message in stored if id(message) in kept)
     missed = expected - found
-    return [message for at, message in enumerate(stored) if at not in touched and missed[key(message)]]
+    return [
+        message for at, message in enumerate(stored) if at not in touched and missed[key(message)]
+    ]

@@ -85,7 +85,9 @@ def case_of(index: int, names: Sequence[str], recordings: int = 40) -> Case:
     chance = Random(index)
     name = names[index % len(names)]
     own = seeds(name, recordings)
-    others = [chance.choice(seeds(other, recordings)) for other in (name, name, chance.choice(names))]
+    others = [
+        chance.choice(seeds(other, recordings)) for other in (name, name, chance.choice(names))
+    ]
     return Case(name, mutated(chance, chance.choice(own), others))
 
 
@@ -99,11 +101,17 @@ def judged(case: Case) -> Verdict:
     if set(names) == {case.format}:
         return Verdict("right", names)
     try:
-        own = neutral_chain(formats.get(case.format).load_messages(payload_of(case.value, case.format)))
+        own = neutral_chain(
+            formats.get(case.format).load_messages(payload_of(case.value, case.format))
+        )
     except HistoryError:
         return Verdict("left", names)
     try:
-        read = [message for each in found for message in formats.get(each.format).load_messages(each.payload)]
+        read = [
+            message
+            for each in found
+            for message in formats.get(each.format).load_messages(each.payload)
+        ]
     except HistoryError:
         return Verdict("refused", names)
     if neutral_chain(read) == own:
@@ -124,9 +132,15 @@ def _is_anothers(case: Case, found: Sequence[Detected]) -> bool:
         if not (isinstance(each.payload, list) or _listed(each)):
             return True  # a text in place of messages, as no other format has it
         for one in each.payload if isinstance(each.payload, list) else _listed(each):
-            votes = {name: vote for name, voter in voters.items() if not isinstance(one, str) and (vote := voter(one))}
+            votes = {
+                name: vote
+                for name, voter in voters.items()
+                if not isinstance(one, str) and (vote := voter(one))
+            }
             own, other = votes.get(case.format, 0), votes.get(each.format, 0)
-            if other - own > 1 or (other and not own and len({_read(one, name) for name in votes}) == 1):
+            if other - own > 1 or (
+                other and not own and len({_read(one, name) for name in votes}) == 1
+            ):
                 return True
     return False
 

@@ -63,7 +63,9 @@ class Embedder:
             self.under_way -= 1
         vectors = [made_up(text, asked.dimensions or SIZE) for text in asked.texts]
         tokens = sum(len(text.split()) for text in asked.texts)
-        result = BatchEmbeddingsResult(vectors, Usage(input_tokens=tokens, output_tokens=0, total_tokens=tokens))
+        result = BatchEmbeddingsResult(
+            vectors, Usage(input_tokens=tokens, output_tokens=0, total_tokens=tokens)
+        )
         body = msgspec.json.encode(self.wire.dump_response(self.edit(result), request=asked))
         return await Player([Exchange(body=body, chunks=1000)]).send(request)
 

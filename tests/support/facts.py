@@ -83,7 +83,10 @@ def _facts(piece: Content, role: Role, number: int) -> Iterator[tuple[Any, ...]]
         for part in parts:
             if not isinstance(part, TextPart):
                 yield from _media(part, f"in result {number}: ")
-        layout = "".join(kind for kind, _ in groupby("t" if isinstance(part, TextPart) else "m" for part in parts))
+        layout = "".join(
+            kind
+            for kind, _ in groupby("t" if isinstance(part, TextPart) else "m" for part in parts)
+        )
         if len(layout) > 1:
             yield "layout of result", number, layout
         text = "".join([part.text for part in parts if isinstance(part, TextPart)])
@@ -103,7 +106,11 @@ def _facts(piece: Content, role: Role, number: int) -> Iterator[tuple[Any, ...]]
 
 def _as_said(piece: Any) -> Any:
     """A file of text says the same as the text that stands for it (decision 25), whatever its type."""
-    return TextPart(as_text(piece)) if isinstance(piece, DataPart) and text_of(piece) is not None else piece
+    return (
+        TextPart(as_text(piece))
+        if isinstance(piece, DataPart) and text_of(piece) is not None
+        else piece
+    )
 
 
 def _media(part: DataPart | LinkPart | FilePart, where: str) -> Iterator[tuple[Any, ...]]:
@@ -118,12 +125,18 @@ def _media(part: DataPart | LinkPart | FilePart, where: str) -> Iterator[tuple[A
 def _value(result: Any) -> Any:
     """A result as JSON, whether it was told as such or as a text."""
     try:
-        return json.loads(result) if isinstance(result, str) else json.loads(msgspec.json.encode(result))
+        return (
+            json.loads(result)
+            if isinstance(result, str)
+            else json.loads(msgspec.json.encode(result))
+        )
     except ValueError:
         return result
 
 
-def unexplained(before: Sequence[Message], after: Sequence[Message], losses: Sequence[Loss]) -> list[str]:
+def unexplained(
+    before: Sequence[Message], after: Sequence[Message], losses: Sequence[Loss]
+) -> list[str]:
     """What is missing in `after`, or new in it, and told by no loss; and what is told and not so."""
     was, is_ = facts(before), facts(after)
     kept = Counter(fact for _, _, fact in is_)

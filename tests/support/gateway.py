@@ -39,14 +39,18 @@ class AsgiTransport:
         """Sends a request and waits for the whole answer."""
         self.sent.append(request)
         parts = urlsplit(request.path)
-        body = request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body)
+        body = (
+            request.body if isinstance(request.body, bytes) else msgspec.json.encode(request.body)
+        )
         scope = {
             "type": "http",
             "method": request.method,
             "path": parts.path,
             "raw_path": parts.path.encode(),
             "query_string": parts.query.encode(),
-            "headers": [(name.lower().encode(), value.encode()) for name, value in request.headers.items()],
+            "headers": [
+                (name.lower().encode(), value.encode()) for name, value in request.headers.items()
+            ],
             "server": ("127.0.0.1", 80),
             "client": ("127.0.0.1", 9),
             "scheme": "http",
@@ -55,7 +59,13 @@ class AsgiTransport:
             "asgi": {"version": "3.0", "spec_version": "2.4"},
         }
         scope["headers"] += [(b"host", b"127.0.0.1"), (b"content-length", str(len(body)).encode())]
-        messages = [{"type": "http.request", "body": b"" if request.method == "GET" else body, "more_body": False}]
+        messages = [
+            {
+                "type": "http.request",
+                "body": b"" if request.method == "GET" else body,
+                "more_body": False,
+            }
+        ]
         start: dict[str, Any] = {}
         pieces: list[bytes] = []
 
@@ -106,25 +116,41 @@ class Ends(msgspec.Struct):
     """The same provider without a gateway."""
 
 
-def client_of(wire: str, app: Any, *, under: bool = True, key: str = "none") -> tuple[ChatModel, AsgiTransport]:
+def client_of(
+    wire: str, app: Any, *, under: bool = True, key: str = "none"
+) -> tuple[ChatModel, AsgiTransport]:
     """A model whose provider is a server. `under`: at the place of the wire's whole API, not at the root. `key`: what it sends as its key."""
     api = wires.get(wire)
-    path = api.dump_http(ModelRequest(MODEL, (Message.user("Hi."),), stream=False)).path.partition("?")[0]
-    routes = [route.path.replace("{model}", MODEL) for route in api.routes if route.purpose == "chat"]
+    path = api.dump_http(ModelRequest(MODEL, (Message.user("Hi."),), stream=False)).path.partition(
+        "?"
+    )[0]
+    routes = [
+        route.path.replace("{model}", MODEL) for route in api.routes if route.purpose == "chat"
+    ]
     base = next(route.removesuffix(path) for route in routes if route.endswith(path))
     place = f"http://127.0.0.1/{wire}{base}" if under else f"http://127.0.0.1{base}"
     known = PROVIDERS.get(wire)
-    record = Provider(name="gate", display_name="Gate", wire=wire, base_url=place, quirks=known and known.quirks)
+    record = Provider(
+        name="gate", display_name="Gate", wire=wire, base_url=place, quirks=known and known.quirks
+    )
     transport = AsgiTransport(app)
-    return ChatModel(record, MODEL, transport=transport, headers={"authorization": f"Bearer {key}"}), transport
+    return ChatModel(
+        record, MODEL, transport=transport, headers={"authorization": f"Bearer {key}"}
+    ), transport
 
 
-def gated(client: str, upstream: str | Provider, answers: Any, *, store: Any = "memory:", **how: Any) -> Ends:
+def gated(
+    client: str, upstream: str | Provider, answers: Any, *, store: Any = "memory:", **how: Any
+) -> Ends:
     """A client of one wire before a provider of another. `store`: of the application; `how`: of the `Gateway`."""
     if isinstance(upstream, str) and upstream in PROVIDERS:
         model = ScriptedModel.like(PROVIDERS[upstream], answers, key_required=False)
     else:
-        model = upstream if isinstance(upstream, ScriptedModel) else ScriptedModel(answers, wire=upstream)
+        model = (
+            upstream
+            if isinstance(upstream, ScriptedModel)
+            else ScriptedModel(answers, wire=upstream)
+        )
     gateway = serve.Gateway({MODEL: model}, **how)
     chat, transport = client_of(client, serve.app(gateway=gateway, store=store))
     return Ends(chat, transport, model, ChatModel(model, transport=model.transport))

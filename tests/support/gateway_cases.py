@@ -35,7 +35,9 @@ def thought(wire: str) -> ThinkingPart:
 
 def _calls(wire: str) -> Message:
     home = ToolCallPart("call_1", "look", {"at": "home"})
-    return Message.model(thought(wire), "I look.", home, ToolCallPart("call_2", "look", {"days": [1, None, 1.5]}))
+    return Message.model(
+        thought(wire), "I look.", home, ToolCallPart("call_2", "look", {"days": [1, None, 1.5]})
+    )
 
 
 def _ended(reason: FinishReason, text: str) -> Callable[[str], Message]:
@@ -52,7 +54,9 @@ ANSWERS: Mapping[str, Callable[[str], Message]] = {
     "nothing": lambda wire: Message.model(),
 }
 """What a provider answers, by its wire."""
-ANSWERS = {name: lambda wire, make=make: make(wire).replace(usage=_USAGE) for name, make in ANSWERS.items()}
+ANSWERS = {
+    name: lambda wire, make=make: make(wire).replace(usage=_USAGE) for name, make in ANSWERS.items()
+}
 
 REFUSALS: Sequence[DragomanError] = (
     RateLimitError("slow down", retry_after=3.0),
@@ -67,7 +71,9 @@ _WORDS: Mapping[str, Mapping[FinishReason, FinishReason]] = {
     "openai_responses": {FinishReason.refusal: FinishReason.stop},
     "anthropic": {FinishReason.content_filter: FinishReason.refusal},
     "google": {FinishReason.refusal: FinishReason.content_filter},
-    "mistral": dict.fromkeys([FinishReason.refusal, FinishReason.content_filter], FinishReason.stop),
+    "mistral": dict.fromkeys(
+        [FinishReason.refusal, FinishReason.content_filter], FinishReason.stop
+    ),
     "ollama": dict.fromkeys([FinishReason.refusal, FinishReason.content_filter], FinishReason.stop),
     "cohere": dict.fromkeys([FinishReason.refusal, FinishReason.content_filter], FinishReason.stop),
 }
@@ -97,7 +103,9 @@ def _counts(messages: Sequence[Message]) -> Iterator[tuple[Any, ...]]:
 
 
 def _errors(events: Sequence[Event]) -> Iterator[tuple[Any, ...]]:
-    yield from [("error", type(event.error).__name__) for event in events if isinstance(event, RunError)]
+    yield from [
+        ("error", type(event.error).__name__) for event in events if isinstance(event, RunError)
+    ]
 
 
 def shown(events: Sequence[Event]) -> dict[str, Any]:
@@ -108,13 +116,17 @@ def shown(events: Sequence[Event]) -> dict[str, Any]:
     found = [fact.says for fact in facts(messages)]
     calls = [call for message in messages for call in message.tool_calls]
     counts = [
-        (usage.input_tokens or 0, usage.output_tokens or 0) for one in messages if (usage := one.usage) is not None
+        (usage.input_tokens or 0, usage.output_tokens or 0)
+        for one in messages
+        if (usage := one.usage) is not None
     ]
     return {
         "text": "".join([says[2] for says in found if says[0] == "text"]),
         "thinking": "".join([says[1] for says in found if says[0] == "thinking"]),
         "calls": [
-            (call.name, call.arguments) for call in calls if call.run_by != "provider" and call.state == "complete"
+            (call.name, call.arguments)
+            for call in calls
+            if call.run_by != "provider" and call.state == "complete"
         ],
         "tokens": [count for count in counts if any(count)],
         "failed": any(isinstance(event, RunError) for event in events),

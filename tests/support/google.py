@@ -24,7 +24,11 @@ VERTEX = Origin("vertex", "https://v/v1", "gemini-3.5-flash")
 def contents(*messages, **how):
     """The contents, without the user's that stands before a conversation which the model began."""
     sent = wire.dump_messages(messages, **how)["contents"]
-    return sent[1:] if sent and sent[0] == {"role": "user", "parts": [{"text": wire.Quirks().opening}]} else sent
+    return (
+        sent[1:]
+        if sent and sent[0] == {"role": "user", "parts": [{"text": wire.Quirks().opening}]}
+        else sent
+    )
 
 
 def load_parts(*some, role="user"):
@@ -59,7 +63,9 @@ SIGNED = [
 
 json_values = st.recursive(
     st.none() | st.booleans() | st.integers(-(2**53), 2**53) | st.text(max_size=5),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2),
+    lambda inner: (
+        st.lists(inner, max_size=2) | st.dictionaries(st.text(max_size=4), inner, max_size=2)
+    ),
     max_leaves=5,
 )
 
@@ -96,7 +102,8 @@ def chunk(*parts, finish=None, index=0, **fields):
 def sse(*chunks, end="\n\n"):
     """Chunks, or what stands in their place as bytes, as a stream."""
     return b"".join(
-        b"data: " + (each if isinstance(each, bytes) else json.dumps(each).encode()) + end.encode() for each in chunks
+        b"data: " + (each if isinstance(each, bytes) else json.dumps(each).encode()) + end.encode()
+        for each in chunks
     )
 
 
@@ -178,7 +185,13 @@ ENDS = [
 
 def body(parts, end=ENDS[0], **fields):
     candidate = {"content": {"parts": parts, "role": "model"}, "index": 0, **end}
-    return {"candidates": [candidate], "usageMetadata": USAGE, "modelVersion": "m", "responseId": "r", **fields}
+    return {
+        "candidates": [candidate],
+        "usageMetadata": USAGE,
+        "modelVersion": "m",
+        "responseId": "r",
+        **fields,
+    }
 
 
 def content(words):

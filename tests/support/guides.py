@@ -20,7 +20,9 @@ GUIDE_KEY = "a-key-that-nobody-guesses"
 """What `$KEY` is to programs."""
 _AT = "http://127.0.0.1:8000"
 """Where servers are in guides."""
-_PROGRAM = re.compile(r"^```(sh|py|js)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL)
+_PROGRAM = re.compile(
+    r"^```(sh|py|js)\n(.*?)^```$(?:\n\n```text\n(.*?)^```$)?", re.MULTILINE | re.DOTALL
+)
 _HOMES = {"@a2a-js/sdk": "clients", '"ai"': "clients", "@ag-ui/client": "ag_ui"}
 """A package that a program imports → under which name `make service` installs it."""
 
@@ -69,7 +71,9 @@ def output(program: Program, url: str, folder: Path, *replaced: tuple[str, str])
     if program.language == "js":
         code = str(_with_packages(folder, code))
     environment = {**os.environ, "KEY": GUIDE_KEY}
-    done = subprocess.run([*command, code], capture_output=True, timeout=50, env=environment, text=True)
+    done = subprocess.run(
+        [*command, code], capture_output=True, timeout=50, env=environment, text=True
+    )
     assert done.returncode == 0, done.stderr
     return done.stdout
 

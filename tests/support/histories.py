@@ -33,7 +33,9 @@ def _call(id_: str, name: str = "look", **arguments: Any) -> ToolCallPart:
     return ToolCallPart(id_, name, arguments)
 
 
-def _round(call: ToolCallPart, result: Any, *, is_error: bool = False, before: tuple[Any, ...] = ()) -> list[Message]:
+def _round(
+    call: ToolCallPart, result: Any, *, is_error: bool = False, before: tuple[Any, ...] = ()
+) -> list[Message]:
     answer = ToolResultPart(call.id, call.name, result, is_error)
     return [Message.model(*before, call), Message.user(answer)]
 
@@ -377,4 +379,7 @@ def called(messages: list[Message]) -> list[str]:
 
 def declared(messages: list[Message]) -> tuple[ToolSpec, ...]:
     """Tools for all calls of a conversation, and one more."""
-    return tuple(ToolSpec(name, f"Does {name}.", _SCHEMA) for name in dict.fromkeys([*called(messages), "look"]))
+    return tuple(
+        ToolSpec(name, f"Does {name}.", _SCHEMA)
+        for name in dict.fromkeys([*called(messages), "look"])
+    )

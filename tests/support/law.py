@@ -104,7 +104,9 @@ def _of_others(messages: Sequence[Message], name: str, losses: Sequence[Loss]) -
                     and getattr(piece, "run_by", "") != "provider"
                 ):
                     continue  # these formats tell it themselves
-                yield Loss(position, part, what, "the format has no place for what another alone knows")
+                yield Loss(
+                    position, part, what, "the format has no place for what another alone knows"
+                )
 
 
 def _foreign(piece: Content, message: Message, name: str) -> Iterator[str]:
@@ -132,7 +134,10 @@ def broken(messages: Sequence[Message], first: str, then: str) -> list[str]:
     there = hop(messages, then)
     back = hop(there.after, first)
     return [
-        *(f"{first} → {then}: {each}" for each in unexplained(there.before, there.after, there.losses)),
+        *(
+            f"{first} → {then}: {each}"
+            for each in unexplained(there.before, there.after, there.losses)
+        ),
         *(
             f"{first} → {then} → {first}: {each}"
             for each in missing(there.before, back.after, there.losses, back.losses)
@@ -158,7 +163,11 @@ def facts(messages: Sequence[Message]) -> list[Fact]:
                 call = _call(piece)
                 waiting.setdefault(piece.id, []).append(call)
             elif isinstance(piece, ToolResultPart) and piece.run_by == "provider":
-                names = [one.name for one in message.content if isinstance(one, ToolCallPart) and one.id == piece.id]
+                names = [
+                    one.name
+                    for one in message.content
+                    if isinstance(one, ToolCallPart) and one.id == piece.id
+                ]
                 call = next(iter(names), "of no call")
             elif isinstance(piece, ToolResultPart):
                 queue = waiting.get(piece.id) or ["of no call"]
@@ -188,7 +197,11 @@ def _facts(piece: Content, role: Role, call: str) -> Iterator[tuple[Any, ...]]:
     elif isinstance(piece, MarkPart):
         return
     elif piece.run_by == "provider":
-        yield "run by the provider", type(piece).__name__, piece.name if isinstance(piece, ToolCallPart) else call
+        yield (
+            "run by the provider",
+            type(piece).__name__,
+            piece.name if isinstance(piece, ToolCallPart) else call,
+        )
     elif isinstance(piece, ToolCallPart):
         yield "call", call
         if piece.state != "complete":
@@ -201,7 +214,9 @@ def _sealed(piece: Content) -> Iterator[tuple[Any, ...]]:
     for wire, fields in (piece.native or {}).items():
         if ":" not in wire and isinstance(fields, Mapping):
             yield from (
-                ("signed", wire, key, seal) for key in SEALS if isinstance(seal := fields.get(key), str) and seal
+                ("signed", wire, key, seal)
+                for key in SEALS
+                if isinstance(seal := fields.get(key), str) and seal
             )
 
 
@@ -210,7 +225,9 @@ def _result(piece: ToolResultPart, call: str) -> Iterator[tuple[Any, ...]]:
     for part in parts:
         if not isinstance(part, TextPart):
             yield from _media(part, f"in the result of {call}")
-    layout = "".join(kind for kind, _ in groupby("t" if isinstance(part, TextPart) else "m" for part in parts))
+    layout = "".join(
+        kind for kind, _ in groupby("t" if isinstance(part, TextPart) else "m" for part in parts)
+    )
     if len(layout) > 1:
         yield "layout of the result", call, layout
     text = "".join([part.text for part in parts if isinstance(part, TextPart)])
@@ -230,7 +247,11 @@ def _result(piece: ToolResultPart, call: str) -> Iterator[tuple[Any, ...]]:
 
 def _as_text(piece: Any) -> Any:
     """A file of text says the same as the text that stands for it, whatever its type."""
-    return TextPart(as_text(piece).rstrip()) if isinstance(piece, DataPart) and text_of(piece) is not None else piece
+    return (
+        TextPart(as_text(piece).rstrip())
+        if isinstance(piece, DataPart) and text_of(piece) is not None
+        else piece
+    )
 
 
 def _media(part: DataPart | LinkPart | FilePart, where: str) -> Iterator[tuple[Any, ...]]:
@@ -245,13 +266,20 @@ def _media(part: DataPart | LinkPart | FilePart, where: str) -> Iterator[tuple[A
 def _value(result: Any) -> Any:
     """A result as JSON, whether it came as such or as a text."""
     try:
-        return json.loads(result) if isinstance(result, str) else json.loads(msgspec.json.encode(result))
+        return (
+            json.loads(result)
+            if isinstance(result, str)
+            else json.loads(msgspec.json.encode(result))
+        )
     except ValueError:
         return result
 
 
 def missing(
-    before: Sequence[Message], after: Sequence[Message], losses: Sequence[Loss], back: Sequence[Loss] = ()
+    before: Sequence[Message],
+    after: Sequence[Message],
+    losses: Sequence[Loss],
+    back: Sequence[Loss] = (),
 ) -> list[str]:
     """What is said before, not after, and no loss. `back`: the losses of the way back, where there is one. Of them count joined texts
     (messages of one side may be one now, and so may their texts be), and those of what the first format had in an odd form of its own."""
@@ -287,7 +315,9 @@ def missing(
     return out
 
 
-def unexplained(before: Sequence[Message], after: Sequence[Message], losses: Sequence[Loss]) -> list[str]:
+def unexplained(
+    before: Sequence[Message], after: Sequence[Message], losses: Sequence[Loss]
+) -> list[str]:
     """As `missing`, and what is new and no loss, and what is a loss and not so."""
     out = missing(before, after, losses)
     was, is_ = facts(before), facts(after)
@@ -304,7 +334,11 @@ def unexplained(before: Sequence[Message], after: Sequence[Message], losses: Seq
     }
     order = [fact.says for fact in was] != [fact.says for fact in is_]
     for loss in losses:
-        so = order if loss.what in ("order", "beginning", "texts") else (loss.message, loss.part) in gone
+        so = (
+            order
+            if loss.what in ("order", "beginning", "texts")
+            else (loss.message, loss.part) in gone
+        )
         if not so and loss.what is not Lost.field and not _is_form(before, loss):
             out.append(f"{loss!r} is a loss, and nothing is missing there")
     return out
@@ -321,7 +355,10 @@ def _is_odd(message: Message, part: int | None) -> bool:
     """Whether a format noted a form of its own, in which it took what it takes from nobody else."""
     pieces: list[Any] = [message, *([] if part is None else [message.content[part]])]
     pieces += [
-        each for piece in pieces if isinstance(piece, ToolResultPart) and piece.is_content for each in piece.result
+        each
+        for piece in pieces
+        if isinstance(piece, ToolResultPart) and piece.is_content
+        for each in piece.result
     ]
     return any(":" in owner for piece in pieces for owner in piece.native or ())
 
@@ -332,7 +369,9 @@ def _is_made_up(says: tuple[Any, ...]) -> bool:
 
 def _is_within(fact: Fact, texts: Sequence[str]) -> bool:
     """Whether it is a text that is a part of another now."""
-    return fact.says[0] in ("text", "thinking") and any("".join(fact.says[-1].split()) in text for text in texts)
+    return fact.says[0] in ("text", "thinking") and any(
+        "".join(fact.says[-1].split()) in text for text in texts
+    )
 
 
 def _is_form(messages: Sequence[Message], loss: Loss) -> bool:

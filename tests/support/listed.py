@@ -7,10 +7,32 @@ from datetime import UTC, datetime, timedelta
 from itertools import count
 from typing import Any
 
-from dragoman import MarkPart, Message, MessageList, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman import (
+    MarkPart,
+    Message,
+    MessageList,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.message import Content
 
-__all__ = ["START", "STEP", "at", "call", "fresh", "model", "outline", "result", "results", "texts", "ticking", "user"]
+__all__ = [
+    "START",
+    "STEP",
+    "at",
+    "call",
+    "fresh",
+    "model",
+    "outline",
+    "result",
+    "results",
+    "texts",
+    "ticking",
+    "user",
+]
 
 START = datetime(2026, 1, 1, tzinfo=UTC)
 STEP = MarkPart("step-start")
@@ -39,7 +61,9 @@ def user(*content: Content | str, id: str | None = None, **fields: Any) -> Messa
     return Message.user(*content).replace(id=id, **fields)
 
 
-def call(id: str = "c1", name: str = "f", arguments: dict[str, Any] | None = None, **fields: Any) -> ToolCallPart:
+def call(
+    id: str = "c1", name: str = "f", arguments: dict[str, Any] | None = None, **fields: Any
+) -> ToolCallPart:
     return ToolCallPart(id, name, {"a": 1} if arguments is None else arguments, **fields)
 
 

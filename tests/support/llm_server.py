@@ -12,7 +12,16 @@ from typing import Any
 
 import msgspec
 
-from dragoman import BatchEmbeddingsResult, Message, ModelRequest, ToolCallPart, ToolSpec, Usage, unfold, wires
+from dragoman import (
+    BatchEmbeddingsResult,
+    Message,
+    ModelRequest,
+    ToolCallPart,
+    ToolSpec,
+    Usage,
+    unfold,
+    wires,
+)
 from dragoman.errors import DragomanError
 from dragoman.request import EmbeddingsRequest
 from support.embeddings import SIZE, made_up
@@ -35,7 +44,9 @@ def obliging(request: ModelRequest) -> Message:
     last = request.messages[-1]
     if tools and not (last.tool_results and tools[-1].name != "return_result"):
         tool = tools[-1] if last.tool_results else tools[0]
-        return says(ToolCallPart("call-1", tool.name, example(tool.input_schema))).replace(usage=USAGE)
+        return says(ToolCallPart("call-1", tool.name, example(tool.input_schema))).replace(
+            usage=USAGE
+        )
     if request.output_schema:
         return says(json.dumps(example(request.output_schema))).replace(usage=USAGE)
     return says("Gladly.").replace(usage=USAGE)
@@ -86,14 +97,18 @@ class Llm:
                 body = json.loads(self.rfile.read(int(self.headers["content-length"])))
                 if self.path.endswith("/embeddings"):
                     return self._send(200, json.dumps(llm.embed(body)).encode(), "application/json")
-                wire = wires.get(next(name for path, name in WIRES.items() if self.path.endswith(path)))
+                wire = wires.get(
+                    next(name for path, name in WIRES.items() if self.path.endswith(path))
+                )
                 request = wire.load_request(body)
                 llm.requests.append(request)
                 llm.headers.append({name.lower(): value for name, value in self.headers.items()})
                 reply = llm.reply(request)
                 if isinstance(reply, DragomanError):
                     error = wire.dump_error(reply)
-                    return self._send(error.status, json.dumps(error.body).encode(), "application/json")
+                    return self._send(
+                        error.status, json.dumps(error.body).encode(), "application/json"
+                    )
                 encoder = wire.encoder(id="answer", model=request.model)
                 events = pieces(unfold([reply.replace(id="answer")]), 4)
                 data = b"".join([*map(encoder.feed, events), encoder.close()])

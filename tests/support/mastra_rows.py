@@ -23,10 +23,19 @@ def row(id_: str, role: str, *parts: dict[str, Any], **content: Any) -> dict[str
 
 def part(id_: str, state: str = "result", **more: Any) -> dict[str, Any]:
     """A call with its result; `more`: fields of the invocation, or of the part where they begin with `part_`."""
-    outer = {key.removeprefix("part_"): value for key, value in more.items() if key.startswith("part_")}
+    outer = {
+        key.removeprefix("part_"): value for key, value in more.items() if key.startswith("part_")
+    }
     inner = {key: value for key, value in more.items() if not key.startswith("part_")}
     result = {"result": {"celsius": 21}} if state == "result" and "result" not in inner else {}
-    invocation = {"state": state, "toolCallId": id_, "toolName": "weather", "args": {"city": "Rome"}, **result, **inner}
+    invocation = {
+        "state": state,
+        "toolCallId": id_,
+        "toolName": "weather",
+        "args": {"city": "Rome"},
+        **result,
+        **inner,
+    }
     return {"type": "tool-invocation", "toolInvocation": invocation, **outer}
 
 

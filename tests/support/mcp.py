@@ -8,7 +8,13 @@ from typing import Any
 
 from mcp import Client
 from mcp.server.lowlevel import Server
-from mcp_types import CallToolResult, ElicitRequestFormParams, ElicitRequestParams, ElicitResult, TextContent
+from mcp_types import (
+    CallToolResult,
+    ElicitRequestFormParams,
+    ElicitRequestParams,
+    ElicitResult,
+    TextContent,
+)
 
 ERAS = ("legacy", "auto")
 """As the official client names them: with a handshake, where a server asks the client; and without, where it answers that it must know more."""
@@ -46,7 +52,9 @@ class User:
 
 
 @asynccontextmanager
-async def connected(server: Server[Any], era: str = "auto", user: User | None = None) -> AsyncGenerator[Client]:
+async def connected(
+    server: Server[Any], era: str = "auto", user: User | None = None
+) -> AsyncGenerator[Client]:
     """A client at the server."""
     async with Client(server, mode=era, elicitation_callback=user) as client:
         yield client

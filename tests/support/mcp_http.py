@@ -31,7 +31,9 @@ from support.ports import free_port
 def serving(app: Any, port: int | None = None) -> Generator[str]:
     """Serves an ASGI app in a thread → its URL. At the end connections are cut."""
     port = port or free_port()
-    config = uvicorn.Config(app, port=port, log_level="critical", timeout_graceful_shutdown=0, ws="none")
+    config = uvicorn.Config(
+        app, port=port, log_level="critical", timeout_graceful_shutdown=0, ws="none"
+    )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)
     thread.start()
@@ -74,7 +76,9 @@ class Accounts(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
     async def register_client(self, client_info: OAuthClientInformationFull) -> None:
         self.clients[client_info.client_id] = client_info
 
-    async def authorize(self, client: OAuthClientInformationFull, params: AuthorizationParams) -> str:
+    async def authorize(
+        self, client: OAuthClientInformationFull, params: AuthorizationParams
+    ) -> str:
         code = secrets.token_hex(20)
         self.codes[code] = AuthorizationCode(
             code=code,
@@ -99,7 +103,9 @@ class Accounts(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         del self.codes[authorization_code.code]
         return self._grant(client.client_id, authorization_code.scopes)
 
-    async def load_refresh_token(self, client: OAuthClientInformationFull, refresh_token: str) -> RefreshToken | None:
+    async def load_refresh_token(
+        self, client: OAuthClientInformationFull, refresh_token: str
+    ) -> RefreshToken | None:
         return self.refresh.get(refresh_token)
 
     async def exchange_refresh_token(
@@ -118,7 +124,9 @@ class Accounts(OAuthAuthorizationServerProvider[AuthorizationCode, RefreshToken,
         access, refresh = secrets.token_hex(20), secrets.token_hex(20)
         self.access[access] = AccessToken(token=access, client_id=client_id, scopes=scopes)
         self.refresh[refresh] = RefreshToken(token=refresh, client_id=client_id, scopes=scopes)
-        return OAuthToken(access_token=access, refresh_token=refresh, expires_in=3600, scope=" ".join(scopes))
+        return OAuthToken(
+            access_token=access, refresh_token=refresh, expires_in=3600, scope=" ".join(scopes)
+        )
 
 
 @contextmanager

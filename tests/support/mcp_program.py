@@ -54,15 +54,25 @@ def answer(method: str, params: dict[str, Any]) -> dict[str, Any] | None:
     if method == "initialize":
         capabilities = {"tools": {}}
         server = {"name": "by hand", "version": "1"}
-        return {"protocolVersion": params["protocolVersion"], "capabilities": capabilities, "serverInfo": server}
+        return {
+            "protocolVersion": params["protocolVersion"],
+            "capabilities": capabilities,
+            "serverInfo": server,
+        }
     if method == "tools/list":
         schema = {"type": "object"}
         place = int(params.get("cursor", 0))
         name = list(TOOLS)[place]
-        page: dict[str, Any] = {"tools": [{"name": name, "inputSchema": schema, "annotations": TOOLS[name]}]}
+        page: dict[str, Any] = {
+            "tools": [{"name": name, "inputSchema": schema, "annotations": TOOLS[name]}]
+        }
         return page | ({"nextCursor": str(place + 1)} if place + 1 < len(TOOLS) else {})
     if method == "tools/call":
-        return {"content": [{"type": "text", "text": call(params["name"], params.get("arguments") or {})}]}
+        return {
+            "content": [
+                {"type": "text", "text": call(params["name"], params.get("arguments") or {})}
+            ]
+        }
     return None
 
 

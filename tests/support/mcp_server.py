@@ -98,9 +98,15 @@ def server(name: str = "tests", log: Path | None = None) -> MCPServer:
                 TextContent(text="look"),
                 ImageContent(data=base64.b64encode(PIXEL).decode(), mime_type="image/png"),
                 AudioContent(data=base64.b64encode(b"RIFF").decode(), mime_type="audio/wav"),
-                EmbeddedResource(resource=TextResourceContents(uri="memo://1", text="a memo", mime_type="text/plain")),
                 EmbeddedResource(
-                    resource=BlobResourceContents(uri="file:///x/data.bin", blob=base64.b64encode(b"\0\1").decode())
+                    resource=TextResourceContents(
+                        uri="memo://1", text="a memo", mime_type="text/plain"
+                    )
+                ),
+                EmbeddedResource(
+                    resource=BlobResourceContents(
+                        uri="file:///x/data.bin", blob=base64.b64encode(b"\0\1").decode()
+                    )
                 ),
                 ResourceLink(name="pic", uri="https://example.com/a.png", mime_type="image/png"),
                 ResourceLink(name="memo", title="The memo", uri="memo://2", description="more"),
@@ -170,7 +176,9 @@ def server(name: str = "tests", log: Path | None = None) -> MCPServer:
             return f"{answer.data.count} {answer.data.size} {what}"
         given = (ctx.input_responses or {}).get("size")
         if given is None:
-            asked = ElicitRequest(params=ElicitRequestFormParams(message=message, requested_schema=FORM))
+            asked = ElicitRequest(
+                params=ElicitRequestFormParams(message=message, requested_schema=FORM)
+            )
             return InputRequiredResult(input_requests={"size": asked}, request_state="s1")
         content: Any = getattr(given, "content", None)
         return f"{content.get('count', 1)} {content['size']} {what}"
@@ -192,7 +200,9 @@ def server(name: str = "tests", log: Path | None = None) -> MCPServer:
     async def locked(ctx: Context, key: str) -> str:
         """Refuses until somebody went to a page."""
         if not os.path.exists(key):  # noqa: ASYNC240, PTH110 - a test's
-            page = ElicitRequestURLParams(message="Unlock it.", url="https://lock.example.com", elicitation_id="l1")
+            page = ElicitRequestURLParams(
+                message="Unlock it.", url="https://lock.example.com", elicitation_id="l1"
+            )
             raise UrlElicitationRequiredError([page])
         answer = await ctx.elicit("What then?", Size)
         return str(answer.data.size) if answer.action == "accept" else answer.action
@@ -221,7 +231,9 @@ def server(name: str = "tests", log: Path | None = None) -> MCPServer:
         else:
             made_ = (ctx.input_responses or {}).get("model")
             if made_ is None:
-                return InputRequiredResult(input_requests={"model": CreateMessageRequest(params=params)})
+                return InputRequiredResult(
+                    input_requests={"model": CreateMessageRequest(params=params)}
+                )
         content: Any = getattr(made_, "content", None)
         return f"{getattr(made_, 'model', '')}: {content.text}"
 
@@ -242,7 +254,13 @@ def server(name: str = "tests", log: Path | None = None) -> MCPServer:
         meta: Any = ctx.request_context.meta or {}
         return str(meta.get("traceparent"))
 
-    @made.resource("memo://hello", name="hello", title="Hello", description="A greeting.", mime_type="text/plain")
+    @made.resource(
+        "memo://hello",
+        name="hello",
+        title="Hello",
+        description="A greeting.",
+        mime_type="text/plain",
+    )
     def hello() -> str:
         return "hello"
 

@@ -12,7 +12,9 @@ from dragoman.message import DataPart, Message
 def message(name: str, number: int) -> Message:
     """A message that tells of itself what it must be."""
     data = DataPart(f"{name}{number % 7}".encode() * 50, "image/png")
-    return Message.user(f"{name} {number} " + "words " * (number % 50), data).replace(id=f"{name}-{number}")
+    return Message.user(f"{name} {number} " + "words " * (number % 50), data).replace(
+        id=f"{name}-{number}"
+    )
 
 
 def write(url: str, place: str, name: str, thread_id: str, saves: int) -> None:
@@ -24,7 +26,9 @@ async def _write(url: str, place: Path, name: str, thread_id: str, saves: int) -
     async with Memory(url) as memory:
         with place.open("a", buffering=1) as noted:
             for number in range(0, 2 * saves, 2):
-                await memory.save([message(name, number), message(name, number + 1)], thread_id, resource_id="ann")
+                await memory.save(
+                    [message(name, number), message(name, number + 1)], thread_id, resource_id="ann"
+                )
                 noted.write(f"{number + 2}\n")
 
 
@@ -32,5 +36,7 @@ def acknowledged(place: Path) -> int:
     """How many messages are acknowledged by now."""
     if not place.exists():
         return 0
-    lines = place.read_text().split("\n")[:-1]  # behind the last line break stands a line that is not whole
+    lines = place.read_text().split("\n")[
+        :-1
+    ]  # behind the last line break stands a line that is not whole
     return int(lines[-1]) if lines else 0

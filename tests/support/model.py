@@ -44,9 +44,13 @@ def call(name: str = "t", /, id: str = "c1", **arguments: Any) -> ToolCallPart:
     return ToolCallPart(id, name, arguments)
 
 
-def waits_for(message: Message, call: ToolCallPart, reason: Reason = "tool", *, id: str = "m1") -> Interrupt:
+def waits_for(
+    message: Message, call: ToolCallPart, reason: Reason = "tool", *, id: str = "m1"
+) -> Interrupt:
     """What a run waits for after a message of the script."""
-    return Interrupt(call.id, reason, call, metadata={"message_id": id, "message_digest": neutral(message)})
+    return Interrupt(
+        call.id, reason, call, metadata={"message_id": id, "message_digest": neutral(message)}
+    )
 
 
 def waiting(name: str = "ask", /, id: str = "c1") -> ToolCallPart:
@@ -60,14 +64,18 @@ def says(*content: Any, reason: FinishReason | None = None, usage: int | None = 
     reason = reason or (FinishReason.tool_calls if message.tool_calls else FinishReason.stop)
     return message.replace(
         finish_reason=reason,
-        usage=None if usage is None else Usage(input_tokens=0, output_tokens=usage, total_tokens=usage),
+        usage=None
+        if usage is None
+        else Usage(input_tokens=0, output_tokens=usage, total_tokens=usage),
     )
 
 
 class Script:
     """Answers each model call with the next of `answers`: a message, events, or an exception to be told of."""
 
-    def __init__(self, *answers: Message | Sequence[Event] | DragomanError, piece: int = 3, ids: str = "m") -> None:
+    def __init__(
+        self, *answers: Message | Sequence[Event] | DragomanError, piece: int = 3, ids: str = "m"
+    ) -> None:
         """`piece`: length of a delta. `ids`: what the ids of its messages begin with."""
         self.answers = list(answers)
         self.requests: list[ModelRequest] = []
@@ -101,7 +109,9 @@ def pieces(events: Iterable[Event], size: int) -> Iterable[Event]:
             yield event
 
 
-def agent(*answers: Any, provider: Provider = PROVIDER, ids: str = "m", **how: Any) -> tuple[Agent[Any], Script]:
+def agent(
+    *answers: Any, provider: Provider = PROVIDER, ids: str = "m", **how: Any
+) -> tuple[Agent[Any], Script]:
     """An agent whose model follows a script, and the script. `ids`: what the ids of its messages begin with."""
     script = Script(*answers, ids=ids)
     return Agent(provider, middleware=[script], **how), script

@@ -34,13 +34,17 @@ CUT = Answer(content=Message.model("Once upon a time there was a king who had"),
 class Net:
     """A `Transport`. `replies`: a wire's name → what it answers, one after another; the last one for ever."""
 
-    def __init__(self, **replies: Reply | Sequence[Reply] | Callable[[ModelRequest], Reply]) -> None:
+    def __init__(
+        self, **replies: Reply | Sequence[Reply] | Callable[[ModelRequest], Reply]
+    ) -> None:
         self.asked: list[str] = []
         self.retries: list[int | None] = []
         self.servers: dict[str, ScriptedServer] = {}
         for wire, given in replies.items():
             url = providers.get(NAMES[wire]).base_url
-            self.servers[wire] = ScriptedServer(wires.get(wire), _function(given), base_url=str(url), remembers=True)
+            self.servers[wire] = ScriptedServer(
+                wires.get(wire), _function(given), base_url=str(url), remembers=True
+            )
 
     async def send(self, request: HttpRequest) -> Any:
         for wire, server in self.servers.items():

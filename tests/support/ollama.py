@@ -14,12 +14,19 @@ PNG = b"\x89PNG\r\n\x1a\n0000"
 
 def decode(*lines: Any, new_id: Any = None) -> list[Any]:
     decoder = wire.decoder(new_id=new_id)
-    data = b"".join(line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines)
+    data = b"".join(
+        line if isinstance(line, bytes) else json.dumps(line).encode() + b"\n" for line in lines
+    )
     return [*decoder.feed(data), *decoder.close()]
 
 
 def line(done=False, **message):
-    return {"model": "m", "created_at": "t", "message": {"role": "assistant", "content": "", **message}, "done": done}
+    return {
+        "model": "m",
+        "created_at": "t",
+        "message": {"role": "assistant", "content": "", **message},
+        "done": done,
+    }
 
 
 def call(name="f", arguments: Any = None, **fields):
@@ -29,4 +36,6 @@ def call(name="f", arguments: Any = None, **fields):
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 
 
-arguments = st.dictionaries(words, st.integers(-99, 99) | words | st.none() | st.lists(words, max_size=2), max_size=3)
+arguments = st.dictionaries(
+    words, st.integers(-99, 99) | words | st.none() | st.lists(words, max_size=2), max_size=3
+)

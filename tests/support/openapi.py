@@ -27,13 +27,23 @@ def operation(*parameters: dict[str, Any], **more: Any) -> dict[str, Any]:
     return {"parameters": list(parameters), "responses": {"200": {"description": "ok"}}, **more}
 
 
-def parameter(name: str, location: str = "query", schema: dict[str, Any] | None = None, **more: Any) -> dict[str, Any]:
+def parameter(
+    name: str, location: str = "query", schema: dict[str, Any] | None = None, **more: Any
+) -> dict[str, Any]:
     """A parameter; one of the path is required."""
     required = {"required": True} if location == "path" else {}
-    return {"name": name, "in": location, "schema": schema or {"type": "string"}, **required, **more}
+    return {
+        "name": name,
+        "in": location,
+        "schema": schema or {"type": "string"},
+        **required,
+        **more,
+    }
 
 
-def json_body(schema: dict[str, Any], media_type: str = "application/json", **more: Any) -> dict[str, Any]:
+def json_body(
+    schema: dict[str, Any], media_type: str = "application/json", **more: Any
+) -> dict[str, Any]:
     """A body of one kind."""
     return {"content": {media_type: {"schema": schema}}, **more}
 
@@ -68,7 +78,9 @@ async def _other(request: Request) -> Response:
         case "broken":
             return Response(b"{", media_type="application/json")
         case "missing":
-            return JSONResponse({"detail": f"no such thing for {request.headers.get('authorization')}"}, 404)
+            return JSONResponse(
+                {"detail": f"no such thing for {request.headers.get('authorization')}"}, 404
+            )
         case "long":
             return PlainTextResponse("x" * 100_000, 500)
         case "away":
@@ -89,10 +101,15 @@ def serving() -> Iterator[tuple[str, list[str]]]:
     """The base URL of a server, and the methods of the requests that it got."""
     every = ["GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS"]
     app = Starlette(
-        routes=[Route("/echo/{rest:path}", _echo, methods=every), Route("/other/{what}", _other, methods=every)]
+        routes=[
+            Route("/echo/{rest:path}", _echo, methods=every),
+            Route("/other/{what}", _other, methods=every),
+        ]
     )
     app.state.asked = asked = list[str]()
-    server = uvicorn.Server(uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off"))
+    server = uvicorn.Server(
+        uvicorn.Config(app, host="127.0.0.1", port=0, log_level="error", lifespan="off")
+    )
     thread = threading.Thread(target=server.run, daemon=True)
     thread.start()
     while not server.started:

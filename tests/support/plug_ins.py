@@ -14,7 +14,9 @@ Install = Callable[[str, str, str], None]
 """Name of the entry point, code of the module, name of the module → it is there."""
 
 
-def installer(group: str, modules: str, folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Install]:
+def installer(
+    group: str, modules: str, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> Iterator[Install]:
     """Installs distributions with one module and one entry point of a group. `modules`: how the names of all of them begin."""
 
     def install(entry: str, code: str, module: str) -> None:

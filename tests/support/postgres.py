@@ -39,7 +39,11 @@ def postgres() -> Iterator[str]:
         os.chown(folder, entry.pw_uid, entry.pw_gid)
 
     def run(program: str, *arguments: str) -> None:
-        command = [*(["runuser", "-u", USER, "--"] if as_root else []), str(place / program), *arguments]
+        command = [
+            *(["runuser", "-u", USER, "--"] if as_root else []),
+            str(place / program),
+            *arguments,
+        ]
         done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
         if done.returncode:
             log = folder / "log"
@@ -51,7 +55,19 @@ def postgres() -> Iterator[str]:
         port = free.getsockname()[1]
     options = f"-p {port} -c listen_addresses=127.0.0.1 -c unix_socket_directories= -c fsync=off -c max_connections=200"
     try:
-        run("initdb", "-D", str(data), "-U", USER, "-A", "trust", "-E", "UTF8", "--locale=C", "--no-sync")
+        run(
+            "initdb",
+            "-D",
+            str(data),
+            "-U",
+            USER,
+            "-A",
+            "trust",
+            "-E",
+            "UTF8",
+            "--locale=C",
+            "--no-sync",
+        )
         run("pg_ctl", "-D", str(data), "-l", str(folder / "log"), "-w", "-o", options, "start")
         try:
             yield f"postgresql://{USER}@127.0.0.1:{port}"

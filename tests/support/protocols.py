@@ -13,7 +13,17 @@ from dragoman.message import Role, ThinkingPart
 from dragoman.testing import ScriptedModel
 from support.asgi import Exchange, exchange
 
-__all__ = ["BODIES", "PAID", "STREAMED", "events_of", "pay", "posted", "reply", "roll", "served_agent"]
+__all__ = [
+    "BODIES",
+    "PAID",
+    "STREAMED",
+    "events_of",
+    "pay",
+    "posted",
+    "reply",
+    "roll",
+    "served_agent",
+]
 
 PAID: list[int] = []
 """What was paid."""
@@ -34,7 +44,11 @@ def pay(sum: int) -> str:
 
 def reply(request: Any) -> Message:
     """Does what the last question wants, once; then says how long the conversation is."""
-    asks = [at for at, message in enumerate(request.messages) if message.role is Role.USER and message.text]
+    asks = [
+        at
+        for at, message in enumerate(request.messages)
+        if message.role is Role.USER and message.text
+    ]
     if not asks:
         return Message.model(f"Seen {len(request.messages)}.")
     last = asks[-1]
@@ -43,7 +57,9 @@ def reply(request: Any) -> Message:
     signed = ThinkingPart("Hm.", {"anthropic": {"signature": "c2lnbmVk"}})
     for name, arguments in (("roll", {}), ("pay", {"sum": 3})):
         if name in wanted and name not in done:
-            return Message.model(signed, "Let me.", ToolCallPart(f"{name}_{len(request.messages)}", name, arguments))
+            return Message.model(
+                signed, "Let me.", ToolCallPart(f"{name}_{len(request.messages)}", name, arguments)
+            )
     return Message.model(f"Seen {len(request.messages)}.")
 
 
@@ -59,11 +75,22 @@ async def served_agent(script: Any = reply, **how: Any) -> AsyncGenerator[Any]:
 
 def _ag_ui(thread: str, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
     listed = wires.get("ag_ui").dump_messages(messages)
-    return {"threadId": thread, "runId": f"run-{len(messages)}", "protocolVersion": "1.0", "messages": listed, **more}
+    return {
+        "threadId": thread,
+        "runId": f"run-{len(messages)}",
+        "protocolVersion": "1.0",
+        "messages": listed,
+        **more,
+    }
 
 
 def _ai_sdk(thread: str, messages: Sequence[Message], **more: Any) -> dict[str, Any]:
-    return {"id": thread, "messages": wires.get("ai_sdk").dump_messages(messages), "trigger": "submit-message", **more}
+    return {
+        "id": thread,
+        "messages": wires.get("ai_sdk").dump_messages(messages),
+        "trigger": "submit-message",
+        **more,
+    }
 
 
 BODIES: dict[str, tuple[str, Any]] = {"ag_ui": ("/ag-ui", _ag_ui), "ai_sdk": ("/ai-sdk", _ai_sdk)}
@@ -84,7 +111,9 @@ STREAMED: dict[str, tuple[str, dict[str, Any]]] = {
 """Protocol → path and body of a question that is answered by a stream."""
 
 
-async def posted(app: Any, wire: str, thread: str, messages: Sequence[Message], key: str = "", **more: Any) -> Exchange:
+async def posted(
+    app: Any, wire: str, thread: str, messages: Sequence[Message], key: str = "", **more: Any
+) -> Exchange:
     """A run that a client asks for."""
     path, body = BODIES[wire]
     headers = {"authorization": f"Bearer {key}"} if key else {}

@@ -31,18 +31,26 @@ def target_of(provider: Provider, model: str = "m") -> Origin:
     return Origin(provider.name, str(provider.base_url), model)
 
 
-def sent(provider: Provider, request: ModelRequest, history: History | None, target: Origin) -> Sent:
+def sent(
+    provider: Provider, request: ModelRequest, history: History | None, target: Origin
+) -> Sent:
     """What goes out; of a request that is refused the words."""
     wire = wires.get(provider.wire)
     losses: list[Loss] = []
-    turn = None if history is None else history.turn(request.messages, request.tools, target, wire.name)
+    turn = (
+        None
+        if history is None
+        else history.turn(request.messages, request.tools, target, wire.name)
+    )
     try:
         if turn is None:
             mended, losses = repaired(request.messages)
             before, request = prefix(mended, wire.name), request.replace(messages=tuple(mended))
             http = wire.dump_http(request, target=target, quirks=provider.quirks, losses=losses)
         else:
-            http = wire.dump_http(request, target=target, quirks=provider.quirks, losses=losses, history=turn)
+            http = wire.dump_http(
+                request, target=target, quirks=provider.quirks, losses=losses, history=turn
+            )
             before = turn.prefix
         body = msgspec.json.encode(http.body)
     except (DragomanError, UnicodeEncodeError) as error:
@@ -50,20 +58,29 @@ def sent(provider: Provider, request: ModelRequest, history: History | None, tar
     return http.path, dict(http.headers), body, dict(http.names), losses, before
 
 
-def request_of(messages: Sequence[Message], tools: Sequence[ToolSpec] = (), **how: Any) -> ModelRequest:
+def request_of(
+    messages: Sequence[Message], tools: Sequence[ToolSpec] = (), **how: Any
+) -> ModelRequest:
     return ModelRequest(str(how.pop("model", "m")), tuple(messages), tuple(tools), **how)
 
 
-def answered(number: int, origin: Origin | None, before: Sequence[Message], wire: str) -> list[Message]:
+def answered(
+    number: int, origin: Origin | None, before: Sequence[Message], wire: str
+) -> list[Message]:
     """A question, a call and its result, an answer that is signed."""
     asked = [*before, Message.user(f"Question {number}?")]
     call = ToolCallPart(f"call_{number}", "look", {"place": f"p{number}"})
-    for content in ([TextPart("Let me look."), call], [ThinkingPart("Hm."), TextPart(f"Answer {number}.")]):
+    for content in (
+        [TextPart("Let me look."), call],
+        [ThinkingPart("Hm."), TextPart(f"Answer {number}.")],
+    ):
         said = Message.model(*content)
         if origin is not None:
             response = f"resp_{number}_{len(asked)}"
             said = said.replace(
-                origin=msgspec.structs.replace(origin, prefix=prefix(asked, wire), response_id=response)
+                origin=msgspec.structs.replace(
+                    origin, prefix=prefix(asked, wire), response_id=response
+                )
             )
         asked.append(said)
         if said.tool_calls:

@@ -45,7 +45,14 @@ def of(kind, index=0, **fields):
 
 def message_item(text, id_="msg_1", **fields):
     content = [{"type": "output_text", "text": text, "annotations": [], "logprobs": []}]
-    return {"type": "message", "id": id_, "role": "assistant", "status": "completed", "content": content, **fields}
+    return {
+        "type": "message",
+        "id": id_,
+        "role": "assistant",
+        "status": "completed",
+        "content": content,
+        **fields,
+    }
 
 
 def call_item(arguments="{}", id_="fc_1", **fields):
@@ -80,14 +87,28 @@ def message(*events):
 
 def text(index, *deltas, place=0):
     return [
-        of("output_item.added", index, item={**message_item(""), "content": [], "status": "in_progress"}),
-        of("content_part.added", index, content_index=place, part={"type": "output_text", "text": ""}),
-        *[of("output_text.delta", index, content_index=place, delta=delta, logprobs=[]) for delta in deltas],
+        of(
+            "output_item.added",
+            index,
+            item={**message_item(""), "content": [], "status": "in_progress"},
+        ),
+        of(
+            "content_part.added",
+            index,
+            content_index=place,
+            part={"type": "output_text", "text": ""},
+        ),
+        *[
+            of("output_text.delta", index, content_index=place, delta=delta, logprobs=[])
+            for delta in deltas
+        ],
     ]
 
 
 def events_in(data):
-    return [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")]
+    return [
+        json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")
+    ]
 
 
 neutral = st.recursive(st.none() | st.booleans() | st.integers(-9, 9) | st.text(max_size=5), lambda x: st.lists(x, max_size=2) | st.dictionaries(st.text(max_size=4), x, max_size=2), max_leaves=4)  # fmt: skip
@@ -117,7 +138,14 @@ def there_and_back(*given):
 
 def answered(*output, **fields):
     """A model's message as it came in a response."""
-    body = {"id": "resp_1", "object": "response", "model": "gpt-5-x", "status": "completed", "output": output, **fields}
+    body = {
+        "id": "resp_1",
+        "object": "response",
+        "model": "gpt-5-x",
+        "status": "completed",
+        "output": output,
+        **fields,
+    }
     (message,) = fold(wire.load_response(body, origin=OPENAI))
     return message
 
@@ -130,7 +158,11 @@ MESSAGE_ITEM = {
     "phase": "final_answer",
     "content": [{"type": "output_text", "text": "Hi", "annotations": [], "logprobs": []}],
 }
-REASONING_ITEM = {"type": "reasoning", "id": "rs_1", "summary": [{"type": "summary_text", "text": "hm"}]}
+REASONING_ITEM = {
+    "type": "reasoning",
+    "id": "rs_1",
+    "summary": [{"type": "summary_text", "text": "hm"}],
+}
 ENCRYPTED = {**REASONING_ITEM, "encrypted_content": "gAAA", "status": "completed"}
 CALL_ITEM = {
     "type": "function_call",
@@ -141,7 +173,12 @@ CALL_ITEM = {
     "status": "completed",
 }
 HI = Message.user("Hi")
-SCHEMA = {"type": "object", "properties": {"a": {"type": "string"}}, "required": ["a"], "additionalProperties": False}
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"type": "string"}},
+    "required": ["a"],
+    "additionalProperties": False,
+}
 
 
 def dump(*messages, losses=None, target=None, quirks=None, **fields):
@@ -173,7 +210,9 @@ def again(events):
     encoder = wire.encoder()
     read = [*decoder.feed(data), *decoder.close()]
     noted = b"".join(map(encoder.feed, unfold(fold(read)))) + encoder.close()
-    return [json.loads(line[6:]) for line in noted.decode().splitlines() if line.startswith("data: ")]
+    return [
+        json.loads(line[6:]) for line in noted.decode().splitlines() if line.startswith("data: ")
+    ]
 
 
 def message_block(*blocks, **fields):
@@ -194,7 +233,12 @@ def text_block(words, **fields):
 def message_events(item, index=0):
     """The events of a message, each block in one delta."""
     at = {"item_id": item["id"], "output_index": index}
-    out = [("output_item.added", {"output_index": index, "item": {**item, "status": "in_progress", "content": []}})]
+    out = [
+        (
+            "output_item.added",
+            {"output_index": index, "item": {**item, "status": "in_progress", "content": []}},
+        )
+    ]
     for place, block in enumerate(item["content"]):
         here = {**at, "content_index": place}
         if block["type"] == "refusal":
@@ -224,7 +268,14 @@ CALL = {
     "arguments": '{"a":1}',
     "status": "completed",
 }
-CUSTOM = {"id": "ctc_1", "type": "custom_tool_call", "call_id": "c", "name": "sh", "input": "ls", "status": "completed"}
+CUSTOM = {
+    "id": "ctc_1",
+    "type": "custom_tool_call",
+    "call_id": "c",
+    "name": "sh",
+    "input": "ls",
+    "status": "completed",
+}
 THOUGHT = {
     "id": "rs_1",
     "type": "reasoning",

@@ -9,7 +9,15 @@ from pathlib import Path
 from typing import Any
 
 from dragoman import Agent, Limits, Message, tool
-from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
 from dragoman.fold import unfold
 from dragoman.message import FinishReason, Role, TextPart, ToolCallPart
 from dragoman.request import ModelRequest
@@ -65,7 +73,8 @@ class Endless:
     async def __call__(self, request: ModelRequest, _next: Any) -> AsyncIterator[Event]:
         turn = len(request.messages)
         said = Message.model(
-            f"turn {turn}: " + "words and words " * 5, ToolCallPart(f"c{turn}", "lookup", {"number": turn})
+            f"turn {turn}: " + "words and words " * 5,
+            ToolCallPart(f"c{turn}", "lookup", {"number": turn}),
         )
         for event in unfold([said.replace(id=f"m{turn}", finish_reason=FinishReason.tool_calls)]):
             if isinstance(event, PartDelta) and isinstance(event.delta, str):
@@ -103,8 +112,14 @@ def drive(url: str, place: str, lease_seconds: float, runs: int = 1, prefix: str
                     async for offset, _ in events:
                         acknowledged.write(f"{run_id} {offset}\n".encode())
 
-            async with open_log(url) as log, Runs(log, lease_seconds=lease_seconds, poll_seconds=0.05) as there:
-                ids = [await there.start(endless(), "go", run_id=f"{prefix}{number}") for number in range(runs)]
+            async with (
+                open_log(url) as log,
+                Runs(log, lease_seconds=lease_seconds, poll_seconds=0.05) as there,
+            ):
+                ids = [
+                    await there.start(endless(), "go", run_id=f"{prefix}{number}")
+                    for number in range(runs)
+                ]
                 await asyncio.gather(*map(read, ids))
 
     asyncio.run(main())
@@ -114,14 +129,19 @@ def acknowledged(place: str | Path) -> dict[str, int]:
     """Of each run, how many events were."""
     path = Path(place)
     lines = path.read_text().split("\n")[:-1] if path.exists() else []
-    return {run_id: int(offset) + 1 for run_id, _, offset in (line.partition(" ") for line in lines)}
+    return {
+        run_id: int(offset) + 1 for run_id, _, offset in (line.partition(" ") for line in lines)
+    }
 
 
 def succeed(url: str, lease_seconds: float, runs: int) -> None:
     """A process that waits until those runs are over, and ends those that nobody drives."""
 
     async def main() -> None:
-        async with open_log(url) as log, Runs(log, lease_seconds=lease_seconds, poll_seconds=0.05) as there:
+        async with (
+            open_log(url) as log,
+            Runs(log, lease_seconds=lease_seconds, poll_seconds=0.05) as there,
+        ):
             await there.list()
             for number in range(runs):
                 async with aclosing(there.attach(f"run-{number}")) as events:

@@ -10,7 +10,15 @@ from a2a.server.events import EventQueue
 from a2a.server.request_handlers import DefaultRequestHandler
 from a2a.server.routes import create_agent_card_routes, create_jsonrpc_routes, create_rest_routes
 from a2a.server.tasks import InMemoryTaskStore, TaskUpdater
-from a2a.types import AgentCapabilities, AgentCard, AgentInterface, AgentSkill, Task, TaskState, TaskStatus
+from a2a.types import (
+    AgentCapabilities,
+    AgentCard,
+    AgentInterface,
+    AgentSkill,
+    Task,
+    TaskState,
+    TaskStatus,
+)
 from starlette.applications import Starlette
 
 __all__ = ["CANCELLED", "sdk_app"]
@@ -26,7 +34,11 @@ class Clerk(AgentExecutor):
         self._heard: dict[str, list[str]] = {}
 
     async def execute(self, context: RequestContext, event_queue: EventQueue) -> None:
-        text, task_id, context_id = context.get_user_input(), context.task_id or "", context.context_id or ""
+        text, task_id, context_id = (
+            context.get_user_input(),
+            context.task_id or "",
+            context.context_id or "",
+        )
         updater = TaskUpdater(event_queue, task_id, context_id)
         if context.current_task is None:
             status = TaskStatus(state=TaskState.TASK_STATE_SUBMITTED)
@@ -37,7 +49,9 @@ class Clerk(AgentExecutor):
         heard = self._heard.setdefault(context_id, [])
         heard.append(text)
         if "broken" in text:
-            await updater.failed(updater.new_agent_message([new_text_part("The printer is on fire.")]))
+            await updater.failed(
+                updater.new_agent_message([new_text_part("The printer is on fire.")])
+            )
             return
         if "pay" in text:
             await updater.requires_input(updater.new_agent_message([new_text_part("Shall I pay?")]))
@@ -45,7 +59,9 @@ class Clerk(AgentExecutor):
         words = [f"{len(heard)}:", *text.split()]
         for at, word in enumerate(words * (500 if "long" in text else 1)):
             last = at == len(words) - 1
-            await updater.add_artifact([new_text_part(word + " ")], "answer", append=at > 0, last_chunk=last)
+            await updater.add_artifact(
+                [new_text_part(word + " ")], "answer", append=at > 0, last_chunk=last
+            )
         await updater.complete()
 
     async def cancel(self, context: RequestContext, event_queue: EventQueue) -> None:
@@ -64,7 +80,8 @@ def sdk_app(url: str, *bindings: tuple[str, str], streaming: bool = True) -> Any
         default_output_modes=["text/plain"],
         skills=[AgentSkill(id="count", name="count", description="Counts.", tags=["count"])],
         supported_interfaces=[
-            AgentInterface(url=url, protocol_binding=binding, protocol_version=version) for binding, version in bindings
+            AgentInterface(url=url, protocol_binding=binding, protocol_version=version)
+            for binding, version in bindings
         ],
     )
     handler = DefaultRequestHandler(Clerk(), InMemoryTaskStore(), card)

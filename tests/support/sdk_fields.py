@@ -62,7 +62,9 @@ def _name(type_: type, renamed: Callable[[str], str], names: dict[str, Any]) -> 
 
 def _hints(kind: Any) -> dict[str, Any]:
     if issubclass(kind, pydantic.BaseModel):
-        return {(field.alias or name): field.annotation for name, field in kind.model_fields.items()}
+        return {
+            (field.alias or name): field.annotation for name, field in kind.model_fields.items()
+        }
     return get_type_hints(kind)
 
 
@@ -74,7 +76,8 @@ def _required(kind: Any) -> set[str]:
         return {
             name
             for name, hint in hints.items()
-            if get_origin(hint) is Required or (kind.__total__ and get_origin(hint) is not NotRequired)
+            if get_origin(hint) is Required
+            or (kind.__total__ and get_origin(hint) is not NotRequired)
         }
     return {field.alias or name for name, field in kind.model_fields.items() if field.is_required()}
 
@@ -96,7 +99,9 @@ def _objects(hint: Any, aliases: tuple[Any, ...] = ()) -> Iterator[type]:
         yield hint
         return
     origin = get_origin(hint)
-    if isinstance(hint, ForwardRef | str) or (inspect.isclass(origin) and issubclass(origin, Mapping)):
+    if isinstance(hint, ForwardRef | str) or (
+        inspect.isclass(origin) and issubclass(origin, Mapping)
+    ):
         return
     if hasattr(hint, "__value__") and hint not in aliases:
         yield from _objects(hint.__value__, (*aliases, hint))

@@ -22,8 +22,14 @@ __all__ = ["ASKS", "Scripted", "asking", "in_a_thread", "served"]
 ASKS: dict[str, tuple[str, dict[str, Any]]] = {
     "openai_chat": ("/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi."}]}),
     "openai_responses": ("/v1/responses", {"input": "Hi."}),
-    "anthropic": ("/v1/messages", {"max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]}),
-    "google": ("/v1beta/models/m:generateContent", {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]}),
+    "anthropic": (
+        "/v1/messages",
+        {"max_tokens": 9, "messages": [{"role": "user", "content": "Hi."}]},
+    ),
+    "google": (
+        "/v1beta/models/m:generateContent",
+        {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}]},
+    ),
     "ollama": ("/api/chat", {"messages": [{"role": "user", "content": "Hi."}]}),
     "mistral": ("/mistral/v1/chat/completions", {"messages": [{"role": "user", "content": "Hi."}]}),
     "cohere": ("/v2/chat", {"messages": [{"role": "user", "content": "Hi."}]}),
@@ -91,7 +97,9 @@ def asking(wire: str, *, stream: bool) -> tuple[str, dict[str, Any]]:
     """Path and body of a chat."""
     path, body = ASKS[wire]
     if wire == "google":
-        return path.replace("generateContent", "streamGenerateContent?alt=sse") if stream else path, body
+        return path.replace(
+            "generateContent", "streamGenerateContent?alt=sse"
+        ) if stream else path, body
     return path, {"model": "m", "stream": stream, **body}
 
 

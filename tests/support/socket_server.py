@@ -25,13 +25,20 @@ Script = Sequence[Any]
 
 
 def answer(
-    *steps: Any, status: int = 200, headers: Mapping[str, str] | None = None, length: int | None = None
+    *steps: Any,
+    status: int = 200,
+    headers: Mapping[str, str] | None = None,
+    length: int | None = None,
 ) -> list[Any]:
     """An answer in chunks, each bytes a chunk; with `length` a plain body instead. It ends, unless by a `Do`."""
     kind = {"transfer-encoding": "chunked"} if length is None else {"content-length": str(length)}
-    lines = [f"HTTP/1.1 {status} Reason", *(f"{name}: {value}" for name, value in {**kind, **(headers or {})}.items())]
+    lines = [
+        f"HTTP/1.1 {status} Reason",
+        *(f"{name}: {value}" for name, value in {**kind, **(headers or {})}.items()),
+    ]
     framed = [
-        b"%x\r\n%b\r\n" % (len(step), step) if isinstance(step, bytes) and length is None else step for step in steps
+        b"%x\r\n%b\r\n" % (len(step), step) if isinstance(step, bytes) and length is None else step
+        for step in steps
     ]
     end = [] if length is not None or (steps and isinstance(steps[-1], Do)) else [b"0\r\n\r\n"]
     return ["\r\n".join([*lines, "", ""]).encode(), *framed, *end]
@@ -92,7 +99,9 @@ class Server:
             if not self.open:
                 self.idle.set()
 
-    async def _play(self, script: Script, reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bool:
+    async def _play(
+        self, script: Script, reader: asyncio.StreamReader, writer: asyncio.StreamWriter
+    ) -> bool:
         for step in script:
             match step:
                 case bytes():
@@ -124,7 +133,9 @@ async def read_request(reader: asyncio.StreamReader) -> Received | None:
     first, *lines = head.strip().split("\r\n")
     method, target, _ = first.split(" ")
     headers = {name.lower(): value for name, value in (line.split(": ", 1) for line in lines)}
-    return Received(method, target, headers, await reader.readexactly(int(headers.get("content-length", 0))))
+    return Received(
+        method, target, headers, await reader.readexactly(int(headers.get("content-length", 0)))
+    )
 
 
 @asynccontextmanager
@@ -192,7 +203,10 @@ async def proxying(server: Server) -> AsyncIterator[list[Received]]:
         if request.method == "CONNECT":
             writer.write(b"HTTP/1.1 200 Connection established\r\n\r\n")
         else:
-            head = [f"{request.method} {request.target} HTTP/1.1", *(f"{k}: {v}" for k, v in request.headers.items())]
+            head = [
+                f"{request.method} {request.target} HTTP/1.1",
+                *(f"{k}: {v}" for k, v in request.headers.items()),
+            ]
             there_writer.write("\r\n".join([*head, "", ""]).encode() + request.body)
         try:
             await asyncio.gather(relay(reader, there_writer), relay(there_reader, writer))

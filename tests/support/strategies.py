@@ -67,7 +67,9 @@ json_value = st.sampled_from(
     ]
 )
 json_object = st.dictionaries(st.sampled_from(["", "a", "city", "ä"]), json_value, max_size=2)
-native = st.none() | st.dictionaries(st.sampled_from(["openai_chat", "anthropic"]), json_object, max_size=2)
+native = st.none() | st.dictionaries(
+    st.sampled_from(["openai_chat", "anthropic"]), json_object, max_size=2
+)
 mime = st.sampled_from(["image/png", "application/pdf"])
 
 texts = st.builds(TextPart, some_text, native)
@@ -95,7 +97,13 @@ calls = st.builds(_call, call_id, name, raw_arguments, run_by, st.booleans(), na
 )
 result_content = st.lists(texts | data | links | files, min_size=1, max_size=3).map(tuple)
 results = st.builds(
-    ToolResultPart, call_id, st.just("") | name, json_value | result_content, st.booleans(), run_by, native
+    ToolResultPart,
+    call_id,
+    st.just("") | name,
+    json_value | result_content,
+    st.booleans(),
+    run_by,
+    native,
 )
 content: st.SearchStrategy[Content] = st.one_of(
     texts, data, links, files, calls, calls, results, results, thinking, provider_parts
@@ -137,7 +145,9 @@ messages = message()
 histories = st.lists(messages, max_size=5)
 
 
-def plain(pieces: st.SearchStrategy[Content], roles: Sequence[Role] = (Role.USER, Role.MODEL)) -> Any:
+def plain(
+    pieces: st.SearchStrategy[Content], roles: Sequence[Role] = (Role.USER, Role.MODEL)
+) -> Any:
     """Messages of nothing but these pieces."""
     return st.builds(Message, st.sampled_from(roles), st.lists(pieces, max_size=4).map(tuple))
 
@@ -154,12 +164,21 @@ tool_histories: st.SearchStrategy[list[Message]] = st.lists(
 """Histories that are mostly calls and results, in every disorder."""
 
 others: st.SearchStrategy[Event] = st.sampled_from(
-    [RunStarted("r"), StepStarted("s"), StepFinished("s"), StateSnapshot({"a": 1}), StateDelta(()), Custom("c", [1])]
+    [
+        RunStarted("r"),
+        StepStarted("s"),
+        StepFinished("s"),
+        StateSnapshot({"a": 1}),
+        StateDelta(()),
+        Custom("c", [1]),
+    ]
 )
 
 
 @st.composite
-def streams(draw: Any, histories: st.SearchStrategy[list[Message]] = histories) -> tuple[list[Message], list[Event]]:
+def streams(
+    draw: Any, histories: st.SearchStrategy[list[Message]] = histories
+) -> tuple[list[Message], list[Event]]:
     """A stream, and the messages that it tells of, in order of their start: deltas split anywhere, the parts of a
     message open side by side, messages side by side (of one id one after the other), other events in between.
     """
@@ -202,5 +221,9 @@ def _split(draw: Any, event: Event) -> list[Event]:
     """An event; a delta as several, some of them empty."""
     if not isinstance(event, PartDelta):
         return [event]
-    ends = [0, *sorted(draw(st.lists(st.integers(0, len(event.delta)), max_size=3))), len(event.delta)]
+    ends = [
+        0,
+        *sorted(draw(st.lists(st.integers(0, len(event.delta)), max_size=3))),
+        len(event.delta),
+    ]
     return [PartDelta(event.message_id, event.index, event.delta[a:b]) for a, b in pairwise(ends)]

@@ -23,7 +23,18 @@ from dragoman.wires.google.quirks import Quirks
 from support.histories import declared
 from support.traffic import Exchange, exchanges
 
-__all__ = ["FOLDERS", "PROVIDERS", "TARGETS", "VENDORS", "answered", "recorded", "sealed", "sent", "sent_to", "source"]
+__all__ = [
+    "FOLDERS",
+    "PROVIDERS",
+    "TARGETS",
+    "VENDORS",
+    "answered",
+    "recorded",
+    "sealed",
+    "sent",
+    "sent_to",
+    "source",
+]
 
 _KNOWN = {each.name: each for each in Registry(plug_ins=lambda: ()).providers() if not each.by_url}
 PROVIDERS: dict[str, Provider] = {wire: _KNOWN[name] for wire, name in NAMES.items()}
@@ -68,7 +79,10 @@ def answered(messages: Sequence[Message]) -> list[Message]:
     """The conversation, gone on with: results for calls that wait, else more words."""
     calls = messages[-1].tool_calls if messages and messages[-1].role is Role.MODEL else ()
     if calls:
-        return [*messages, Message.user(*(ToolResultPart(call.id, call.name, "done") for call in calls))]
+        return [
+            *messages,
+            Message.user(*(ToolResultPart(call.id, call.name, "done") for call in calls)),
+        ]
     return [*messages, Message.user("And now?")]
 
 
@@ -83,18 +97,32 @@ def recorded(wire: str, every: int = 1) -> Iterator[tuple[str, list[Message]]]:
 def _history(wire: str, exchange: Exchange) -> list[Message] | None:
     origin, codec = source(wire), wires.get(wire)
     try:
-        asked = list(codec.load_request(exchange.request or {}, path=exchange.url, origin=origin).messages)
+        asked = list(
+            codec.load_request(exchange.request or {}, path=exchange.url, origin=origin).messages
+        )
     except DragomanError:
         asked = [Message.user("Hello.")]
-    if exchange.status == 200 and not exchange.body.lstrip().startswith((b'{"embedding', b'{"object":"list"')):
+    if exchange.status == 200 and not exchange.body.lstrip().startswith(
+        (b'{"embedding', b'{"object":"list"')
+    ):
         decoder = codec.decoder(origin=origin)
         events = [*decoder.feed(exchange.body), *decoder.close()]
         events = [event for event in events if not isinstance(event, RunError)]
-        return answered([*asked, *(m for m in fold(events) if m.content or m.finish_reason is not None)])
+        return answered(
+            [*asked, *(m for m in fold(events) if m.content or m.finish_reason is not None)]
+        )
     return answered(asked) if exchange.request and len(asked) else None
 
 
-_SEALS = ("signature", "thoughtSignature", "data", "encrypted_content", "encrypted_index", "id", "container_id")
+_SEALS = (
+    "signature",
+    "thoughtSignature",
+    "data",
+    "encrypted_content",
+    "encrypted_index",
+    "id",
+    "container_id",
+)
 
 
 def sealed(messages: Sequence[Message]) -> Iterator[str]:
@@ -108,7 +136,12 @@ def sealed(messages: Sequence[Message]) -> Iterator[str]:
 def _sealed(value: Any) -> Iterator[str]:
     if isinstance(value, Mapping):
         for key, each in value.items():
-            if key in _SEALS and isinstance(each, str) and len(each) > 8 and each != Quirks().placeholder:
+            if (
+                key in _SEALS
+                and isinstance(each, str)
+                and len(each) > 8
+                and each != Quirks().placeholder
+            ):
                 yield each
             elif key != "spelling":
                 yield from _sealed(each)

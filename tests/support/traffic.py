@@ -16,7 +16,9 @@ from dragoman.message import Message
 from dragoman.request import ModelRequest
 from dragoman.wires import Wire
 
-FOLDER = Path(os.environ.get("DRAGOMAN_TRAFFIC") or Path(__file__).resolve().parents[3] / "shared" / "traffic")
+FOLDER = Path(
+    os.environ.get("DRAGOMAN_TRAFFIC") or Path(__file__).resolve().parents[3] / "shared" / "traffic"
+)
 WIRES = {
     "anthropic": "anthropic",
     "cohere": "cohere",
@@ -51,7 +53,9 @@ class Exchange:
         self.request: dict[str, Any] | None = record["request"]["body"]
         self.request_headers: dict[str, str] = record["request"]["headers"] or {}
         self.status: int = record["response"]["status"]
-        self.headers: dict[str, str] = {k.lower(): v for k, v in (record["response"]["headers"] or {}).items()}
+        self.headers: dict[str, str] = {
+            k.lower(): v for k, v in (record["response"]["headers"] or {}).items()
+        }
         self.body: bytes = (record["response"]["body_text"] or "").encode()
 
     def __repr__(self) -> str:
@@ -69,7 +73,9 @@ def decode(wire: Wire, body: bytes, cuts: Sequence[int] = ()) -> list[Event]:
 
 def through_storage(request: ModelRequest) -> ModelRequest:
     """The request, its messages written to storage and read again."""
-    return request.replace(messages=[Message.from_json(message.to_json()) for message in request.messages])
+    return request.replace(
+        messages=[Message.from_json(message.to_json()) for message in request.messages]
+    )
 
 
 @cache

@@ -21,7 +21,11 @@ def check_chunkings(wire: Wire, decoded: Iterable[tuple[Exchange, list[Event]]])
     """An answer is the same, wherever its bytes are cut."""
     chance = random.Random(1)
     for exchange, events in decoded:
-        cuts = sorted(chance.sample(range(1, len(exchange.body)), min(chance.randint(1, 40), len(exchange.body) - 1)))
+        cuts = sorted(
+            chance.sample(
+                range(1, len(exchange.body)), min(chance.randint(1, 40), len(exchange.body) - 1)
+            )
+        )
         assert decode(wire, exchange.body, cuts) == events, exchange
 
 
@@ -50,10 +54,14 @@ def check_appended(wire: Wire, bodies: Iterable[Exchange]) -> None:
         body = exchange.request or {}
         request = wire.load_request(body)
         longer = request.replace(messages=(*request.messages, Message.user("and now?")))
-        assert wire.dump_request(longer) == {**body, "messages": [*body["messages"], added]}, exchange
+        assert wire.dump_request(longer) == {**body, "messages": [*body["messages"], added]}, (
+            exchange
+        )
 
 
-def check_renamed(wire: Wire, bodies: Iterable[Exchange], least: int, *, within: str | None = None) -> None:
+def check_renamed(
+    wire: Wire, bodies: Iterable[Exchange], least: int, *, within: str | None = None
+) -> None:
     """A tool by another name changes exactly its name. `within`: the field of a tool that holds it."""
     renamed = 0
     for exchange in bodies:

@@ -23,9 +23,15 @@ class Version:
         self.mended = getattr(self._format, "mended", None)
 
     def dump_messages(
-        self, messages: Iterable[Message], *, target: Origin | None = None, losses: list[Loss] | None = None
+        self,
+        messages: Iterable[Message],
+        *,
+        target: Origin | None = None,
+        losses: list[Loss] | None = None,
     ) -> Any:
-        return self._format.dump_messages(messages, target=target, losses=losses, version=self._version)  # type: ignore[call-arg]
+        return self._format.dump_messages(
+            messages, target=target, losses=losses, version=self._version
+        )  # type: ignore[call-arg]
 
 
 VERSIONS: dict[str, Format] = {

@@ -55,7 +55,12 @@ from support.model import call
 pytestmark = pytest.mark.anyio
 
 USED = Usage(
-    input_tokens=9, output_tokens=4, total_tokens=13, cache_read_tokens=3, cache_write_tokens=2, reasoning_tokens=1
+    input_tokens=9,
+    output_tokens=4,
+    total_tokens=13,
+    cache_read_tokens=3,
+    cache_write_tokens=2,
+    reasoning_tokens=1,
 )
 
 
@@ -65,7 +70,9 @@ class Sampled(Sampler):
     def __init__(self) -> None:
         self.seen: list[dict[str, Any]] = []
 
-    def should_sample(self, parent_context: Any, trace_id: int, name: str, *rest: Any, **more: Any) -> Any:
+    def should_sample(
+        self, parent_context: Any, trace_id: int, name: str, *rest: Any, **more: Any
+    ) -> Any:
         attributes = more.get("attributes", rest[1] if len(rest) > 1 else None)
         self.seen.append(dict(attributes or {}))
         return ALWAYS_ON.should_sample(parent_context, trace_id, name, *rest, **more)
@@ -78,13 +85,19 @@ class Telemetry:
     """The SDK in memory, and the hooks that fill it."""
 
     def __init__(self, **how: Any) -> None:
-        self._exporter, self._reader, self.sampler = InMemorySpanExporter(), InMemoryMetricReader(), Sampled()
+        self._exporter, self._reader, self.sampler = (
+            InMemorySpanExporter(),
+            InMemoryMetricReader(),
+            Sampled(),
+        )
         self.tracers = TracerProvider(sampler=self.sampler)
         self.tracers.add_span_processor(SimpleSpanProcessor(self._exporter))
         self._logs = InMemoryLogRecordExporter()
         loggers = LoggerProvider()
         loggers.add_log_record_processor(SimpleLogRecordProcessor(self._logs))
-        self.hooks = telemetry(self.tracers, MeterProvider([self._reader]), loggers, **{"metrics": "all", **how})
+        self.hooks = telemetry(
+            self.tracers, MeterProvider([self._reader]), loggers, **{"metrics": "all", **how}
+        )
 
     @property
     def spans(self) -> list[ReadableSpan]:
@@ -116,14 +129,18 @@ class Telemetry:
 
     def check(self) -> None:
         """All that was made is as the conventions have it, and nothing is left over."""
-        for span, sampled in zip(sorted(self.spans, key=lambda one: one.start_time), self.sampler.seen, strict=True):
+        for span, sampled in zip(
+            sorted(self.spans, key=lambda one: one.start_time), self.sampler.seen, strict=True
+        ):
             operation = span.attributes["gen_ai.operation.name"]
             kind, must, may = SPANS[operation]
             assert span.kind.name == kind
             check_attributes(span.attributes, must=must, may=may)
-            assert {name: span.attributes[name] for name in SAMPLING[operation] if name in span.attributes}.items() <= {
-                **sampled
-            }.items()
+            assert {
+                name: span.attributes[name]
+                for name in SAMPLING[operation]
+                if name in span.attributes
+            }.items() <= {**sampled}.items()
             assert span.instrumentation_scope.name == "dragoman"
         self.metrics()
         assert trace.get_current_span() is trace.INVALID_SPAN
@@ -161,16 +178,27 @@ def parent(span: ReadableSpan) -> int | None:
 @pytest.mark.parametrize("wire", MODELS)
 async def test_a_run_by_the_conventions(wire: str, whole: bool) -> None:
     spy = Telemetry()
-    settings = Settings(temperature=1, max_tokens=50, top_p=0.5, stop=("x",), seed=7, reasoning="low")
+    settings = Settings(
+        temperature=1, max_tokens=50, top_p=0.5, stop=("x",), seed=7, reasoning="low"
+    )
     agent, player = agent_of(
-        wire, *answers(wire, whole=whole), tools=[double], settings=settings, hooks=spy.hooks, display_name="Adder"
+        wire,
+        *answers(wire, whole=whole),
+        tools=[double],
+        settings=settings,
+        hooks=spy.hooks,
+        display_name="Adder",
     )
     await agent.send("twice 2?", thread_id="t")
     spy.check()
     run, tool_span = spy.one("invoke_agent"), spy.one("execute_tool")
     first, second = spy.named("chat")
     model = MODELS[wire].partition(":")[2]
-    assert (run.name, tool_span.name, first.name) == ("invoke_agent Adder", "execute_tool double", f"chat {model}")
+    assert (run.name, tool_span.name, first.name) == (
+        "invoke_agent Adder",
+        "execute_tool double",
+        f"chat {model}",
+    )
     assert parent(run) is None
     assert {parent(span) for span in (first, second, tool_span)} == {run.context.span_id}
     assert {span.context.trace_id for span in spy.spans} == {run.context.trace_id}
@@ -188,19 +216,30 @@ async def test_a_run_by_the_conventions(wire: str, whole: bool) -> None:
     assert run.attributes["gen_ai.usage.input_tokens"] == 18
     assert tool_span.attributes["gen_ai.tool.description"] == "Doubles."
     sent = [request.headers["traceparent"].split("-")[1:3] for request in player.requests]
-    assert sent == [[f"{one.context.trace_id:032x}", f"{one.context.span_id:016x}"] for one in (first, second)]
+    assert sent == [
+        [f"{one.context.trace_id:032x}", f"{one.context.span_id:016x}"] for one in (first, second)
+    ]
 
 
 @pytest.mark.parametrize(
     ("names", "expected"),
     [
-        ("0.1", ("inference.duration", "inference.time_to_first_chunk", "inference.operation.input_tokens")),
+        (
+            "0.1",
+            (
+                "inference.duration",
+                "inference.time_to_first_chunk",
+                "inference.operation.input_tokens",
+            ),
+        ),
         ("1.41", ("operation.duration", "operation.time_to_first_chunk", "token.usage")),
     ],
 )
 async def test_metrics_by_the_conventions(names: Any, expected: tuple[str, ...]) -> None:
     spy = Telemetry(conventions=names)
-    agent, _ = agent_of("anthropic", *answers("anthropic"), tools=[double], hooks=spy.hooks, display_name="Adder")
+    agent, _ = agent_of(
+        "anthropic", *answers("anthropic"), tools=[double], hooks=spy.hooks, display_name="Adder"
+    )
     await agent.send("twice 2?")
     metrics = spy.metrics()
     assert {f"gen_ai.client.{name}" for name in expected} <= metrics.keys()
@@ -225,7 +264,9 @@ async def test_of_a_model_call_the_duration_alone_is_recorded_unless_more_is_wan
     spy = Telemetry(metrics="duration")
     agent, _ = agent_of("anthropic", *answers("anthropic"), tools=[double], hooks=spy.hooks)
     await agent.send("twice 2?")
-    assert [name for name in spy.metrics() if name.startswith("gen_ai.client.")] == ["gen_ai.client.inference.duration"]
+    assert [name for name in spy.metrics() if name.startswith("gen_ai.client.")] == [
+        "gen_ai.client.inference.duration"
+    ]
     assert {"gen_ai.invoke_agent.duration", "gen_ai.execute_tool.duration"} <= spy.metrics().keys()
     with pytest.raises(SettingsError, match='"duration" or "all"'):
         telemetry(metrics="tokens")  # type: ignore[arg-type]
@@ -233,23 +274,39 @@ async def test_of_a_model_call_the_duration_alone_is_recorded_unless_more_is_wan
 
 async def test_content_is_there_where_it_is_wanted() -> None:
     spy = Telemetry(content=True)
-    agent, _ = agent_of("anthropic", *answers("anthropic"), tools=[double], system="Be nice.", hooks=spy.hooks)
+    agent, _ = agent_of(
+        "anthropic", *answers("anthropic"), tools=[double], system="Be nice.", hooks=spy.hooks
+    )
     await agent.send("twice 2?")
     spy.check()
     second = spy.named("chat")[1].attributes
-    assert json.loads(second["gen_ai.system_instructions"]) == [{"type": "text", "content": "Be nice."}]
+    assert json.loads(second["gen_ai.system_instructions"]) == [
+        {"type": "text", "content": "Be nice."}
+    ]
     assert json.loads(second["gen_ai.input.messages"]) == [
         {"role": "user", "parts": [{"type": "text", "content": "twice 2?"}]},
-        {"role": "assistant", "parts": [{"type": "tool_call", "id": "c1", "name": "double", "arguments": {"x": 2}}]},
+        {
+            "role": "assistant",
+            "parts": [{"type": "tool_call", "id": "c1", "name": "double", "arguments": {"x": 2}}],
+        },
         {"role": "tool", "parts": [{"type": "tool_call_response", "id": "c1", "response": 4}]},
     ]
-    said = [{"role": "assistant", "parts": [{"type": "text", "content": "It is 4."}], "finish_reason": "stop"}]
+    said = [
+        {
+            "role": "assistant",
+            "parts": [{"type": "text", "content": "It is 4."}],
+            "finish_reason": "stop",
+        }
+    ]
     assert json.loads(second["gen_ai.output.messages"]) == said
     [definition] = json.loads(second["gen_ai.tool.definitions"])
     assert (definition["type"], definition["name"]) == ("function", "double")
     assert definition["parameters"]["properties"] == {"x": {"type": "integer"}}
     tool_span, run = spy.one("execute_tool").attributes, spy.one("invoke_agent").attributes
-    assert (tool_span["gen_ai.tool.call.arguments"], tool_span["gen_ai.tool.call.result"]) == ('{"x":2}', "4")
+    assert (tool_span["gen_ai.tool.call.arguments"], tool_span["gen_ai.tool.call.result"]) == (
+        '{"x":2}',
+        "4",
+    )
     assert json.loads(run["gen_ai.output.messages"]) == said
     assert run["gen_ai.system_instructions"] == second["gen_ai.system_instructions"]
 
@@ -257,7 +314,12 @@ async def test_content_is_there_where_it_is_wanted() -> None:
 def test_every_piece_of_content_has_a_form() -> None:
     run = {"run_by": "provider"}
     messages = [
-        Message.user("hi", DataPart(b"\x00", "image/png"), LinkPart("http://x/a.pdf"), FilePart("f1", "audio/wav")),
+        Message.user(
+            "hi",
+            DataPart(b"\x00", "image/png"),
+            LinkPart("http://x/a.pdf"),
+            FilePart("f1", "audio/wav"),
+        ),
         Message.model(
             *(
                 ThinkingPart("hm"),
@@ -271,7 +333,12 @@ def test_every_piece_of_content_has_a_form() -> None:
     ]
     user, model, tools = json.loads(content.json_text(content.dumped(messages)))
     assert [part["type"] for part in user["parts"]] == ["text", "blob", "uri", "file"]
-    assert user["parts"][1] == {"type": "blob", "mime_type": "image/png", "modality": "image", "content": "AA=="}
+    assert user["parts"][1] == {
+        "type": "blob",
+        "mime_type": "image/png",
+        "modality": "image",
+        "content": "AA==",
+    }
     assert [part.get("modality") for part in user["parts"][2:]] == ["document", "audio"]
     assert (model["role"], [part["type"] for part in model["parts"]]) == (
         "assistant",
@@ -283,11 +350,20 @@ def test_every_piece_of_content_has_a_form() -> None:
             {
                 "type": "tool_call_response",
                 "id": "c1",
-                "response": [{"type": "blob", "mime_type": "text/csv", "modality": "document", "content": "AQ=="}],
+                "response": [
+                    {
+                        "type": "blob",
+                        "mime_type": "text/csv",
+                        "modality": "document",
+                        "content": "AQ==",
+                    }
+                ],
             }
         ],
     }
-    assert content.tool_definitions([ServerTool("web_search")]) == [{"type": "builtin", "name": "web_search"}]
+    assert content.tool_definitions([ServerTool("web_search")]) == [
+        {"type": "builtin", "name": "web_search"}
+    ]
 
 
 @pytest.mark.parametrize("wire", MODELS)
@@ -299,11 +375,17 @@ async def test_an_error_is_on_the_request_and_on_the_run(wire: str) -> None:
     spy.check()
     for span in spy.spans:
         assert span.attributes["error.type"] == "RateLimitError"
-        assert (span.status.status_code.name, [event.name for event in span.events]) == ("ERROR", ["exception"])
+        assert (span.status.status_code.name, [event.name for event in span.events]) == (
+            "ERROR",
+            ["exception"],
+        )
     [duration] = spy.metrics()["gen_ai.client.inference.duration"]
     assert duration.attributes["error.type"] == "RateLimitError"
     [event] = spy.events
-    assert (event.event_name, event.severity_number.value) == ("gen_ai.client.operation.exception", 13)
+    assert (event.event_name, event.severity_number.value) == (
+        "gen_ai.client.operation.exception",
+        13,
+    )
     assert (event.span_id, event.attributes["exception.type"]) == (
         spy.one("chat").context.span_id,
         "dragoman.errors.RateLimitError",
@@ -320,14 +402,22 @@ async def test_a_tool_that_fails_is_an_error_of_its_span_alone() -> None:
     agent, _ = agent_of("openai_chat", *both, tools=[fail], hooks=spy.hooks)
     await agent.send("hi")
     spy.check()
-    assert [span.name for span in spy.spans if span.status.status_code.name == "ERROR"] == ["execute_tool fail"]
+    assert [span.name for span in spy.spans if span.status.status_code.name == "ERROR"] == [
+        "execute_tool fail"
+    ]
     span, [event] = spy.one("execute_tool"), spy.events
     assert span.attributes["error.type"] == "ValueError"
-    assert (event.event_name, event.attributes["exception.type"]) == ("gen_ai.execute_tool.exception", "ValueError")
+    assert (event.event_name, event.attributes["exception.type"]) == (
+        "gen_ai.execute_tool.exception",
+        "ValueError",
+    )
 
 
 def test_half_a_character_is_escaped() -> None:
-    assert json.loads(content.json_text({"text": "\ud83d", "data": b"\x00"})) == {"text": "\ud83d", "data": "AA=="}
+    assert json.loads(content.json_text({"text": "\ud83d", "data": b"\x00"})) == {
+        "text": "\ud83d",
+        "data": "AA==",
+    }
 
 
 async def test_what_tools_do_stands_under_their_spans() -> None:
@@ -343,7 +433,10 @@ async def test_what_tools_do_stands_under_their_spans() -> None:
         with spy.tracers.get_tracer("mine").start_as_current_span("thread"):
             return "t"
 
-    both = (answer("openai_chat", call("in_a_task"), call("in_a_thread", id="c2")), answer("openai_chat", "ok"))
+    both = (
+        answer("openai_chat", call("in_a_task"), call("in_a_thread", id="c2")),
+        answer("openai_chat", "ok"),
+    )
     agent, _ = agent_of("openai_chat", *both, tools=[in_a_task, in_a_thread], hooks=spy.hooks)
     await agent.send("hi")
     spans = {span.name: span for span in spy.spans}
@@ -395,7 +488,13 @@ async def test_a_run_stands_under_the_span_that_is_current_and_makes_none_curren
 async def test_runs_side_by_side_in_one_task_keep_apart() -> None:
     spy = Telemetry()
     agents = [
-        agent_of("openai_chat", *answers("openai_chat"), tools=[double], hooks=spy.hooks, display_name=name)[0]
+        agent_of(
+            "openai_chat",
+            *answers("openai_chat"),
+            tools=[double],
+            hooks=spy.hooks,
+            display_name=name,
+        )[0]
         for name in "ab"
     ]
     streams = [agent.send_events("hi") for agent in agents]
@@ -417,7 +516,9 @@ async def test_runs_side_by_side_in_one_task_keep_apart() -> None:
 @pytest.mark.slow
 async def test_no_span_is_left_behind(way: str) -> None:
     spy = Telemetry()
-    agent, _ = agent_of("openai_chat", answer("openai_chat", "word " * 50, usage=USED), hooks=spy.hooks)
+    agent, _ = agent_of(
+        "openai_chat", answer("openai_chat", "word " * 50, usage=USED), hooks=spy.hooks
+    )
 
     async def read(events: Any) -> None:
         async for event in events:
@@ -452,7 +553,9 @@ async def test_no_span_is_left_behind(way: str) -> None:
         with pytest.raises(asyncio.CancelledError):
             await task
     spy.check()
-    assert [span.attributes["gen_ai.response.finish_reasons"] for span in spy.spans] == [("error",)] * 2
+    assert [span.attributes["gen_ai.response.finish_reasons"] for span in spy.spans] == [
+        ("error",)
+    ] * 2
     assert {span.status.status_code.name for span in spy.spans} == {"UNSET"}
 
 
@@ -465,7 +568,10 @@ async def test_a_tool_that_is_cancelled_ends_its_span() -> None:
         await asyncio.sleep(9)
 
     agent, _ = agent_of(
-        "openai_chat", answer("openai_chat", call("slow"), call("slow", id="c2")), tools=[slow], hooks=spy.hooks
+        "openai_chat",
+        answer("openai_chat", call("slow"), call("slow", id="c2")),
+        tools=[slow],
+        hooks=spy.hooks,
     )
     async with agent.run("hi") as run:
         reading = asyncio.create_task(run.result())
@@ -509,7 +615,9 @@ def test_a_request_whose_task_is_destroyed_leaves_other_contexts_alone() -> None
     def stuck(_: Any) -> Any:
         yield
 
-    start = ModelStart(None, Origin("openai", "http://127.0.0.1/v1", "m"), "openai_chat", ModelRequest("m"))
+    start = ModelStart(
+        None, Origin("openai", "http://127.0.0.1/v1", "m"), "openai_chat", ModelRequest("m")
+    )
     with pytest.raises(StopIteration):
         elsewhere.run(watch.begin(start).send, None)
     sending = watch.send(stuck, HttpRequest("http://127.0.0.1/v1"))
@@ -523,16 +631,29 @@ def test_a_request_whose_task_is_destroyed_leaves_other_contexts_alone() -> None
 async def test_retries_and_losses_are_events() -> None:
     spy = Telemetry()
     failed = [ProviderConnectionError("closed"), Exchange(status=503)]
-    transport = Retry(Player([*failed, answer("openai_chat", "ok")]), sleep=asyncio.sleep, random=lambda: 0.0)
+    transport = Retry(
+        Player([*failed, answer("openai_chat", "ok")]), sleep=asyncio.sleep, random=lambda: 0.0
+    )
     agent = Agent("openai:m", transport=transport, api_key="k", hooks=spy.hooks)
     await agent.send(["look", DataPart(b"\x00\x01", "application/x-strange", "f.bin")])
     chat, run = spy.one("chat"), spy.one("invoke_agent")
     assert [(event.name, dict(event.attributes)) for event in chat.events] == [
         (
             "dragoman.retry",
-            {"dragoman.retry.attempt": 1, "dragoman.retry.wait": 0.0, "error.type": "ProviderConnectionError"},
+            {
+                "dragoman.retry.attempt": 1,
+                "dragoman.retry.wait": 0.0,
+                "error.type": "ProviderConnectionError",
+            },
         ),
-        ("dragoman.retry", {"dragoman.retry.attempt": 2, "dragoman.retry.wait": 0.0, "http.response.status_code": 503}),
+        (
+            "dragoman.retry",
+            {
+                "dragoman.retry.attempt": 2,
+                "dragoman.retry.wait": 0.0,
+                "http.response.status_code": 503,
+            },
+        ),
     ]
     [loss] = run.events
     assert (loss.name, loss.attributes["dragoman.loss.what"]) == ("dragoman.loss", "data")
@@ -547,15 +668,21 @@ async def test_a_fallback_is_an_event_of_the_run() -> None:
         async for event in following(request):
             yield event
 
-    agent, _ = agent_of("openai_chat", answer("openai_chat", "ok"), middleware=[again], hooks=spy.hooks)
+    agent, _ = agent_of(
+        "openai_chat", answer("openai_chat", "ok"), middleware=[again], hooks=spy.hooks
+    )
     await agent.send("hi")
-    assert [event.attributes["dragoman.retry.fallback"] for event in spy.one("invoke_agent").events] == ["google:g"]
+    assert [
+        event.attributes["dragoman.retry.fallback"] for event in spy.one("invoke_agent").events
+    ] == ["google:g"]
 
 
 async def test_a_model_by_itself_and_a_tool_that_asks() -> None:
     spy = Telemetry()
     with everywhere(spy.hooks):
-        model = ChatModel(get("anthropic"), "m", transport=Player([answer("anthropic", "hi")]), api_key="k")
+        model = ChatModel(
+            get("anthropic"), "m", transport=Player([answer("anthropic", "hi")]), api_key="k"
+        )
         assert [event async for event in model.stream(ModelRequest("", (Message.user("hi"),)))]
         assert "gen_ai.request.stream" not in spy.one("chat").attributes
         assert "gen_ai.client.inference.time_to_first_chunk" not in spy.metrics()
@@ -641,7 +768,9 @@ def test_without_the_extra_it_says_so() -> None:
         "try: dragoman.telemetry.telemetry()\n"
         "except dragoman.errors.SettingsError as error: print(error)\n"
     )
-    run = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    run = subprocess.run(
+        [sys.executable, "-c", program], capture_output=True, text=True, check=True
+    )
     assert "pip install '.[otel]' in " in run.stdout
 
 

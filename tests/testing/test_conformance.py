@@ -19,7 +19,10 @@ from dragoman.transport import Player, Recorder
 from support.traffic import FOLDER
 
 SIGNED = {
-    "openai_responses": {"id": "rs_1", "encrypted_content": "gAAAAABhbGwgb2YgaXQsIGJ5dGUgYnkgYnl0ZQ=="},
+    "openai_responses": {
+        "id": "rs_1",
+        "encrypted_content": "gAAAAABhbGwgb2YgaXQsIGJ5dGUgYnkgYnl0ZQ==",
+    },
     "google": {"thoughtSignature": "CiQB0e2Kb2ludGVyIGJ5dGUgYnkgYnl0ZQ=="},
 }
 """How thinking is signed where the kit's own piece would not do."""
@@ -39,7 +42,11 @@ def signed(wire: str) -> ThinkingPart | None:
 
 
 def of_wires() -> list[testing.BoundCheck]:
-    return [check for name in wires.names("model") for check in testing.wire_checks(name, signed=signed(name))]
+    return [
+        check
+        for name in wires.names("model")
+        for check in testing.wire_checks(name, signed=signed(name))
+    ]
 
 
 def of_providers() -> list[testing.BoundCheck]:
@@ -117,7 +124,11 @@ async def test_a_check_also_works_inside_an_event_loop() -> None:
 
 def test_a_live_run_is_recorded_and_played_again(tmp_path: Any) -> None:
     """Checks that can run live do so over any transport; what one of a recorder's has written a player answers from."""
-    live = [check for check in testing.PROVIDER_CHECKS if check.live and check.name in ("answers", "streams_text")]
+    live = [
+        check
+        for check in testing.PROVIDER_CHECKS
+        if check.live and check.name in ("answers", "streams_text")
+    ]
     wire = wires.get(ACME.wire)
 
     def reply(request: Any) -> Any:
@@ -133,7 +144,9 @@ def test_a_live_run_is_recorded_and_played_again(tmp_path: Any) -> None:
     played["recorded_answers_are_read"]()
     played["recorded_requests_return"]()
     with pytest.raises(testing.Skipped, match="runs scripted only"):
-        next(check for check in testing.PROVIDER_CHECKS if check.name == "waits_are_told")(ACME, transport=Player([]))
+        next(check for check in testing.PROVIDER_CHECKS if check.name == "waits_are_told")(
+            ACME, transport=Player([])
+        )
 
 
 def test_the_command_prints_what_came_of_each_check(capsys: pytest.CaptureFixture[str]) -> None:
@@ -160,7 +173,9 @@ def test_the_command_says_what_failed(capsys: pytest.CaptureFixture[str]) -> Non
 @pytest.mark.parametrize(
     "arguments", [["nobody"], ["testing.test_conformance:NOBODY"], ["openai", "--only", "nonsense"]]
 )
-def test_the_command_knows_what_there_is_not(arguments: list[str], capsys: pytest.CaptureFixture[str]) -> None:
+def test_the_command_knows_what_there_is_not(
+    arguments: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
     assert main(arguments) == 3
     assert capsys.readouterr().err.startswith("error: ")
 
@@ -170,7 +185,10 @@ BROKEN = msgspec.structs.replace(ACME, name="broken", base_url="https://api.acme
 
 def test_all_built_in_records_are_checked() -> None:
     assert {provider.name for provider in REGISTRY.providers()} >= set(BUILT_IN)
-    assert {check.subject.name for check in of_providers()} == set(BUILT_IN) - {"a2a", "ag-ui"}  # agents
+    assert {check.subject.name for check in of_providers()} == set(BUILT_IN) - {
+        "a2a",
+        "ag-ui",
+    }  # agents
 
 
 def test_the_documented_behaviours_are_the_checked_ones() -> None:

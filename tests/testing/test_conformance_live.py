@@ -36,10 +36,14 @@ class Listless(testing.ScriptedServer):
     """Refuses the list of its models too."""
 
     async def send(self, request: HttpRequest) -> Response:
-        return await super().send(msgspec.structs.replace(request, method="POST", body={"model": "m", "messages": []}))
+        return await super().send(
+            msgspec.structs.replace(request, method="POST", body={"model": "m", "messages": []})
+        )
 
 
-def server(reply: Callable[[Any], Any], kind: type[testing.ScriptedServer] = testing.ScriptedServer) -> Any:
+def server(
+    reply: Callable[[Any], Any], kind: type[testing.ScriptedServer] = testing.ScriptedServer
+) -> Any:
     return kind(wires.get("openai_chat"), reply, base_url=URL)
 
 
@@ -50,11 +54,20 @@ def answers(said: Any) -> dict[str, Any]:
 
 def musing(request: Any) -> testing.Answer:
     """Thinking under a name of its own."""
-    deltas: list[dict[str, Any]] = [{"role": "assistant", "musing": "nine times seven"}, {"content": "It is 63."}]
+    deltas: list[dict[str, Any]] = [
+        {"role": "assistant", "musing": "nine times seven"},
+        {"content": "It is 63."},
+    ]
     choices = [{"index": 0, "delta": delta, "finish_reason": None} for delta in deltas]
     choices.append({"index": 0, "delta": {}, "finish_reason": "stop"})
-    chunks = [{"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": [each]} for each in choices]
-    body = b"".join(b"data: %s\n\n" % msgspec.json.encode(chunk) for chunk in chunks) + b"data: [DONE]\n\n"
+    chunks = [
+        {"id": "1", "object": "chat.completion.chunk", "model": "m", "choices": [each]}
+        for each in choices
+    ]
+    body = (
+        b"".join(b"data: %s\n\n" % msgspec.json.encode(chunk) for chunk in chunks)
+        + b"data: [DONE]\n\n"
+    )
     return testing.Answer(body=body, headers={"content-type": "text/event-stream"})
 
 
@@ -84,10 +97,14 @@ def test_the_command_plays_what_was_recorded_to_the_providers_checks(
 
 def test_recordings_may_be_played_more_than_once(tmp_path: Path) -> None:
     folder = recorded(tmp_path, "answers", lambda _: says("Hello."))
-    check = next(check for check in testing.checks(ACME, recordings=folder) if check.name == "answers")
+    check = next(
+        check for check in testing.checks(ACME, recordings=folder) if check.name == "answers"
+    )
     check()
     check()
-    (scripted,) = [each for each in testing.checks(ACME, recordings=folder) if each.name == "waits_are_told"]
+    (scripted,) = [
+        each for each in testing.checks(ACME, recordings=folder) if each.name == "waits_are_told"
+    ]
     with pytest.raises(testing.Skipped, match="runs scripted only"):
         scripted()
 
@@ -123,40 +140,64 @@ def test_a_capability_that_nothing_shows_is_a_failure_of_the_report(
     out = capsys.readouterr().out
     assert "doubtful  acme  thinks" in out
     assert "failed    acme  thinking\n" in out
-    assert "acme: thinking is declared, and nothing that needs it could be seen:\n  thinks: no thinking is read" in out
-    assert main(["testing.test_conformance_live:ACME", "--recordings", folder, "--only", "thinks"]) == 0, (
-        "one is not all"
+    assert (
+        "acme: thinking is declared, and nothing that needs it could be seen:\n  thinks: no thinking is read"
+        in out
     )
+    assert (
+        main(["testing.test_conformance_live:ACME", "--recordings", folder, "--only", "thinks"])
+        == 0
+    ), "one is not all"
 
 
 def test_a_capability_that_one_check_shows_is_declared_rightly() -> None:
     def reply(request: Any) -> Any:
         done = any(message.tool_results for message in request.messages)
-        return says("Done.") if done else says(ToolCallPart("c1", request.tools[0].name, {"city": "Oslo"}))
+        return (
+            says("Done.")
+            if done
+            else says(ToolCallPart("c1", request.tools[0].name, {"city": "Oslo"}))
+        )
 
     how = {"live": True, "transport": server(reply), "api_key": "k"}
     found = list(testing.run(chosen("failing_tools_are_told", "tools_are_called", **how)))
     assert sorted(finding.outcome for finding in found) == ["doubtful", "passed"]
-    found = list(testing.run(chosen("failing_tools_are_told", "tools_are_called", **answers(says("No.")))))
+    found = list(
+        testing.run(chosen("failing_tools_are_told", "tools_are_called", **answers(says("No."))))
+    )
     assert [(finding.check, finding.outcome) for finding in found][-1] == ("tools", "failed")
 
 
 def test_typed_output_that_nothing_shows_is_a_failure_of_the_report() -> None:
-    typed = msgspec.structs.replace(ACME, capabilities=frozenset({Capability.chat, Capability.typed_output}))
+    typed = msgspec.structs.replace(
+        ACME, capabilities=frozenset({Capability.chat, Capability.typed_output})
+    )
     names = ("answers", "types_are_filled")
-    checks = [each for each in testing.provider_checks(typed, **answers(says("No."))) if each.name in names]
-    assert [finding.check for finding in testing.run(checks) if finding.outcome == "failed"] == ["typed_output"]
+    checks = [
+        each
+        for each in testing.provider_checks(typed, **answers(says("No.")))
+        if each.name in names
+    ]
+    assert [finding.check for finding in testing.run(checks) if finding.outcome == "failed"] == [
+        "typed_output"
+    ]
 
 
-@pytest.mark.parametrize(("name", "status"), [("wrong_keys_are_refused", 401), ("unknown_models_are_refused", 404)])
+@pytest.mark.parametrize(
+    ("name", "status"), [("wrong_keys_are_refused", 401), ("unknown_models_are_refused", 404)]
+)
 def test_a_refusal_whose_words_are_lost_is_doubtful(name: str, status: int) -> None:
     with pytest.raises(testing.Doubtful, match=r"nothing of what the provider said.*opens no door"):
         CHECKS[name](ACME, **answers(testing.Answer(status=status, body=FAULT)))
 
 
 def test_a_refusal_whose_words_are_told_passes() -> None:
-    CHECKS["wrong_keys_are_refused"](ACME, **answers(AuthenticationError("That key opens no door.")))
-    CHECKS["unknown_models_are_refused"](ACME, **answers(ModelNotFoundError("There is no such model.")))
+    CHECKS["wrong_keys_are_refused"](
+        ACME, **answers(AuthenticationError("That key opens no door."))
+    )
+    CHECKS["unknown_models_are_refused"](
+        ACME, **answers(ModelNotFoundError("There is no such model."))
+    )
     for body in (b"", b'{"code":"unauthorized"}', b"<html><h1>401 Unauthorized access</h1></html>"):
         CHECKS["wrong_keys_are_refused"](ACME, **answers(testing.Answer(status=401, body=body)))
 
@@ -169,8 +210,14 @@ def test_a_server_that_takes_any_model_is_doubtful() -> None:
 def test_a_refused_key_is_told_once_and_the_rest_is_not_run() -> None:
     refused = server(lambda _: AuthenticationError("No."), Listless)
     listing = msgspec.structs.replace(ACME, capabilities=ACME.capabilities | {Capability.models})
-    found = list(testing.run(testing.provider_checks(listing, live=True, transport=refused, api_key="k")))
-    assert [finding.check for finding in found if finding.outcome == "failed"] == [found[-1].check] == ["lists_models"]
+    found = list(
+        testing.run(testing.provider_checks(listing, live=True, transport=refused, api_key="k"))
+    )
+    assert (
+        [finding.check for finding in found if finding.outcome == "failed"]
+        == [found[-1].check]
+        == ["lists_models"]
+    )
     assert "Look at: the key (ACME_API_KEY, WILE_API_KEY)\nThe rest was not run: " in found[-1].told
 
 
@@ -192,7 +239,9 @@ def test_arguments_that_a_model_invents_are_doubtful() -> None:
         return says("Done.") if done else says(ToolCallPart("c1", "ring_bell", {"times": 1}))
 
     with pytest.raises(testing.Doubtful, match="times"):
-        CHECKS["argumentless_tools_are_called"](ACME, live=True, transport=server(reply), api_key="k")
+        CHECKS["argumentless_tools_are_called"](
+            ACME, live=True, transport=server(reply), api_key="k"
+        )
 
 
 class Transcript:
@@ -208,7 +257,9 @@ def test_a_class_in_place_of_an_instance_is_told_so(capsys: pytest.CaptureFixtur
         testing.provider_checks(Provider)
 
 
-def test_an_unknown_name_is_told_the_providers_and_the_wires(capsys: pytest.CaptureFixture[str]) -> None:
+def test_an_unknown_name_is_told_the_providers_and_the_wires(
+    capsys: pytest.CaptureFixture[str],
+) -> None:
     assert main(["nobody"]) == 3
     told = capsys.readouterr().err
     assert 'no provider is named "nobody"' in told
@@ -219,7 +270,9 @@ def test_the_record_is_checked_first_and_its_failure_said_first() -> None:
     assert testing.checks(ACME)[0].name == testing.PROVIDER_CHECKS[0].name == "records_are_complete"
     broken = msgspec.structs.replace(ACME, base_url=f"{URL}/")
     names = ("records_are_complete", "base_urls_are_found", "operations_are_whole")
-    found: list[Finding] = list(testing.run(each for each in testing.checks(broken) if each.name in names))
+    found: list[Finding] = list(
+        testing.run(each for each in testing.checks(broken) if each.name in names)
+    )
     told = list(lines(found))
     assert told[0] == "failed    acme  records_are_complete"
     assert told[told.index("") + 1].startswith("acme, records_are_complete: ")

@@ -64,7 +64,9 @@ class Broken:
 class Wrapped:
     """A decoder whose events are changed, or held back, on their way out."""
 
-    def __init__(self, decoder: Any, edit: Callable[[Event], Event | None], held: bool = False) -> None:
+    def __init__(
+        self, decoder: Any, edit: Callable[[Event], Event | None], held: bool = False
+    ) -> None:
         self.decoder, self.edit, self.held, self.waiting = decoder, edit, held, []
 
     def feed(self, data: bytes) -> list[Event]:
@@ -82,7 +84,9 @@ def told(events: Iterable[Event], edit: Callable[[Event], Event | None]) -> list
     return [changed for event in events if (changed := edit(event)) is not None]
 
 
-def reads(edit: Callable[[Event], Event | None], like: str = "openai_chat", held: bool = False) -> Broken:
+def reads(
+    edit: Callable[[Event], Event | None], like: str = "openai_chat", held: bool = False
+) -> Broken:
     """A wire that changes the events of what it reads."""
     real = wires.get(like)
     return Broken(
@@ -116,14 +120,20 @@ def dumps(edit: Callable[[Message], Message], like: str = "openai_chat") -> Brok
     """A wire that changes the messages that it writes."""
     real = wires.get(like)
     return Broken(
-        like, dump_messages=lambda messages, **how: real.dump_messages([edit(message) for message in messages], **how)
+        like,
+        dump_messages=lambda messages, **how: real.dump_messages(
+            [edit(message) for message in messages], **how
+        ),
     )
 
 
 def loads(edit: Callable[[Message], Message], like: str = "openai_chat") -> Broken:
     """A wire that changes the messages that it reads."""
     real = wires.get(like)
-    return Broken(like, load_messages=lambda payload, **how: list(map(edit, real.load_messages(payload, **how))))
+    return Broken(
+        like,
+        load_messages=lambda payload, **how: list(map(edit, real.load_messages(payload, **how))),
+    )
 
 
 def refuses(load_error: Callable[..., Any], like: str = "openai_chat") -> Broken:
@@ -134,17 +144,23 @@ REAL = wires.get("openai_chat")
 
 
 def without(kind: type[Any]) -> Callable[[Message], Message]:
-    return lambda message: message.replace(content=[part for part in message.content if not isinstance(part, kind)])
+    return lambda message: message.replace(
+        content=[part for part in message.content if not isinstance(part, kind)]
+    )
 
 
 def each(kind: type[Any], **changes: Any) -> Callable[[Message], Message]:
     return lambda message: message.replace(
-        content=[replace(part, **changes) if isinstance(part, kind) else part for part in message.content]
+        content=[
+            replace(part, **changes) if isinstance(part, kind) else part for part in message.content
+        ]
     )
 
 
 def marks_as_texts(message: Message) -> Message:
-    content = [TextPart(part.kind) if isinstance(part, MarkPart) else part for part in message.content]
+    content = [
+        TextPart(part.kind) if isinstance(part, MarkPart) else part for part in message.content
+    ]
     return message.replace(content=content)
 
 
@@ -187,7 +203,9 @@ def is_clients(part: Any) -> bool:
 
 
 def unretracted(events: Iterable[Event], **how: Any) -> Any:
-    return REAL.dump_response([event for event in events if not isinstance(event, MessageDropped)], **how)
+    return REAL.dump_response(
+        [event for event in events if not isinstance(event, MessageDropped)], **how
+    )
 
 
 def no_errors(event: Event) -> Event | None:
@@ -243,18 +261,25 @@ def marked(messages: Any, **how: Any) -> Any:
     return [*payload[:-1], {**payload[-1], "cache": True}]
 
 
-def numbered(request: Any, *, target: Any = None, quirks: Any = None, losses: Any = None, history: Any = None) -> Any:
+def numbered(
+    request: Any, *, target: Any = None, quirks: Any = None, losses: Any = None, history: Any = None
+) -> Any:
     """Each message has a number, which a segment of a conversation does not know of."""
     losses = [] if losses is None else losses
     way = Way[Any](
         lambda messages, losses, tools: DIALECT.unmarked(messages, target, quirks, losses, tools),
         lambda out: [{**one, "number": n} for n, one in enumerate(dump_conversation(out))],
     )
-    return HttpRequest("/chat", body={"messages": dumped(history, way, request.messages, losses, ()).payload})
+    return HttpRequest(
+        "/chat", body={"messages": dumped(history, way, request.messages, losses, ()).payload}
+    )
 
 
 def with_ids(messages: Any, **how: Any) -> Any:
-    return [{**one, "id": m.id} for one, m in zip(REAL.dump_messages(messages, **how), messages, strict=False)]
+    return [
+        {**one, "id": m.id}
+        for one, m in zip(REAL.dump_messages(messages, **how), messages, strict=False)
+    ]
 
 
 def raised(error: Exception) -> Any:
@@ -262,7 +287,11 @@ def raised(error: Exception) -> Any:
 
 
 def strict_messages(payload: Any, **how: Any) -> Any:
-    return REAL.load_messages(payload, **how) if isinstance(payload, list) else raised(KeyError("messages"))
+    return (
+        REAL.load_messages(payload, **how)
+        if isinstance(payload, list)
+        else raised(KeyError("messages"))
+    )
 
 
 def strict_body(body: Any, **how: Any) -> Any:
@@ -271,7 +300,9 @@ def strict_body(body: Any, **how: Any) -> Any:
 
 def others_own(payload: Any, **how: Any) -> list[Message]:
     loaded = wires.get("openai_chat").load_messages(payload, **how)
-    return [message.replace(native=message.native and {"mistral": message.native}) for message in loaded]
+    return [
+        message.replace(native=message.native and {"mistral": message.native}) for message in loaded
+    ]
 
 
 def trusting_messages(payload: Any, **how: Any) -> Any:
@@ -329,22 +360,45 @@ WIRES: dict[str, tuple[Any, str]] = {
         r"stream it has \['decoder'\] and lacks \['encoder'\]",
     ),
     "conversations_return": (dumps(without(TextPart)), "message 0 must be"),
-    "every_kind_of_part_returns_or_is_told": (dumps(without(DataPart)), "a DataPart of image/png in a user's message"),
+    "every_kind_of_part_returns_or_is_told": (
+        dumps(without(DataPart)),
+        "a DataPart of image/png in a user's message",
+    ),
     "results_return_or_are_told": (
         dumps(each(ToolResultPart, result="lost")),
         "a result must be 'text' and is 'lost'|a result must be",
     ),
-    "calls_and_results_stay_paired": (loads(each(ToolResultPart, id="a")), "the ids that the results answer to"),
-    "conversations_are_append_only": (Broken("openai_chat", dump_messages=marked), "the beginning of the longer"),
-    "memory_changes_nothing": (Broken("openai_chat", dump_http=numbered), "the body of a request of"),
-    "loaded_conversations_are_dumped_as_they_were": (loads(each(TextPart, text="?")), "the payload after a load"),
-    "what_is_ours_is_not_sent": (Broken("openai_chat", dump_messages=with_ids), "LEAKED-BY-THE-WIRE"),
+    "calls_and_results_stay_paired": (
+        loads(each(ToolResultPart, id="a")),
+        "the ids that the results answer to",
+    ),
+    "conversations_are_append_only": (
+        Broken("openai_chat", dump_messages=marked),
+        "the beginning of the longer",
+    ),
+    "memory_changes_nothing": (
+        Broken("openai_chat", dump_http=numbered),
+        "the body of a request of",
+    ),
+    "loaded_conversations_are_dumped_as_they_were": (
+        loads(each(TextPart, text="?")),
+        "the payload after a load",
+    ),
+    "what_is_ours_is_not_sent": (
+        Broken("openai_chat", dump_messages=with_ids),
+        "LEAKED-BY-THE-WIRE",
+    ),
     "what_is_the_wires_own_bears_its_name": (
         Broken("openai_chat", load_messages=others_own),
         r"what is its own stands in `native` under \['mistral'\]",
     ),
     "signatures_go_back_to_their_origin_alone": (
-        Broken("anthropic", dump_messages=lambda m, target=None, **how: wires.get("anthropic").dump_messages(m, **how)),
+        Broken(
+            "anthropic",
+            dump_messages=lambda m, target=None, **how: wires.get("anthropic").dump_messages(
+                m, **how
+            ),
+        ),
         "the signature is sent to another provider",
     ),
     "bad_payloads_are_refused": (
@@ -352,29 +406,53 @@ WIRES: dict[str, tuple[Any, str]] = {
         "KeyError .* is raised for null",
     ),
     "requests_return": (sends(lambda request: request.replace(model="other")), "the model must be"),
-    "tools_return": (sends(lambda request: request.replace(tools=request.tools[::-1])), "the tools must be"),
+    "tools_return": (
+        sends(lambda request: request.replace(tools=request.tools[::-1])),
+        "the tools must be",
+    ),
     "settings_return_or_are_told": (
         sends(lambda request: request.replace(settings=replace(request.settings, seed=None))),
         "seed=7 comes back as None",
     ),
-    "schemas_return_or_are_told": (sends(lambda request: request.replace(output_schema=None)), "output schema is lost"),
-    "options_pass_untouched": (sends(lambda request: request.replace(options={})), "an unknown option in the body"),
-    "http_requests_are_complete": (Broken("openai_chat", dump_http=slashless), "begin with a slash"),
+    "schemas_return_or_are_told": (
+        sends(lambda request: request.replace(output_schema=None)),
+        "output schema is lost",
+    ),
+    "options_pass_untouched": (
+        sends(lambda request: request.replace(options={})),
+        "an unknown option in the body",
+    ),
+    "http_requests_are_complete": (
+        Broken("openai_chat", dump_http=slashless),
+        "begin with a slash",
+    ),
     "bad_bodies_are_refused": (Broken("openai_chat", load_request=strict_body), "KeyError"),
     "responses_return": (says(without(ThinkingPart)), "the answer must be"),
-    "streams_return": (Broken("openai_chat", encoder=lambda **how: Losing(REAL.encoder(**how))), "the answer must be"),
+    "streams_return": (
+        Broken("openai_chat", encoder=lambda **how: Losing(REAL.encoder(**how))),
+        "the answer must be",
+    ),
     "chunking_changes_nothing": (
         Broken("openai_chat", decoder=lambda **how: Bytewise(REAL.decoder(**how))),
         "what comes in pieces of 1 bytes",
     ),
-    "text_arrives_before_the_end": (reads(lambda event: event, held=True), "half of the stream gives 0 deltas"),
+    "text_arrives_before_the_end": (
+        reads(lambda event: event, held=True),
+        "half of the stream gives 0 deltas",
+    ),
     "arguments_in_pieces_are_whole": (
         Broken("openai_chat", encoder=lambda **how: Merging(REAL.encoder(**how))),
         "the calls that were streamed side by side",
     ),
     "cut_streams_keep_what_came": (reads(no_errors), "told as whole though it was cut"),
     "errors_within_a_stream_are_told": (
-        reads(lambda event: RunError(ProviderError(event.error.message)) if isinstance(event, RunError) else event),
+        reads(
+            lambda event: (
+                RunError(ProviderError(event.error.message))
+                if isinstance(event, RunError)
+                else event
+            )
+        ),
         "an OverloadedError in a stream comes back as ProviderError",
     ),
     "garbage_is_never_raised": (
@@ -386,7 +464,11 @@ WIRES: dict[str, tuple[Any, str]] = {
         "what is this",
     ),
     "runs_are_one_answer": (
-        says(lambda message: message.replace(content=[part for part in message.content if not is_clients(part)])),
+        says(
+            lambda message: message.replace(
+                content=[part for part in message.content if not is_clients(part)]
+            )
+        ),
         "the calls in a whole run must be",
     ),
     "retracted_answers_leave_nothing": (
@@ -394,14 +476,23 @@ WIRES: dict[str, tuple[Any, str]] = {
         "a response with a retracted message must be",
     ),
     "finish_reasons_survive": (reads(to_stop), "the finish reason must be <FinishReason.length"),
-    "usage_survives_and_adds_up": (reads(finished(usage=None)), "how often the usage of a whole response"),
-    "ids_are_minted_and_distinct": (reads(of_calls(id="same")), r"the ids of two whole calls are \['same', 'same'\]"),
+    "usage_survives_and_adds_up": (
+        reads(finished(usage=None)),
+        "how often the usage of a whole response",
+    ),
+    "ids_are_minted_and_distinct": (
+        reads(of_calls(id="same")),
+        r"the ids of two whole calls are \['same', 'same'\]",
+    ),
     "answers_know_their_origin": (
         Broken("openai_chat", decoder=lambda origin=None, **how: REAL.decoder(**how)),
         "a streamed answer has no origin|`provider` of the origin of a streamed",
     ),
     "errors_return_by_class": (refuses(one_class), "status 401 must be 'AuthenticationError'"),
-    "statuses_tell_the_class": (refuses(by_body_alone), "401 with the body .* must be AuthenticationError"),
+    "statuses_tell_the_class": (
+        refuses(by_body_alone),
+        "401 with the body .* must be AuthenticationError",
+    ),
     "waits_are_read": (refuses(impatient), "`retry_after` must be 7.0 and is None"),
     "recorded_answers_are_read": (
         Broken("openai_chat", decoder=lambda **how: Raising(REAL.decoder(**how), b"Hell")),
@@ -412,7 +503,10 @@ WIRES: dict[str, tuple[Any, str]] = {
         "the body of the request in 0001.json",
     ),
     "marks_change_nothing": (dumps(marks_as_texts), "a system's message with marks must be"),
-    "problems_name_what_cannot_be_read": (Broken("openai_chat", load_messages=unproblematic), "HistoryError"),
+    "problems_name_what_cannot_be_read": (
+        Broken("openai_chat", load_messages=unproblematic),
+        "HistoryError",
+    ),
     "votes_know_what_was_written": (
         Broken("openai_chat", votes=trusting_votes),
         "(TypeError|KeyError) .* is raised for the votes of",
@@ -433,7 +527,10 @@ WIRES: dict[str, tuple[Any, str]] = {
         Broken("openai_chat", routes=(Route("POST", "/v2/talk", "chat"),)),
         "requests go to '/chat/completions', which ends none of the routes",
     ),
-    "pings_say_nothing": (Broken("openai_chat", ping=b"data: ping\n\n"), "not JSON|must be one message"),
+    "pings_say_nothing": (
+        Broken("openai_chat", ping=b"data: ping\n\n"),
+        "not JSON|must be one message",
+    ),
     "refusals_are_never_raised": (refuses(hasty), "DecodeError|UnicodeDecodeError"),
     "changed_requests_are_read_or_refused": (
         Broken("openai_chat", load_messages=trusting_messages),
@@ -453,9 +550,13 @@ def recordings(tmp_path_factory: pytest.TempPathFactory) -> Path:
     folder = tmp_path_factory.mktemp("recordings")
     scripted = testing.ScriptedServer(REAL, lambda _: Message.model("Hello."))
     tools = [Tool("look", "Looks.", input_schema={"type": "object", "properties": {}})]
-    Agent("openai", transport=Recorder(scripted, folder), api_key="k", tools=tools, base_url="http://a/v1").send_sync(
-        "Hi."
-    )
+    Agent(
+        "openai",
+        transport=Recorder(scripted, folder),
+        api_key="k",
+        tools=tools,
+        base_url="http://a/v1",
+    ).send_sync("Hi.")
     return folder
 
 
@@ -505,13 +606,21 @@ def loop_bound() -> Broken:
 
     def decoder(**how: Any) -> Any:
         loops.append(asyncio.get_running_loop())
-        return REAL.decoder(**how) if loops[0] is loops[-1] else raised(InvalidRequestError("another event loop"))
+        return (
+            REAL.decoder(**how)
+            if loops[0] is loops[-1]
+            else raised(InvalidRequestError("another event loop"))
+        )
 
     return Broken("openai_chat", decoder=decoder)
 
 
 def no_media(request: Any) -> Any:
-    odd = any(isinstance(part, FilePart | LinkPart) for message in request.messages for part in message.content)
+    odd = any(
+        isinstance(part, FilePart | LinkPart)
+        for message in request.messages
+        for part in message.content
+    )
     return raised(NotImplementedError("no such media")) if odd else request
 
 
@@ -539,7 +648,9 @@ def first_alone(request: Any) -> Any:
 
 
 def not_system(request: Any) -> Any:
-    return request.replace(messages=[message for message in request.messages if message.role is not Role.SYSTEM])
+    return request.replace(
+        messages=[message for message in request.messages if message.role is not Role.SYSTEM]
+    )
 
 
 def settings(**changes: Any) -> Callable[[Any], Any]:
@@ -553,7 +664,9 @@ def one_call(event: Event) -> Event | None:
 def ascii_only(message: Message) -> Message:
     return message.replace(
         content=[
-            TextPart(part.text.encode("ascii", "replace").decode()) if isinstance(part, TextPart) else part
+            TextPart(part.text.encode("ascii", "replace").decode())
+            if isinstance(part, TextPart)
+            else part
             for part in message.content
         ]
     )
@@ -561,7 +674,10 @@ def ascii_only(message: Message) -> Message:
 
 def shortened(message: Message) -> Message:
     return message.replace(
-        content=[TextPart(part.text[:10_000]) if isinstance(part, TextPart) else part for part in message.content]
+        content=[
+            TextPart(part.text[:10_000]) if isinstance(part, TextPart) else part
+            for part in message.content
+        ]
     )
 
 
@@ -588,7 +704,9 @@ def deaf(monkeypatch: pytest.MonkeyPatch) -> None:
     from dragoman.model import access
 
     real = access.request_headers
-    monkeypatch.setattr(access, "request_headers", lambda p, headers, **how: real(p, **{**how, "api_key": "k"}))
+    monkeypatch.setattr(
+        access, "request_headers", lambda p, headers, **how: real(p, **{**how, "api_key": "k"})
+    )
 
 
 def embeds(**operations: Any) -> Broken:
@@ -629,8 +747,14 @@ def eager(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = {
-    "records_are_complete": (has(base_url="https://acme.invalid/v1/"), "`base_url` ends with a slash"),
-    "keys_go_into_their_header": (has(key_kinds={"kit-": ("x-other", "")}), "the header authorization must be"),
+    "records_are_complete": (
+        has(base_url="https://acme.invalid/v1/"),
+        "`base_url` ends with a slash",
+    ),
+    "keys_go_into_their_header": (
+        has(key_kinds={"kit-": ("x-other", "")}),
+        "the header authorization must be",
+    ),
     "missing_keys_are_named": (has(found_anyway), "the key that is found where there is none"),
     "keys_are_found_in_order": (has(found_anyway), "the key that is used must be 'given'"),
     "callers_headers_win": (has(deaf), "the headers must be"),
@@ -644,53 +768,101 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
     "streams_text": (speaks(reads(lambda event: event, held=True)), "the text came in one piece"),
     "unicode_arrives": (speaks(sends(within(ascii_only))), "the prompt did not arrive as it was"),
     "system_prompts_arrive": (speaks(sends(not_system)), "the system messages that arrived"),
-    "conversations_go_on": (speaks(sends(within(each(TextPart, text="?")))), "the first message of the second request"),
+    "conversations_go_on": (
+        speaks(sends(within(each(TextPart, text="?")))),
+        "the first message of the second request",
+    ),
     "conversations_of_others_go_on": (
         speaks(sends(within(each(ToolResultPart, id="x")))),
         "the ids of results and calls",
     ),
     "settings_arrive": (speaks(sends(settings(max_tokens=None))), "the token limit that arrived"),
-    "options_arrive": (speaks(sends(lambda request: request.replace(options={}))), "the option that arrived"),
-    "requests_are_append_only": (speaks(sends(noted_at_the_end)), "the beginning of `messages` in the next request"),
-    "signatures_go_back_in_a_round": (speaks(sends(within(without(ThinkingPart)))), "the signature does not go back"),
-    "usage_is_told_once": (speaks(reads(finished(usage=None))), "how often the usage is told must be 1 and is 0"),
-    "stops_at_the_limit": (speaks(reads(to_stop)), "the finish reason must be <FinishReason.length"),
+    "options_arrive": (
+        speaks(sends(lambda request: request.replace(options={}))),
+        "the option that arrived",
+    ),
+    "requests_are_append_only": (
+        speaks(sends(noted_at_the_end)),
+        "the beginning of `messages` in the next request",
+    ),
+    "signatures_go_back_in_a_round": (
+        speaks(sends(within(without(ThinkingPart)))),
+        "the signature does not go back",
+    ),
+    "usage_is_told_once": (
+        speaks(reads(finished(usage=None))),
+        "how often the usage is told must be 1 and is 0",
+    ),
+    "stops_at_the_limit": (
+        speaks(reads(to_stop)),
+        "the finish reason must be <FinishReason.length",
+    ),
     "stops_at_the_word": (speaks(sends(settings(stop=None))), "the stop sequence is lost"),
     "thinks": (speaks(reads(thoughtless)), "no thinking is read"),
     "images_arrive": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
     "audio_arrives": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
-    "long_prompts_arrive": (speaks(sends(within(shortened))), "the length of the prompt that arrived"),
-    "empty_answers_are_answers": (speaks(reads(wordy)), "the output and the finish reason of nothing"),
+    "long_prompts_arrive": (
+        speaks(sends(within(shortened))),
+        "the length of the prompt that arrived",
+    ),
+    "empty_answers_are_answers": (
+        speaks(reads(wordy)),
+        "the output and the finish reason of nothing",
+    ),
     "recursive_types_are_filled": (speaks(reads(silent)), "TypedOutputError"),
     "files_arrive": (speaks(sends(within(without(DataPart)))), "the media that arrived"),
     "undeclared_media_harm_nothing": (speaks(sends(no_media)), "no such media"),
     "answers_side_by_side": (speaks(shared()), "was raised"),
-    "tools_are_called": (speaks(sends(within(each(ToolResultPart, result="lost")))), "the result that arrived"),
-    "tools_are_called_in_parallel": (speaks(reads(one_call)), r"the cities that the tool was asked for"),
-    "tools_are_called_round_after_round": (speaks(sends(second_results_lost)), "the newest result that arrived"),
+    "tools_are_called": (
+        speaks(sends(within(each(ToolResultPart, result="lost")))),
+        "the result that arrived",
+    ),
+    "tools_are_called_in_parallel": (
+        speaks(reads(one_call)),
+        r"the cities that the tool was asked for",
+    ),
+    "tools_are_called_round_after_round": (
+        speaks(sends(second_results_lost)),
+        "the newest result that arrived",
+    ),
     "failing_tools_are_told": (
         speaks(sends(within(each(ToolResultPart, result="fine")))),
         "what arrived of the failure",
     ),
-    "unknown_tools_are_told": (speaks(reads(of_calls(run_by="provider"))), "whether the result is an error"),
+    "unknown_tools_are_told": (
+        speaks(reads(of_calls(run_by="provider"))),
+        "whether the result is an error",
+    ),
     "argumentless_tools_are_called": (
         speaks(reads(of_calls(arguments={"a": 1}, raw=None))),
         r"the calls are \[ToolCallPart",
     ),
     "same_calls_stay_apart": (speaks(reads(of_calls(id="same"))), "the ids of two calls are"),
     "odd_tool_names_come_back": (speaks(sends(renamed)), "the cities that the tool was asked for"),
-    "tool_choices_arrive": (speaks(sends(settings(tool_choice=None))), "the tool choice 'required' arrived as None"),
+    "tool_choices_arrive": (
+        speaks(sends(settings(tool_choice=None))),
+        "the tool choice 'required' arrived as None",
+    ),
     "types_are_filled": (
         speaks(sends(lambda request: request.replace(output_schema=None))),
         "the schema did not arrive",
     ),
     "nested_types_are_filled": (speaks(reads(silent)), "TypedOutputError"),
     "lists_and_numbers_are_typed": (speaks(reads(silent)), "TypedOutputError"),
-    "typed_output_comes_after_tools": (speaks(reads(of_calls(run_by="provider"))), "No JSON output found"),
-    "typed_output_is_mended_once": (speaks(sends(first_alone)), "the model is not told what was wrong"),
+    "typed_output_comes_after_tools": (
+        speaks(reads(of_calls(run_by="provider"))),
+        "No JSON output found",
+    ),
+    "typed_output_is_mended_once": (
+        speaks(sends(first_alone)),
+        "the model is not told what was wrong",
+    ),
     "typed_output_is_streamed": (speaks(reads(silent)), "No JSON output found"),
     "refusals_have_their_class": (speaks(refuses(one_class)), "must be 'AuthenticationError'"),
-    "refusals_without_a_body_have_their_class": (speaks(refuses(by_body_alone)), "must be 'AuthenticationError'"),
+    "refusals_without_a_body_have_their_class": (
+        speaks(refuses(by_body_alone)),
+        "must be 'AuthenticationError'",
+    ),
     "waits_are_told": (speaks(refuses(impatient)), "`retry_after` of the error must be 7.0"),
     "retries_lead_to_the_answer": (has(no_retry), "RateLimitError was raised"),
     "cut_answers_keep_what_came": (speaks(reads(no_errors)), "taken for a whole one"),
@@ -698,21 +870,39 @@ PROVIDERS: dict[str, tuple[tuple[Broken, dict[str, Any], Patch | None], str]] = 
         speaks(Broken("openai_chat", decoder=lambda **how: Raising(REAL.decoder(**how), b"{]"))),
         "ValueError was raised",
     ),
-    "strange_answers_are_errors": (speaks(reads(no_errors)), "the last event of a run that failed is RunFinished"),
+    "strange_answers_are_errors": (
+        speaks(reads(no_errors)),
+        "the last event of a run that failed is RunFinished",
+    ),
     "errors_within_answers_are_raised": (
         speaks(reads(no_errors)),
         "the last event of a run that failed is RunFinished",
     ),
-    "cancelled_answers_are_closed": (has(never_closed), "the number of answers left open after a timeout"),
+    "cancelled_answers_are_closed": (
+        has(never_closed),
+        "the number of answers left open after a timeout",
+    ),
     "event_loops_may_differ": (speaks(loop_bound()), "another event loop"),
     "embeds_queries": (
         speaks(embeds(load_response=vectors(lambda _: [[0.5] * 8]))),
         "not the one that the server sent",
     ),
-    "embeds_documents": (speaks(embeds(load_response=vectors(lambda all_: [*reversed(all_)]))), "is not the one that"),
-    "embeddings_come_in_order": (speaks(embeds(load_response=vectors(lambda all_: [*reversed(all_)]))), "is another's"),
-    "embeddings_of_nothing_ask_nothing": (has(eager), "InvalidRequestError was raised|of vectors and of requests"),
-    "embeds_with_dimensions": (speaks(embeds(dump_http=silent_on(dimensions=None))), "the length that arrived"),
+    "embeds_documents": (
+        speaks(embeds(load_response=vectors(lambda all_: [*reversed(all_)]))),
+        "is not the one that",
+    ),
+    "embeddings_come_in_order": (
+        speaks(embeds(load_response=vectors(lambda all_: [*reversed(all_)]))),
+        "is another's",
+    ),
+    "embeddings_of_nothing_ask_nothing": (
+        has(eager),
+        "InvalidRequestError was raised|of vectors and of requests",
+    ),
+    "embeds_with_dimensions": (
+        speaks(embeds(dump_http=silent_on(dimensions=None))),
+        "the length that arrived",
+    ),
     "embeddings_that_are_refused_say_so": (speaks(refuses(one_class)), "ProviderError was raised"),
     "providers_without_embeddings_say_so": (
         has(capabilities=frozenset({Capability.chat, Capability.tools}), patch=mute),

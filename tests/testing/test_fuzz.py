@@ -35,7 +35,9 @@ def test_no_wire_changes_what_it_is_given() -> None:
 
 def test_an_input_is_told_by_seed_and_index() -> None:
     plan = Plan(7, recordings=0)
-    assert [case_of(plan, index).data for index in range(50)] == [case_of(plan, index).data for index in range(50)]
+    assert [case_of(plan, index).data for index in range(50)] == [
+        case_of(plan, index).data for index in range(50)
+    ]
     assert case_of(plan, 3).data != case_of(Plan(8, recordings=0), 3).data
 
 
@@ -68,8 +70,21 @@ def test_a_fault_is_found_and_made_small(fragile: Any) -> None:
 
 
 @pytest.mark.slow
-def test_the_command_says_how_to_have_a_finding_again(fragile: Any, capsys: pytest.CaptureFixture[str]) -> None:
-    arguments = ["--count", "2000", "--wire", "openai_chat", "--door", "messages", "--recordings", "0", "--jobs", "1"]
+def test_the_command_says_how_to_have_a_finding_again(
+    fragile: Any, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = [
+        "--count",
+        "2000",
+        "--wire",
+        "openai_chat",
+        "--door",
+        "messages",
+        "--recordings",
+        "0",
+        "--jobs",
+        "1",
+    ]
     assert main(arguments) == 1
     told = capsys.readouterr().out
     assert "KeyError at " in told
@@ -96,7 +111,10 @@ def test_a_change_leaves_what_was_given_as_it_was() -> None:
 
 
 def test_streams_are_taken_apart_and_put_together_again() -> None:
-    for stream in (b'event: a\ndata: {"x":1}\n\ndata: {"y":[2]}\n\ndata: [DONE]\n\n', b'{"x":1}\n{"y":[2]}\n'):
+    for stream in (
+        b'event: a\ndata: {"x":1}\n\ndata: {"y":[2]}\n\ndata: [DONE]\n\n',
+        b'{"x":1}\n{"y":[2]}\n',
+    ):
         framing, frames = frames_of(stream)
         assert written(framing, frames) == stream
         assert [frame.get("data") for frame in frames][:2] == [{"x": 1}, {"y": [2]}]

@@ -79,7 +79,12 @@ def test_a_value_fits_its_schema_and_its_type(kind: Any) -> None:
         {"type": ["null", "string"]},
         {"oneOf": [{"const": 3}, {"type": "string"}]},
         {"type": "string", "default": "here"},
-        {"type": "array", "prefixItems": [{"type": "integer"}], "items": {"type": "string"}, "minItems": 3},
+        {
+            "type": "array",
+            "prefixItems": [{"type": "integer"}],
+            "items": {"type": "string"},
+            "minItems": 3,
+        },
         True,
         {},
     ],
@@ -90,7 +95,9 @@ def test_a_value_fits_a_schema_that_pydantic_does_not_write(schema: Any) -> None
 
 
 def test_a_schema_that_holds_itself_has_an_end() -> None:
-    assert fitting({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]})["next"]["next"]
+    assert fitting({"type": "object", "properties": {"next": {"$ref": "#"}}, "required": ["next"]})[
+        "next"
+    ]["next"]
 
 
 @pytest.mark.parametrize("wire", wires.names("model"))

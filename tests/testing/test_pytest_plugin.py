@@ -42,14 +42,20 @@ class Project:
     def __init__(self, pytester: pytest.Pytester, llm: Llm) -> None:
         self.pytester, self.llm = pytester, llm
         pytester.makepyfile(app=APP)
-        pytester.makeini("[pytest]\naddopts = -p dragoman.testing.pytest_plugin -p no:cacheprovider -p no:xdist\n")
+        pytester.makeini(
+            "[pytest]\naddopts = -p dragoman.testing.pytest_plugin -p no:cacheprovider -p no:xdist\n"
+        )
 
     @property
     def recorded(self) -> list[Path]:
         """The recorded files, from the folder of the tests on."""
-        return sorted(path.relative_to(self.pytester.path) for path in self.pytester.path.rglob("*.json"))
+        return sorted(
+            path.relative_to(self.pytester.path) for path in self.pytester.path.rglob("*.json")
+        )
 
-    def run(self, test: str, *options: str, passed: int = 1, failed: int = 0, errors: int = 0) -> str:
+    def run(
+        self, test: str, *options: str, passed: int = 1, failed: int = 0, errors: int = 0
+    ) -> str:
         """Runs a file of tests → what pytest wrote."""
         header = "import pytest\nfrom app import agent, ask, ask_or_give_up\n"
         self.pytester.makepyfile(test_app=header + test)
@@ -75,11 +81,18 @@ def test_asks():
 def test_nothing_leaves_a_test_and_the_error_says_what_to_do(project: Project) -> None:
     out = project.run("def test_asks(): ask('Hi')", passed=0, failed=1)
     assert not project.llm.requests
-    for advice in ("a test may not send POST http://127.0.0.1", "ScriptedModel", "dragoman_record", '("loopback")'):
+    for advice in (
+        "a test may not send POST http://127.0.0.1",
+        "ScriptedModel",
+        "dragoman_record",
+        '("loopback")',
+    ):
         assert advice in out
 
 
-def test_a_refused_request_fails_the_test_also_where_the_application_passes_over_it(project: Project) -> None:
+def test_a_refused_request_fails_the_test_also_where_the_application_passes_over_it(
+    project: Project,
+) -> None:
     out = project.run("def test_asks(): assert ask_or_give_up('Hi') == 'sorry'", passed=0, failed=1)
     assert "a test may not send" in out
 
@@ -87,8 +100,14 @@ def test_a_refused_request_fails_the_test_also_where_the_application_passes_over
 @pytest.mark.parametrize("hosts", ["", "('loopback')", "('example.org', '127.0.0.1')"])
 @pytest.mark.slow
 def test_hosts_may_be_let_through(project: Project, hosts: str) -> None:
-    project.run(f"@pytest.mark.dragoman_network{hosts}\ndef test_asks(): assert ask('Hi') == 'You said: Hi'")
-    project.run("@pytest.mark.dragoman_network('example.org')\ndef test_asks(): ask('Hi')", passed=0, failed=1)
+    project.run(
+        f"@pytest.mark.dragoman_network{hosts}\ndef test_asks(): assert ask('Hi') == 'You said: Hi'"
+    )
+    project.run(
+        "@pytest.mark.dragoman_network('example.org')\ndef test_asks(): ask('Hi')",
+        passed=0,
+        failed=1,
+    )
     assert len(project.llm.requests) == 1
 
 
@@ -102,7 +121,9 @@ def test_the_transport_is_itself_again_afterwards(project: Project) -> None:
     assert AiohttpTransport.send is before
 
 
-def test_exchanges_are_recorded_once_and_replayed_without_a_server_and_a_key(project: Project) -> None:
+def test_exchanges_are_recorded_once_and_replayed_without_a_server_and_a_key(
+    project: Project,
+) -> None:
     project.pytester.makepyfile(app=ANTHROPIC)
     project.run(RECORDED, "--dragoman-record=once")
     assert [str(path) for path in project.recorded] == [
@@ -121,7 +142,10 @@ def test_exchanges_are_recorded_once_and_replayed_without_a_server_and_a_key(pro
 
 def test_what_is_not_recorded_is_told_with_what_to_do(project: Project) -> None:
     out = project.run(RECORDED, passed=0, failed=1)
-    assert "nothing is recorded for POST http://127.0.0.1" in out and "--dragoman-record=once, with a key" in out
+    assert (
+        "nothing is recorded for POST http://127.0.0.1" in out
+        and "--dragoman-record=once, with a key" in out
+    )
     assert not project.llm.requests
 
 
@@ -129,7 +153,9 @@ def test_what_is_not_recorded_is_told_with_what_to_do(project: Project) -> None:
 def test_a_request_that_differs_is_shown_beside_the_nearest_recorded_one(project: Project) -> None:
     project.run(RECORDED, "--dragoman-record=once")
     out = project.run(RECORDED.replace('ask("two")', 'ask("three")'), passed=0, failed=1)
-    assert '-      "content": "two"' in out.replace("E ", "") and '+      "content": "three"' in out.replace("E ", "")
+    assert '-      "content": "two"' in out.replace(
+        "E ", ""
+    ) and '+      "content": "three"' in out.replace("E ", "")
     assert '"content": "one"' not in out
     out = project.run(RECORDED + '    ask("one")\n', passed=0, failed=1)
     assert "is sent more often than it was recorded" in out
@@ -142,7 +168,9 @@ def test_all_records_anew_and_a_test_that_fails_changes_nothing(project: Project
     project.llm.reply = lambda request: Message.model("Something else.")
     project.run(RECORDED, "--dragoman-record=all", passed=0, failed=1)
     assert [(project.pytester.path / path).read_text() for path in project.recorded] == before
-    other = "@pytest.mark.dragoman_record\ndef test_asks(): assert ask('one') == 'Something else.'\n"
+    other = (
+        "@pytest.mark.dragoman_record\ndef test_asks(): assert ask('one') == 'Something else.'\n"
+    )
     project.run(other, "--dragoman-record=all")
     assert len(project.recorded) == 1
     assert not list(project.pytester.path.rglob("*.new"))
@@ -150,13 +178,17 @@ def test_all_records_anew_and_a_test_that_fails_changes_nothing(project: Project
 
 
 @pytest.mark.slow
-def test_attempts_that_were_made_again_are_not_kept_and_a_last_failure_is_not_tried_again(project: Project) -> None:
+def test_attempts_that_were_made_again_are_not_kept_and_a_last_failure_is_not_tried_again(
+    project: Project,
+) -> None:
     def twice_too_fast(request: object) -> Message | RateLimitError:
         project.llm.reply = lambda request: Message.model("At last.")
         return RateLimitError("slower", retry_after=0.01)
 
     project.llm.reply = twice_too_fast
-    project.run("@pytest.mark.dragoman_record\ndef test_asks(): ask('Hi')\n", "--dragoman-record=once")
+    project.run(
+        "@pytest.mark.dragoman_record\ndef test_asks(): ask('Hi')\n", "--dragoman-record=once"
+    )
     assert len(project.llm.requests) == 2 and len(project.recorded) == 1
     project.llm.reply = lambda request: RateLimitError("slower", retry_after=0.01)
     refused = "@pytest.mark.dragoman_record\ndef test_gives_up(): assert ask_or_give_up('Hi') == 'sorry'\n"
@@ -180,7 +212,9 @@ def test_asks(prompt): assert ask(prompt) == f"You said: {prompt}"
 
 
 def test_what_differs_each_time_may_be_left_out(project: Project) -> None:
-    project.pytester.makeconftest("def asked(body): return {**body, 'messages': len(body['messages'])}")
+    project.pytester.makeconftest(
+        "def asked(body): return {**body, 'messages': len(body['messages'])}"
+    )
     test = """
 from conftest import asked
 @pytest.mark.dragoman_record("tapes/clock", normalize=asked)
@@ -201,7 +235,9 @@ def test_names_of_tests_are_names_of_folders() -> None:
 
 def test_a_scripted_model_takes_the_place_of_the_applications_own(project: Project) -> None:
     project.pytester.makepyfile(
-        app=APP.replace(', api_key="sk-secret-4711"', "").replace("openai-compatible:tiny", "openai")
+        app=APP.replace(', api_key="sk-secret-4711"', "").replace(
+            "openai-compatible:tiny", "openai"
+        )
     )
     project.run(
         """
@@ -229,7 +265,9 @@ def test_asks(scripted_model):
 """)
 
 
-def test_a_script_that_is_not_at_its_end_is_an_error_of_a_test_that_passed(project: Project) -> None:
+def test_a_script_that_is_not_at_its_end_is_an_error_of_a_test_that_passed(
+    project: Project,
+) -> None:
     out = project.run(
         """
 def test_asks(scripted_model):
@@ -246,7 +284,9 @@ def test_fails(scripted_model):
 
 
 def test_the_plugin_is_there_for_those_who_ask_for_it_alone() -> None:
-    assert not [entry for entry in entry_points(group="pytest11") if entry.value.startswith("dragoman")]
+    assert not [
+        entry for entry in entry_points(group="pytest11") if entry.value.startswith("dragoman")
+    ]
 
 
 def test_a_recording_is_what_the_player_plays(project: Project) -> None:

@@ -43,7 +43,16 @@ from dragoman.message import Content
 from dragoman.model.fallbacks import fallback
 from dragoman.run import Run
 from dragoman.runs import Runs, open_log
-from dragoman.testing import Answer, ScriptedModel, ScriptError, assert_calls, call, events_of, outline, typed
+from dragoman.testing import (
+    Answer,
+    ScriptedModel,
+    ScriptError,
+    assert_calls,
+    call,
+    events_of,
+    outline,
+    typed,
+)
 from dragoman.testing.wire.bench import SIGNATURE, signed_by_the_kit
 from dragoman.transport import Exchange, Retry
 
@@ -85,21 +94,31 @@ async def test_a_generator_says_it_piece_by_piece(wire: str, stream: bool) -> No
 
     model = ScriptedModel([speak, "Rain."], wire=wire, stream=stream)
     result = await Agent(model, tools=[get_weather]).send("How?")
-    assert [each.arguments["city"] for message in result.messages for each in message.tool_calls] == ["Oslo", "Bergen"]
+    assert [
+        each.arguments["city"] for message in result.messages for each in message.tool_calls
+    ] == ["Oslo", "Bergen"]
     assert result.output == "one two\nRain."
 
 
 @each_wire
 async def test_typed_output(wire: str, stream: bool) -> None:
-    assert (await Agent(ScriptedModel([typed(42)], wire=wire, stream=stream)).send_for("?", int)).output == 42
+    assert (
+        await Agent(ScriptedModel([typed(42)], wire=wire, stream=stream)).send_for("?", int)
+    ).output == 42
 
 
 @each_wire
 async def test_a_refusal_is_the_error_that_was_said(wire: str, stream: bool) -> None:
-    model = ScriptedModel([errors.RateLimitError("slower", retry_after=3)], wire=wire, stream=stream)
+    model = ScriptedModel(
+        [errors.RateLimitError("slower", retry_after=3)], wire=wire, stream=stream
+    )
     with pytest.raises(errors.RateLimitError, match="slower") as caught:
         await Agent(model).send("?")
-    assert (caught.value.status, caught.value.retry_after, caught.value.provider) == (429, 3, "scripted")
+    assert (caught.value.status, caught.value.retry_after, caught.value.provider) == (
+        429,
+        3,
+        "scripted",
+    )
 
 
 @each_wire
@@ -115,7 +134,9 @@ async def test_a_cut(wire: str, stream: bool) -> None:
 async def test_a_script_that_is_at_its_end_says_so_and_shows_what_was_asked() -> None:
     agent = Agent(model := ScriptedModel(["Hello."]))
     await agent.send("Hi!")
-    with pytest.raises(AssertionError, match=r"request 2 has no answer: the script has 1[^$]*user: And now\?"):
+    with pytest.raises(
+        AssertionError, match=r"request 2 has no answer: the script has 1[^$]*user: And now\?"
+    ):
         await agent.send("And now?")
     with pytest.raises(ScriptError, match="1 requests got no answer"):
         model.assert_exhausted()
@@ -135,7 +156,8 @@ async def test_what_was_not_asked_for_is_an_error() -> None:
 async def test_an_answer_may_be_written_in_many_ways() -> None:
     said = Message.model("A message.")
     exchange = Exchange(
-        body=b'data: {"choices":[{"index":0,"delta":{"content":"An exchange."}}]}\n\ndata: [DONE]\n\n', chunks=3
+        body=b'data: {"choices":[{"index":0,"delta":{"content":"An exchange."}}]}\n\ndata: [DONE]\n\n',
+        chunks=3,
     )
 
     async def asynchronous(request: ModelRequest) -> str:
@@ -180,7 +202,11 @@ async def test_calls_have_ids_that_are_the_same_each_time() -> None:
 
     model = ScriptedModel([[call("a"), ToolCallPart("mine", "a"), call("a")], speak, "Done."])
     result = await Agent(model).send("?")
-    ids = [[each.id for each in message.tool_calls] for message in result.messages if message.tool_calls]
+    ids = [
+        [each.id for each in message.tool_calls]
+        for message in result.messages
+        if message.tool_calls
+    ]
     assert ids == [["call_1_1", "mine", "call_1_3"], ["call_2_1", "call_2_2"]]
 
 
@@ -188,7 +214,9 @@ async def test_calls_have_ids_that_are_the_same_each_time() -> None:
 @pytest.mark.parametrize("wire", ["anthropic", "google"])
 async def test_thinking_is_signed_and_goes_back(wire: str, stream: bool) -> None:
     thought = signed_by_the_kit(wire)
-    model = ScriptedModel([[thought, call("get_weather", city="Oslo")], "Rain."], wire=wire, stream=stream)
+    model = ScriptedModel(
+        [[thought, call("get_weather", city="Oslo")], "Rain."], wire=wire, stream=stream
+    )
     await Agent(model, tools=[get_weather]).send("How?")
     assert SIGNATURE in str(model.bodies[1])
     assert model.requests[1].messages[1].thinking == thought.text
@@ -200,7 +228,9 @@ async def test_one_answer_alone_and_answers_without_end() -> None:
     agent = Agent(model)
     assert [(await agent.send("?")).output for _ in range(3)] == ["Always."] * 3
     model.assert_exhausted()
-    assert (await Agent(ScriptedModel(lambda request: request.messages[-1].text)).send("Echo.")).output == "Echo."
+    assert (
+        await Agent(ScriptedModel(lambda request: request.messages[-1].text)).send("Echo.")
+    ).output == "Echo."
 
 
 @pytest.mark.parametrize("answer", [1, [1], errors.RateLimitError, None])
@@ -220,12 +250,19 @@ async def test_an_error_that_a_function_raises_is_the_answer() -> None:
 
 @pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "openai_responses"])
 async def test_as_members_of_a_fallback(wire: str) -> None:
-    one = ScriptedModel([Answer(content="abc " * 30, cut=True), errors.OverloadedError("no")], wire=wire, name="one")
+    one = ScriptedModel(
+        [Answer(content="abc " * 30, cut=True), errors.OverloadedError("no")], wire=wire, name="one"
+    )
     two = ScriptedModel([call("get_weather", city="Oslo"), "Rain."], wire=wire, name="two")
     three = ScriptedModel(["Not asked."], name="three")
-    result = await Agent(fallback(one, two, three), tools=[get_weather], limits=Limits(model_calls=9)).send("How?")
+    result = await Agent(
+        fallback(one, two, three), tools=[get_weather], limits=Limits(model_calls=9)
+    ).send("How?")
     assert result.output.endswith("Rain.")
-    assert [message.origin.provider for message in result.messages if message.origin] == ["two", "two"]
+    assert [message.origin.provider for message in result.messages if message.origin] == [
+        "two",
+        "two",
+    ]
     assert not three.requests
 
 
@@ -239,10 +276,19 @@ async def test_a_stored_response_that_it_does_not_know_is_refused_as_the_provide
 
 async def test_the_request_is_as_the_wire_wrote_it_and_as_http_had_it() -> None:
     model = ScriptedModel(["Hello."], wire="anthropic")
-    agent = Agent(model, system="Be brief.", tools=[get_weather], settings=Settings(temperature=0.5, max_tokens=9))
+    agent = Agent(
+        model,
+        system="Be brief.",
+        tools=[get_weather],
+        settings=Settings(temperature=0.5, max_tokens=9),
+    )
     await agent.send("Hi")
     (request,), (sent,) = model.requests, model.sent
-    assert (request.settings.temperature, request.settings.max_tokens, request.stream) == (0.5, 9, True)
+    assert (request.settings.temperature, request.settings.max_tokens, request.stream) == (
+        0.5,
+        9,
+        True,
+    )
     assert [tool.name for tool in request.tools] == ["get_weather"]
     assert outline(request) == ["system: Be brief.", "user: Hi"]
     assert sent.path == "http://scripted.invalid/v1/messages"
@@ -262,7 +308,8 @@ async def test_a_conversation_is_whole_in_each_request_also_where_it_is_linked(w
 
 async def test_conversations_have_answers_of_their_own() -> None:
     model = ScriptedModel(
-        {"Oslo": [call("get_weather", city="Oslo"), "Rain."], "Rome": ["Sun.", "Still sun."]}, wire="google"
+        {"Oslo": [call("get_weather", city="Oslo"), "Rain."], "Rome": ["Sun.", "Still sun."]},
+        wire="google",
     )
     agent = Agent(model, tools=[get_weather])
     results: dict[str, str] = {}
@@ -274,7 +321,9 @@ async def test_conversations_have_answers_of_their_own() -> None:
         for city in ("Rome", "Oslo"):
             tasks.start_soon(ask, city)
     assert results == {"Oslo": "Rain.", "Rome": "Sun."}
-    with pytest.raises(ScriptError, match="1 answers of the conversation 'Rome' were not asked for"):
+    with pytest.raises(
+        ScriptError, match="1 answers of the conversation 'Rome' were not asked for"
+    ):
         model.assert_exhausted()
     with pytest.raises(ScriptError, match="no conversation 'Paris'; it has 'Oslo', 'Rome'"):
         await agent.send("Paris")
@@ -296,7 +345,9 @@ async def _send(agent: Agent[None]) -> str:
 @each_wire
 async def test_a_gate_holds_an_answer_back_until_it_opens(wire: str, stream: bool) -> None:
     gate = anyio.Event()
-    model = ScriptedModel([Answer(content="abc " * 30, gate=gate, share=0.8)], wire=wire, stream=stream)
+    model = ScriptedModel(
+        [Answer(content="abc " * 30, gate=gate, share=0.8)], wire=wire, stream=stream
+    )
     async with Agent(model).run("?") as run:
         async for event in run:
             if isinstance(event, StepStarted if not stream else PartDelta):
@@ -306,7 +357,9 @@ async def test_a_gate_holds_an_answer_back_until_it_opens(wire: str, stream: boo
 
 @each_wire
 async def test_a_run_is_cancelled_while_the_model_is_silent(wire: str, stream: bool) -> None:
-    model = ScriptedModel([Answer(content="abc " * 30, gate=anyio.Event())], wire=wire, stream=stream)
+    model = ScriptedModel(
+        [Answer(content="abc " * 30, gate=anyio.Event())], wire=wire, stream=stream
+    )
     async with Agent(model).run("?") as run, anyio.create_task_group() as tasks:
         tasks.start_soon(_cancel_when_asked, model, run)
         assert (await run.result()).finish_reason is FinishReason.cancelled
@@ -351,13 +404,19 @@ async def test_what_a_generator_raises(wire: str, stream: bool) -> None:
     agent = Agent(ScriptedModel([breaks, fails], wire=wire, stream=stream))
     with pytest.raises(errors.ProviderConnectionError):
         await agent.send("?")
-    with pytest.raises(errors.OverloadedError if stream else errors.ProviderError, match="no capacity"):
+    with pytest.raises(
+        errors.OverloadedError if stream else errors.ProviderError, match="no capacity"
+    ):
         await agent.send("?")
 
 
 @pytest.mark.parametrize("wire", wires.names("model"))
-@pytest.mark.parametrize("error", [errors.AuthenticationError, errors.ContextLengthError, errors.ModelNotFoundError])
-async def test_refusals_have_the_status_that_they_are_given(wire: str, error: type[errors.ProviderError]) -> None:
+@pytest.mark.parametrize(
+    "error", [errors.AuthenticationError, errors.ContextLengthError, errors.ModelNotFoundError]
+)
+async def test_refusals_have_the_status_that_they_are_given(
+    wire: str, error: type[errors.ProviderError]
+) -> None:
     with pytest.raises(error):
         await Agent(ScriptedModel([error("no")], wire=wire)).send("?")
     with pytest.raises(errors.ProviderTimeoutError, match="too late"):
@@ -384,11 +443,17 @@ async def test_answers_that_are_a_proxys(wire: str) -> None:
     page = Answer(body=b"<html>Bad gateway</html>", status=502, headers={"x-request-id": "r7"})
     with pytest.raises(errors.ProviderError) as caught:
         await Agent(ScriptedModel([page], wire=wire)).send("?")
-    assert (caught.value.status, caught.value.body, caught.value.request_id) == (502, page.body, "r7")
+    assert (caught.value.status, caught.value.body, caught.value.request_id) == (
+        502,
+        page.body,
+        "r7",
+    )
 
 
 async def test_refusals_are_tried_again_where_a_transport_around_it_does_that() -> None:
-    model = ScriptedModel([errors.RateLimitError("slower"), errors.OverloadedError("full"), "At last."])
+    model = ScriptedModel(
+        [errors.RateLimitError("slower"), errors.OverloadedError("full"), "At last."]
+    )
     patient = msgspec.structs.replace(model, transport=Retry(model.server, base=0.001))
     assert (await Agent(patient).send("?")).output == "At last."
     assert len(model.requests) == 3 and model.requests is patient.requests
@@ -414,15 +479,20 @@ MODES = {
 
 
 @pytest.mark.parametrize(
-    "value", [Weather(city="Oslo", degrees=7), 42, [Weather(city="Rome", degrees=30)], {"result": 1}]
+    "value",
+    [Weather(city="Oslo", degrees=7), 42, [Weather(city="Rome", degrees=30)], {"result": 1}],
 )
 @pytest.mark.parametrize("mode", [mode for mode in MODES if mode != "constrained"])
 @pytest.mark.parametrize("wire", ["openai_chat", "anthropic", "google", "openai_responses"])
-async def test_typed_output_in_each_of_a_providers_modes(wire: str, mode: str, value: object) -> None:
+async def test_typed_output_in_each_of_a_providers_modes(
+    wire: str, mode: str, value: object
+) -> None:
     kind = list[Weather] if isinstance(value, list) else type(value)
     aside = ["Done."] if mode == "two phases" else []  # what the first phase ends with
     model = ScriptedModel(
-        [call("get_weather", city="Oslo"), *aside, typed(value)], wire=wire, capabilities=frozenset(MODES[mode])
+        [call("get_weather", city="Oslo"), *aside, typed(value)],
+        wire=wire,
+        capabilities=frozenset(MODES[mode]),
     )
     assert (await Agent(model, tools=[get_weather]).send_for("?", kind)).output == value
     model.assert_exhausted()
@@ -433,7 +503,11 @@ async def test_a_model_in_the_place_of_a_real_one_has_its_name_and_quirks() -> N
     result = await Agent(model, settings=Settings(max_tokens=9)).send("Hi")
     origin = result.messages[-1].origin
     assert origin is not None
-    assert (origin.provider, origin.endpoint, origin.model) == ("openai", "https://api.openai.com/v1", "gpt-5")
+    assert (origin.provider, origin.endpoint, origin.model) == (
+        "openai",
+        "https://api.openai.com/v1",
+        "gpt-5",
+    )
     assert model.bodies[0]["max_completion_tokens"] == 9
 
 
@@ -442,7 +516,9 @@ async def test_every_provider_has_its_like(name: str) -> None:
     model = ScriptedModel.like(name, ["Hello."])
     assert (await Agent(model).send("Hi")).output == "Hello."
     value = Weather(city="Oslo", degrees=7)
-    result = await Agent("local").send_for("Hi", Weather, model=ScriptedModel.like(name, [typed(value)]))
+    result = await Agent("local").send_for(
+        "Hi", Weather, model=ScriptedModel.like(name, [typed(value)])
+    )
     assert result.output == value
 
 
@@ -450,14 +526,18 @@ async def test_a_run_is_said_again() -> None:
     answers = [[ThinkingPart("Hm."), call("get_weather", city="Oslo")], "It rains."]
     agent = Agent(ScriptedModel(answers), tools=[get_weather])
     events = await events_of(agent.run("How?"))
-    for again in (ScriptedModel.from_run(events), ScriptedModel.from_run(fold(events), wire="anthropic")):
+    for again in (
+        ScriptedModel.from_run(events),
+        ScriptedModel.from_run(fold(events), wire="anthropic"),
+    ):
         result = await Agent(again, tools=[get_weather]).send("How?")
         assert outline(result) == outline(events)
         again.assert_exhausted()
     async with open_log("memory:") as log:
         async with Runs(log) as runs:
             run_id = await runs.start(
-                Agent(ScriptedModel(answers), tools=[get_weather]), RunRequest([Message.user("How?")])
+                Agent(ScriptedModel(answers), tools=[get_weather]),
+                RunRequest([Message.user("How?")]),
             )
             async for _ in runs.attach(run_id):
                 pass
@@ -469,7 +549,9 @@ async def test_calls_are_asserted_by_name_and_arguments() -> None:
     result = await Agent(ScriptedModel([[call("a", x=1), call("b")], "Done."])).send("?")
     assert_calls(result, call("a", x=1), call("b"))
     assert_calls(result.messages, call("b"), call("a", x=1), any_order=True)
-    with pytest.raises(AssertionError, match=r'the calls are\n  a {"x":1}\n  b {}\nand must be\n  a {"x":2}'):
+    with pytest.raises(
+        AssertionError, match=r'the calls are\n  a {"x":1}\n  b {}\nand must be\n  a {"x":2}'
+    ):
         assert_calls(result, call("a", x=2))
 
 
@@ -478,7 +560,9 @@ async def test_texts_have_vectors_and_take_no_answers(wire: str) -> None:
     model = ScriptedModel(["Hello."], wire=wire)
     agent = Agent(model)
     one, two = (await agent.embed_documents(["one", "two"])).embeddings
-    assert one == pytest.approx((await agent.embed_query("one")).embeddings, rel=1e-5) and one != two
+    assert (
+        one == pytest.approx((await agent.embed_query("one")).embeddings, rel=1e-5) and one != two
+    )
     assert (await agent.send("?")).output == "Hello."
     own = Agent(ScriptedModel(wire=wire, vectors=lambda text: [float(len(text)), 0.5]))
     assert (await own.embed_query("four")).embeddings == [4.0, 0.5]
@@ -491,11 +575,13 @@ json_values = st.recursive(
 )
 words = st.text(min_size=1)
 calls = st.builds(
-    lambda arguments: ToolCallPart("", "echo", arguments), st.dictionaries(st.text(), json_values, max_size=3)
+    lambda arguments: ToolCallPart("", "echo", arguments),
+    st.dictionaries(st.text(), json_values, max_size=3),
 )
 says = st.lists(words.map(TextPart) | words.map(ThinkingPart), max_size=3)
 rounds = st.lists(
-    st.builds(lambda before, made: [*before, *made], says, st.lists(calls, min_size=1, max_size=3)), max_size=2
+    st.builds(lambda before, made: [*before, *made], says, st.lists(calls, min_size=1, max_size=3)),
+    max_size=2,
 )
 
 

@@ -7,7 +7,18 @@ from typing import Any
 import pytest
 from pydantic import BaseModel, Field
 
-from dragoman import Agent, DataPart, Limits, Message, TextPart, ToolContext, dump_messages, fold, load_messages, tool
+from dragoman import (
+    Agent,
+    DataPart,
+    Limits,
+    Message,
+    TextPart,
+    ToolContext,
+    dump_messages,
+    fold,
+    load_messages,
+    tool,
+)
 from dragoman.errors import LimitReachedError, ProviderError, ToolError
 from dragoman.event import RunError, RunFinished, RunStarted
 from dragoman.testing import ScriptedModel, call
@@ -21,7 +32,9 @@ WIRES = ["openai_chat", "anthropic", "google", "openai_responses"]
 WAYS = [(wire, stream) for wire in WIRES for stream in (True, False)]
 
 
-def model(*answers: Any, wire: str = "openai_chat", stream: bool = True, **fields: Any) -> ScriptedModel:
+def model(
+    *answers: Any, wire: str = "openai_chat", stream: bool = True, **fields: Any
+) -> ScriptedModel:
     return ScriptedModel(answers, wire=wire, stream=stream, **fields)
 
 
@@ -29,16 +42,29 @@ def model(*answers: Any, wire: str = "openai_chat", stream: bool = True, **field
 async def test_an_agent_asks_another_and_goes_on_with_its_answer(wire: str, stream: bool) -> None:
     helper = model("It rains in Oslo.", wire=wire, stream=stream)
     outer = model(call("weatherman", prompt="Oslo?"), "Take an umbrella.", wire=wire, stream=stream)
-    a = Agent(outer, tools=[Agent(helper, display_name="Weatherman", system="You know the weather.").as_tool()])
+    a = Agent(
+        outer,
+        tools=[Agent(helper, display_name="Weatherman", system="You know the weather.").as_tool()],
+    )
     async with a.run("What shall I wear?", run_id="outer") as run:
         events = [event async for event in run]
         result = await run.result()
     assert result.output == "Take an umbrella."
     assert fold(events) == list(result.messages)
-    (started,) = [event for event in events if isinstance(event, RunStarted) and event.parent_run_id == "outer"]
-    assert [message.text for message in fold(events, run_id=started.run_id)] == ["Oslo?", "It rains in Oslo."]
+    (started,) = [
+        event
+        for event in events
+        if isinstance(event, RunStarted) and event.parent_run_id == "outer"
+    ]
+    assert [message.text for message in fold(events, run_id=started.run_id)] == [
+        "Oslo?",
+        "It rains in Oslo.",
+    ]
     assert outer.requests[1].messages[-1].tool_results[0].result == "It rains in Oslo."
-    assert [message.text for message in helper.requests[0].messages] == ["You know the weather.", "Oslo?"]
+    assert [message.text for message in helper.requests[0].messages] == [
+        "You know the weather.",
+        "Oslo?",
+    ]
     assert len(result.calls) == 3
     assert {each.run_id for each in result.calls} == {"outer", started.run_id}
     assert all(each.origin is not None for each in result.calls)
@@ -52,8 +78,15 @@ async def test_what_the_model_is_told_of_it() -> None:
         "Has The Banker (senior) do something, and gives its answer.",
     )
     assert plain.input_schema["required"] == ["prompt"]
-    named = Agent(model("x")).as_tool("ask", "Asks.", requires_approval=True, timeout=1.0, sequential=True)
-    assert (named.name, named.description, named.requires_approval, named.timeout) == ("ask", "Asks.", True, 1.0)
+    named = Agent(model("x")).as_tool(
+        "ask", "Asks.", requires_approval=True, timeout=1.0, sequential=True
+    )
+    assert (named.name, named.description, named.requires_approval, named.timeout) == (
+        "ask",
+        "Asks.",
+        True,
+        1.0,
+    )
     with pytest.raises(ToolError, match="two tools are named"):
         Agent(model("x"), tools=[plain, Tool(plain.name)])
 
@@ -70,7 +103,10 @@ async def test_arguments_may_be_those_of_a_pydantic_model() -> None:
     booker = Agent(helper).as_tool("book", prompt=Trip)
     assert booker.description == "A trip."
     assert booker.input_schema["properties"]["city"]["description"] == "Where to."
-    a = Agent(model(call("book", city="Oslo"), call("book", days="many", city="Oslo"), "Done."), tools=[booker])
+    a = Agent(
+        model(call("book", city="Oslo"), call("book", days="many", city="Oslo"), "Done."),
+        tools=[booker],
+    )
     result = await a.send("Go.")
     assert helper.requests[0].messages[-1].text == '{"city":"Oslo","days":1}'
     assert "invalid arguments" in result.messages[4].tool_results[0].result["error"]
@@ -124,14 +160,20 @@ async def test_its_error_is_a_result_and_what_it_took_counts() -> None:
         result = await run.result()
     assert result.output == "Well."
     assert "it broke" in result.messages[2].tool_results[0].result["error"]
-    assert [type(event) for event in events if isinstance(event, RunError | RunFinished)] == [RunError, RunFinished]
+    assert [type(event) for event in events if isinstance(event, RunError | RunFinished)] == [
+        RunError,
+        RunFinished,
+    ]
     assert len([each for each in result.calls if each.usage]) == 3
 
 
 async def test_its_own_limits_and_those_of_the_run_around_it_both_hold() -> None:
     def asked(limits: Limits | None) -> Agent[Any]:
         helper = model(*[call("nothing")] * 5, "x")
-        return Agent(model(call("ask", prompt="?"), "Well."), tools=[Agent(helper).as_tool("ask", limits=limits)])
+        return Agent(
+            model(call("ask", prompt="?"), "Well."),
+            tools=[Agent(helper).as_tool("ask", limits=limits)],
+        )
 
     result = await asked(Limits(model_calls=2)).send("Go.", limits=Limits(model_calls=4))
     assert "the limit of 2 model calls" in result.messages[2].tool_results[0].result["error"]
@@ -139,7 +181,9 @@ async def test_its_own_limits_and_those_of_the_run_around_it_both_hold() -> None
         await asked(None).send("Go.", limits=Limits(model_calls=3))
 
 
-def bank(depth: int, ran: list[str], answers: int, wire: str, stream: bool) -> tuple[Agent[Any], list[ScriptedModel]]:
+def bank(
+    depth: int, ran: list[str], answers: int, wire: str, stream: bool
+) -> tuple[Agent[Any], list[ScriptedModel]]:
     """Agents in tools of agents; the innermost must be allowed something. `answers`: which one of each script comes first."""
 
     @tool(requires_approval=True)
@@ -159,7 +203,9 @@ def bank(depth: int, ran: list[str], answers: int, wire: str, stream: bool) -> t
 
 
 @pytest.mark.parametrize(("wire", "stream"), WAYS)
-async def test_an_approval_three_levels_down_goes_through_two_processes(wire: str, stream: bool) -> None:
+async def test_an_approval_three_levels_down_goes_through_two_processes(
+    wire: str, stream: bool
+) -> None:
     ran: list[str] = []
     a, _ = bank(3, ran, 0, wire, stream)
     first = await a.send("Pay the bill.", deps="Ada", thread_id="t")
@@ -188,10 +234,15 @@ async def test_the_agent_itself_may_need_approval_and_then_what_its_tools_need()
         return "paid"
 
     helper = Agent(model(call("pay"), "It is paid."), tools=[pay])
-    a = Agent(model(call("ask", prompt="?"), "Done."), tools=[helper.as_tool("ask", requires_approval=True)])
+    a = Agent(
+        model(call("ask", prompt="?"), "Done."),
+        tools=[helper.as_tool("ask", requires_approval=True)],
+    )
     first = await a.send("Go.")
     assert not first.pending[0].parent
     second = await a.send(None, history=first.messages, resume=[first.pending[0].approve()])
     assert len(second.pending[0].parent) == 1
-    third = await a.send(None, history=[*first.messages, *second.messages], resume=[second.pending[0].approve()])
+    third = await a.send(
+        None, history=[*first.messages, *second.messages], resume=[second.pending[0].approve()]
+    )
     assert (third.output, ran) == ("Done.", ["paid"])

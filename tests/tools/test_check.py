@@ -46,11 +46,18 @@ CHAIN: dict[str, Any] = {
         {"anyOf": [{"anyOf": [REF, REF]}, REF], "$ref": "#"},
         {"anyOf": [REF, REF, {"type": "array", "items": REF}]},
         CHAIN,
-        {"items": CHAIN["d39"] | {"items": REF}, "$ref": "#/items", **CHAIN, "anyOf": [REF, {"items": REF}]},
+        {
+            "items": CHAIN["d39"] | {"items": REF},
+            "$ref": "#/items",
+            **CHAIN,
+            "anyOf": [REF, {"items": REF}],
+        },
     ],
 )
 @pytest.mark.parametrize("value", [1, "x", [[["x"]]], {"a": 1}])
-def test_references_that_take_nothing_cost_no_more_than_their_number(schema: dict[str, Any], value: Any) -> None:
+def test_references_that_take_nothing_cost_no_more_than_their_number(
+    schema: dict[str, Any], value: Any
+) -> None:
     Looked.looks = 0
     faults(looked(schema), value)
 
@@ -61,7 +68,11 @@ def test_a_reference_is_followed_as_far_as_it_leads() -> None:
 
 
 def test_a_recursive_type_is_checked_all_the_way_down() -> None:
-    tree = {"type": "object", "properties": {"next": REF, "n": {"type": "integer"}}, "required": ["n"]}
+    tree = {
+        "type": "object",
+        "properties": {"next": REF, "n": {"type": "integer"}},
+        "required": ["n"],
+    }
     assert faults(tree, {"n": 1, "next": {"n": 2, "next": {"n": "x"}}}) == [
         "next.next.n: should be integer, got 'x'",
     ]
@@ -82,18 +93,26 @@ def test_equal_faults_are_named_once() -> None:
     schema = {**rule, "definitions": {"same": {"items": {"items": {"type": "string"}}}}}
     found = faults(schema, [[1, 2], [3]])
     assert found == [
-        f"{place}: should be string, got {value}" for place, value in (("[0][0]", 1), ("[0][1]", 2), ("[1][0]", 3))
+        f"{place}: should be string, got {value}"
+        for place, value in (("[0][0]", 1), ("[0][1]", 2), ("[1][0]", 3))
     ]
 
 
 OBJECT = {
     "type": "object",
-    "properties": {"a": {"type": "integer"}, "b": {"properties": {"c": {"type": "string"}}, "required": ("c", "d")}},
+    "properties": {
+        "a": {"type": "integer"},
+        "b": {"properties": {"c": {"type": "string"}}, "required": ("c", "d")},
+    },
     "required": ["a", "b"],
 }
 DEFINED = {
     "$defs": {"a/b": {"type": "null"}, "int": {"type": "integer"}},
-    "properties": {"x": {"$ref": "#/$defs/int"}, "y": {"$ref": "#/$defs/nothing/deeper"}, "z": {"$ref": "#/$defs/"}},
+    "properties": {
+        "x": {"$ref": "#/$defs/int"},
+        "y": {"$ref": "#/$defs/nothing/deeper"},
+        "z": {"$ref": "#/$defs/"},
+    },
 }
 VALUES: list[tuple[Any, Any, list[str]]] = [
     ({}, {"any": ["thing"]}, []),
@@ -159,7 +178,9 @@ VALUES: list[tuple[Any, Any, list[str]]] = [
 
 
 @pytest.mark.parametrize(("schema", "value", "found"), VALUES)
-def test_each_keyword_with_the_place_and_the_words_of_its_fault(schema: Any, value: Any, found: list[str]) -> None:
+def test_each_keyword_with_the_place_and_the_words_of_its_fault(
+    schema: Any, value: Any, found: list[str]
+) -> None:
     assert faults(schema, value) == found
 
 
@@ -195,11 +216,23 @@ def test_check_raises_all_faults_in_one_sentence() -> None:
 
 
 BOMBS = {
-    "options for each item": ({"items": {"anyOf": [{"const": number} for number in range(4000)]}}, [-1] * 4000),
-    "options that fit late": ({"items": {"anyOf": [{"const": number} for number in range(4000)]}}, list(range(4000))),
+    "options for each item": (
+        {"items": {"anyOf": [{"const": number} for number in range(4000)]}},
+        [-1] * 4000,
+    ),
+    "options that fit late": (
+        {"items": {"anyOf": [{"const": number} for number in range(4000)]}},
+        list(range(4000)),
+    ),
     "choices for each item": ({"items": {"enum": list(range(100_000))}}, [-1] * 100_000),
-    "large choices": ({"items": {"enum": [[*range(300), one] for one in range(300)]}}, [[*range(300), -1]] * 300),
-    "long choices": ({"items": {"enum": ["x" * 9_000 + str(n) for n in range(900)]}}, ["x" * 9_000 + "y"] * 900),
+    "large choices": (
+        {"items": {"enum": [[*range(300), one] for one in range(300)]}},
+        [[*range(300), -1]] * 300,
+    ),
+    "long choices": (
+        {"items": {"enum": ["x" * 9_000 + str(n) for n in range(900)]}},
+        ["x" * 9_000 + "y"] * 900,
+    ),
     "options in options": (
         {"$defs": {"a": {"anyOf": [{"items": {"$ref": "#/$defs/a"}}] * 9}}, "$ref": "#/$defs/a"},
         [[[[[[1] * 5] * 5] * 5] * 5] * 5] * 5,
@@ -232,6 +265,9 @@ def test_the_work_of_a_check_is_bounded(name: str, monkeypatch: pytest.MonkeyPat
 
 def test_an_ordinary_answer_is_far_from_the_bound(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(check_module, "MOST_STEPS", 20_000)
-    item = {"properties": {name: {"type": "string"} for name in "abcdefgh"}, "required": list("abcdefgh")}
+    item = {
+        "properties": {name: {"type": "string"} for name in "abcdefgh"},
+        "required": list("abcdefgh"),
+    }
     value = [dict.fromkeys("abcdefgh", "x") for _ in range(1000)]
     assert faults({"type": "array", "items": item}, value) == []

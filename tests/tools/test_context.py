@@ -38,7 +38,9 @@ def told(context: ToolContext[None]) -> list[Any]:
 
 def context(state: Any = None) -> ToolContext[None]:
     outbox = Outbox()
-    return ToolContext(None, call=ToolCallPart("c1", "t"), state=SharedState(state, outbox), outbox=outbox)
+    return ToolContext(
+        None, call=ToolCallPart("c1", "t"), state=SharedState(state, outbox), outbox=outbox
+    )
 
 
 def test_what_is_emitted_is_json_as_it_was_then() -> None:
@@ -61,7 +63,8 @@ def test_what_json_has_not_is_refused(wrong: Any) -> None:
 
 def test_an_event_of_a_message_is_refused_in_words() -> None:
     with pytest.raises(
-        ToolError, match="a tool cannot emit MessageDropped: events of runs, steps and messages are the run's own"
+        ToolError,
+        match="a tool cannot emit MessageDropped: events of runs, steps and messages are the run's own",
     ):
         context().emit(MessageDropped("m"))
 

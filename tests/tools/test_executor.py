@@ -42,9 +42,15 @@ def test_what_is_no_exception_ends_the_calls_beside_it(calls: list[str]) -> None
 @EXECUTORS
 def test_one_failure_does_not_stop_the_others(executor: ToolExecutor) -> None:
     """D-37, D-39, section 7.4 case 4."""
-    fine, fails = Tool("fine", handler=lambda: "ok"), Tool("fails", handler=raising(ValueError("no")))
+    fine, fails = (
+        Tool("fine", handler=lambda: "ok"),
+        Tool("fails", handler=raising(ValueError("no"))),
+    )
     results = batch(
-        executor, [call("fine", "a"), call("unknown", "b"), call("fails", "c"), call("fine", "d")], fine, fails
+        executor,
+        [call("fine", "a"), call("unknown", "b"), call("fails", "c"), call("fine", "d")],
+        fine,
+        fails,
     )
     assert [(each.part.id, each.part.name, each.error) for each in results] == [
         ("a", "fine", None),
@@ -78,14 +84,18 @@ def ran_into(ran: list[int]) -> Callable[..., None]:
 @pytest.mark.parametrize(("state", "text"), [("cut", "truncated"), ("invalid", "not valid JSON")])
 def test_a_call_that_cannot_be_read_is_never_run(state: Any, text: str) -> None:
     broken = ToolCallPart("1", "it", raw='{"n": 1', state=state)
-    (result,) = batch(ToolExecutor(), [broken], Tool("it", handler=lambda: pytest.fail("it was run")))
+    (result,) = batch(
+        ToolExecutor(), [broken], Tool("it", handler=lambda: pytest.fail("it was run"))
+    )
     assert text in str(result.error)
 
 
 def test_what_the_provider_ran_is_never_run() -> None:
     """Decision 22."""
     theirs = ToolCallPart("1", "it", run_by="provider")
-    (result,) = batch(ToolExecutor(), [theirs], Tool("it", handler=lambda: pytest.fail("it was run")))
+    (result,) = batch(
+        ToolExecutor(), [theirs], Tool("it", handler=lambda: pytest.fail("it was run"))
+    )
     assert "run by the provider" in str(result.error)
 
 
@@ -129,7 +139,21 @@ RAW = {
 @pytest.mark.parametrize(
     ("arguments", "fault"),
     [
-        ({"i": 1, "n": 2, "s": "", "b": True, "a": [], "o": {}, "any": object, "odd": 1, "bool": 0, "more": 1}, None),
+        (
+            {
+                "i": 1,
+                "n": 2,
+                "s": "",
+                "b": True,
+                "a": [],
+                "o": {},
+                "any": object,
+                "odd": 1,
+                "bool": 0,
+                "more": 1,
+            },
+            None,
+        ),
         ({"i": 1.0, "n": None}, None),
         ({}, "i: is required, but was not given"),
         ({"i": 1.5}, "i: should be integer, got 1.5"),
@@ -139,10 +163,14 @@ RAW = {
         ({"i": 1, "odd": True}, None),
     ],
 )
-def test_a_raw_schema_is_checked_lightly_and_converts_nothing(arguments: dict[str, Any], fault: str | None) -> None:
+def test_a_raw_schema_is_checked_lightly_and_converts_nothing(
+    arguments: dict[str, Any], fault: str | None
+) -> None:
     arguments = {name: value for name, value in arguments.items() if value is not object}
     (result,) = batch(
-        ToolExecutor(), [call("it", **arguments)], Tool("it", handler=lambda **given: given, input_schema=RAW)
+        ToolExecutor(),
+        [call("it", **arguments)],
+        Tool("it", handler=lambda **given: given, input_schema=RAW),
     )
     assert result.error == (None if fault is None else f"invalid arguments: {fault}")
     assert fault is not None or result.part.result == arguments
@@ -164,7 +192,10 @@ def test_plain_functions_run_in_a_thread_with_the_callers_context() -> None:
 
     async def go() -> tuple[Any, Any]:
         seen.set("this")
-        handler = Tool("it", handler=lambda: [seen.get(), threading.current_thread() is threading.main_thread()])
+        handler = Tool(
+            "it",
+            handler=lambda: [seen.get(), threading.current_thread() is threading.main_thread()],
+        )
         result = await ToolExecutor().execute_single(call("it"), {"it": handler})
         return result.part.result
 
@@ -211,7 +242,9 @@ def test_parallel_calls_really_run_side_by_side_and_keep_their_order() -> None:
 
 
 @given(st.integers(1, 4), st.lists(st.booleans(), max_size=12))
-def test_concurrency_is_bounded_and_sequential_tools_are_barriers(most: int, pattern: list[bool]) -> None:
+def test_concurrency_is_bounded_and_sequential_tools_are_barriers(
+    most: int, pattern: list[bool]
+) -> None:
     """Decision 7."""
     running: set[int] = set()
     peaks: list[int] = []
@@ -236,7 +269,9 @@ def test_concurrency_is_bounded_and_sequential_tools_are_barriers(most: int, pat
     results = batch(ParallelToolExecutor(most), calls, *tools)
     assert [each.part.result for each in results] == list(range(len(pattern)))
     assert max(peaks, default=0) <= most
-    assert max(peaks, default=0) >= min(most, max(map(len, "".join("x" if b else "-" for b in pattern).split("x"))))
+    assert max(peaks, default=0) >= min(
+        most, max(map(len, "".join("x" if b else "-" for b in pattern).split("x")))
+    )
 
 
 def test_at_least_one_call_must_be_able_to_run() -> None:
@@ -246,7 +281,9 @@ def test_at_least_one_call_must_be_able_to_run() -> None:
 
 @EXECUTORS
 @pytest.mark.parametrize("timeout", [None, 60.0])
-def test_cancelling_the_caller_cancels_and_awaits_every_call(executor: ToolExecutor, timeout: float | None) -> None:
+def test_cancelling_the_caller_cancels_and_awaits_every_call(
+    executor: ToolExecutor, timeout: float | None
+) -> None:
     """Decision 5: cancellation passes, and no task outlives the batch."""
     begun: list[int] = []
     cleaned: list[int] = []
@@ -266,7 +303,9 @@ def test_cancelling_the_caller_cancels_and_awaits_every_call(executor: ToolExecu
                 cleaned.append(n)
 
         tools = {"hang": Tool("hang", handler=hang, timeout=timeout)}
-        task = asyncio.create_task(executor.execute_batch([call("hang", n=n) for n in range(3)], tools))
+        task = asyncio.create_task(
+            executor.execute_batch([call("hang", n=n) for n in range(3)], tools)
+        )
         await all_begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
@@ -278,7 +317,9 @@ def test_cancelling_the_caller_cancels_and_awaits_every_call(executor: ToolExecu
 
 
 @pytest.mark.parametrize("cancels", [1, 2])
-def test_a_tool_that_swallows_a_cancellation_is_cancelled_again(monkeypatch: pytest.MonkeyPatch, cancels: int) -> None:
+def test_a_tool_that_swallows_a_cancellation_is_cancelled_again(
+    monkeypatch: pytest.MonkeyPatch, cancels: int
+) -> None:
     """After a while, or when the caller is."""
     monkeypatch.setattr("dragoman.tools.executor._CANCELLED_AGAIN", 0.01 if cancels == 1 else 60)
 
@@ -293,7 +334,9 @@ def test_a_tool_that_swallows_a_cancellation_is_cancelled_again(monkeypatch: pyt
             await asyncio.Event().wait()
 
         tools = {"stubborn": Tool("stubborn", handler=stubborn)}
-        task = asyncio.create_task(ParallelToolExecutor().execute_batch([call("stubborn"), call("stubborn")], tools))
+        task = asyncio.create_task(
+            ParallelToolExecutor().execute_batch([call("stubborn"), call("stubborn")], tools)
+        )
         for ready in (begun, swallowed)[:cancels]:
             await ready.wait()
             task.cancel()
@@ -319,7 +362,9 @@ def test_a_tool_that_is_cancelled_may_clean_up() -> None:
                 cleaned.append("hang")
 
         tools = {"hang": Tool("hang", handler=hang)}
-        task = asyncio.create_task(ParallelToolExecutor().execute_batch([call("hang"), call("hang")], tools))
+        task = asyncio.create_task(
+            ParallelToolExecutor().execute_batch([call("hang"), call("hang")], tools)
+        )
         await begun.wait()
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

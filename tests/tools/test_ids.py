@@ -69,10 +69,14 @@ def test_a_sound_conversation_has_no_faults() -> None:
             [
                 Message.user("hi"),
                 Message.model(
-                    ToolCallPart("1", "t"), ToolCallPart("2", "t"), ToolCallPart("s", "search", run_by="provider")
+                    ToolCallPart("1", "t"),
+                    ToolCallPart("2", "t"),
+                    ToolCallPart("s", "search", run_by="provider"),
                 ),
                 Message.user(ToolResultPart("2", "t"), ToolResultPart("1", "t")),
-                Message.model("so", ToolCallPart("1", "t")),  # a provider's id, used again in another round
+                Message.model(
+                    "so", ToolCallPart("1", "t")
+                ),  # a provider's id, used again in another round
                 Message.user(ToolResultPart("1", "t")),
                 Message.model(ToolCallPart("3", "t")),
             ]
@@ -87,7 +91,10 @@ def test_faults_of_a_conversation_are_told_with_their_place() -> None:
             Message.user(ToolResultPart("0", "t")),
             Message.model(ToolCallPart("", "t"), ToolCallPart("1", "t"), ToolCallPart("1", "t")),
             Message.user(
-                ToolResultPart("1", "t"), ToolResultPart("1", "t"), ToolResultPart("", "t"), ToolResultPart("9", "t")
+                ToolResultPart("1", "t"),
+                ToolResultPart("1", "t"),
+                ToolResultPart("", "t"),
+                ToolResultPart("9", "t"),
             ),
             Message.model(ToolCallPart("4", "t")),
             Message.user("never mind"),

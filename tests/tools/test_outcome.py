@@ -18,7 +18,11 @@ from dragoman.tools.outcome import succeeded
 from support.tools import call, outcome, raising
 
 JSON = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False, allow_infinity=False) | st.text(),
+    st.none()
+    | st.booleans()
+    | st.integers()
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(),
     lambda inner: st.lists(inner, max_size=3) | st.dictionaries(st.text(), inner, max_size=3),
     max_leaves=8,
 )
@@ -51,7 +55,10 @@ class Data:
         ([Model(path=Path("b"))], [{"path": "b"}]),
         ({1: None}, {"1": None}),
         ((), []),
-        (["null", None, True, 1, 1.5, {"a": [None, "null"]}], ["null", None, True, 1, 1.5, {"a": [None, "null"]}]),
+        (
+            ["null", None, True, 1, 1.5, {"a": [None, "null"]}],
+            ["null", None, True, 1, 1.5, {"a": [None, "null"]}],
+        ),
         ("null", "null"),
         (type("Text", (str,), {})("sub"), "sub"),
         ("\ud800", "\ufffd"),
@@ -81,7 +88,10 @@ IMAGE = DataPart(b"\x89PNG", "image/png")
     [
         (IMAGE, (IMAGE,)),
         ([TextPart("see"), IMAGE], (TextPart("see"), IMAGE)),
-        (("see", LinkPart("http://x"), FilePart("f")), (TextPart("see"), LinkPart("http://x"), FilePart("f"))),
+        (
+            ("see", LinkPart("http://x"), FilePart("f")),
+            (TextPart("see"), LinkPart("http://x"), FilePart("f")),
+        ),
     ],
 )
 def test_parts_stay_parts(value: Any, expected: Any) -> None:

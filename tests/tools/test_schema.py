@@ -78,12 +78,20 @@ def rest(city: str, unit: Literal["C", "F"] = "C") -> str:
 @pytest.mark.parametrize("function", [google, numpy, rest])
 def test_every_docstring_style_gives_the_same_tool(function: Callable[..., str]) -> None:
     made = tool(function)
-    assert (made.name, made.description) == (function.__name__, "Tells the weather.\n\nOnly of today.")
+    assert (made.name, made.description) == (
+        function.__name__,
+        "Tells the weather.\n\nOnly of today.",
+    )
     assert made.spec.input_schema == {
         "type": "object",
         "properties": {
             "city": {"type": "string", "description": "Where, as the locals say."},
-            "unit": {"type": "string", "enum": ["C", "F"], "default": "C", "description": "Of the temperature."},
+            "unit": {
+                "type": "string",
+                "enum": ["C", "F"],
+                "default": "C",
+                "description": "Of the temperature.",
+            },
         },
         "required": ["city"],
         "additionalProperties": False,
@@ -102,7 +110,9 @@ def test_numpy_style_may_name_two_parameters_at_once() -> None:
             A coordinate.
         """
 
-    assert [each["description"] for each in plot.input_schema["properties"].values()] == ["A coordinate."] * 2
+    assert [each["description"] for each in plot.input_schema["properties"].values()] == [
+        "A coordinate."
+    ] * 2
 
 
 def test_a_docstring_of_parameters_alone_describes_them_and_not_the_tool() -> None:
@@ -179,7 +189,12 @@ async def everything(
 def test_nested_types_defaults_and_constraints_are_in_the_schema() -> None:
     schema = everything.spec.input_schema
     properties = schema["properties"]
-    assert properties["count"] == {"type": "integer", "minimum": 1, "description": "How many.", "default": 3}
+    assert properties["count"] == {
+        "type": "integer",
+        "minimum": 1,
+        "description": "How many.",
+        "default": 3,
+    }
     assert properties["maybe"]["anyOf"] == [{"type": "string"}, {"type": "null"}]
     assert properties["maybe"]["default"] is None
     assert properties["maybe"]["description"] == "Or nothing."
@@ -199,7 +214,9 @@ def test_titles_are_dropped_but_not_what_is_called_title() -> None:
     assert schema["$defs"]["Place"]["properties"]["title"]["description"] == "What it is called."
 
     @tool
-    def marked(x: Annotated[dict[str, str], Field(examples=[{"title": "kept"}])] = {"title": "kept"}) -> None: ...
+    def marked(
+        x: Annotated[dict[str, str], Field(examples=[{"title": "kept"}])] = {"title": "kept"},
+    ) -> None: ...
 
     assert marked.input_schema["properties"]["x"]["default"] == {"title": "kept"}
     assert marked.input_schema["properties"]["x"]["examples"] == [{"title": "kept"}]
@@ -224,7 +241,10 @@ def test_titles_are_dropped_wherever_names_stand_and_nowhere_else() -> None:
 
     plain = {"title": "x"}
     extra: dict[str, Any] = {
-        **{key: {"title": {"type": "null", "title": "gone"}} for key in ("patternProperties", "dependentSchemas")},
+        **{
+            key: {"title": {"type": "null", "title": "gone"}}
+            for key in ("patternProperties", "dependentSchemas")
+        },
         **dict.fromkeys(("const", "default"), plain),
         **{key: [plain] for key in ("enum", "examples")},
         "oneOf": [{"title": "gone", "type": "null"}],
@@ -299,7 +319,9 @@ VALUES = {
     "flag": st.booleans(),
     "texts": st.lists(st.text()),
     "table": st.dictionaries(st.text(), st.integers()),
-    "json": st.recursive(st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5),
+    "json": st.recursive(
+        st.none() | st.booleans() | st.integers() | st.text(), st.lists, max_leaves=5
+    ),
 }
 
 
@@ -319,7 +341,10 @@ def echo(
 @given(st.fixed_dictionaries({}, optional=VALUES))
 def test_what_is_of_the_right_type_comes_through_unchanged(arguments: dict[str, Any]) -> None:
     assert isinstance(echo.input_schema, object)
-    assert echo(**echo.input_schema.convert(arguments)) == {**echo(), **arguments}  # SignatureSchema
+    assert echo(**echo.input_schema.convert(arguments)) == {
+        **echo(),
+        **arguments,
+    }  # SignatureSchema
 
 
 def test_a_handler_cannot_change_the_call() -> None:

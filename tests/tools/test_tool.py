@@ -78,7 +78,9 @@ evaluated.__annotations__ = {"ctx": ToolContext[Deps], "n": int}
 
 
 @pytest.mark.parametrize(
-    "function", [in_full, bare_context, by_alias, for_checkers_only, optional, evaluated], ids=lambda f: f.__name__
+    "function",
+    [in_full, bare_context, by_alias, for_checkers_only, optional, evaluated],
+    ids=lambda f: f.__name__,
 )
 def test_the_context_is_no_argument_of_the_model(function: Callable[..., str]) -> None:
     made = tool(function)
@@ -91,7 +93,10 @@ def test_the_context_is_no_argument_of_the_model(function: Callable[..., str]) -
 
 def test_a_raw_schema_takes_the_context_too_and_the_model_cannot_forge_it() -> None:
     schema = {"type": "object", "properties": {"n": {"type": "integer"}}}
-    assert run(Tool("raw", handler=in_full, input_schema=schema), {"n": 2, "ctx": "forged"}, Deps("a")) == "aa"
+    assert (
+        run(Tool("raw", handler=in_full, input_schema=schema), {"n": 2, "ctx": "forged"}, Deps("a"))
+        == "aa"
+    )
 
 
 class Service:
@@ -132,16 +137,27 @@ def test_methods_are_tools_of_their_instance() -> None:
 
 
 def test_a_method_without_its_instance_is_explained() -> None:
-    with pytest.raises(ToolError, match=r"Service.hello is a method; take the tool from an instance"):
+    with pytest.raises(
+        ToolError, match=r"Service.hello is a method; take the tool from an instance"
+    ):
         Service.hello.spec  # noqa: B018 - building is the point
 
 
 def test_options_and_overrides() -> None:
     made = tool(
-        name="other", description="Said.", sequential=True, timeout=1.5, requires_approval=True, native={"w": {"k": 1}}
+        name="other",
+        description="Said.",
+        sequential=True,
+        timeout=1.5,
+        requires_approval=True,
+        native={"w": {"k": 1}},
     )(google)
     assert (made.sequential, made.timeout, made.requires_approval) == (True, 1.5, True)
-    assert (made.spec.name, made.spec.description, made.spec.native) == ("other", "Said.", {"w": {"k": 1}})
+    assert (made.spec.name, made.spec.description, made.spec.native) == (
+        "other",
+        "Said.",
+        {"w": {"k": 1}},
+    )
     assert tool(description="")(google).description == ""
 
 
@@ -204,7 +220,9 @@ assert "pydantic" not in sys.modules
 f.spec
 assert "pydantic" in sys.modules
 """
-    done = subprocess.run([sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}, capture_output=True)
+    done = subprocess.run(
+        [sys.executable, "-c", code], env={"PYTHONPATH": ":".join(sys.path)}, capture_output=True
+    )
     assert done.returncode == 0, done.stderr.decode()
 
 

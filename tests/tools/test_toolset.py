@@ -53,7 +53,9 @@ async def listed(tools: Toolset, deps: Any = "me") -> list[str]:
 
 async def run(tool: Tool, **arguments: Any) -> Any:
     return (
-        await ToolExecutor().execute_single(ToolCallPart("1", tool.name, arguments), {tool.name: tool}, CONTEXT)
+        await ToolExecutor().execute_single(
+            ToolCallPart("1", tool.name, arguments), {tool.name: tool}, CONTEXT
+        )
     ).part.result
 
 
@@ -68,7 +70,9 @@ async def test_a_set_holds_tools_functions_and_other_sets_in_order() -> None:
     assert (first.description, await run(first)) == ("Plain.", 1)
     assert first is (await tools.list_tools(CONTEXT))[0]
     assert await listed(toolset([])) == []
-    with pytest.raises(TypeError, match=r"toolset\(\) must be a sequence of tools, or a function, not int"):
+    with pytest.raises(
+        TypeError, match=r"toolset\(\) must be a sequence of tools, or a function, not int"
+    ):
         toolset(1)  # type: ignore[call-overload]
     with pytest.raises(TypeError, match="a function, not Noting"):
         toolset(Noting())  # type: ignore[call-overload]
@@ -88,7 +92,9 @@ async def test_a_function_of_the_context_is_a_set() -> None:
 
     assert await listed(mine) == ["look", "delete"]
     assert await listed(mine, "you") == ["plain"]
-    assert (await mine.list_tools(ToolContext("you")))[0] is (await mine.list_tools(ToolContext("you")))[0]
+    assert (await mine.list_tools(ToolContext("you")))[0] is (
+        await mine.list_tools(ToolContext("you"))
+    )[0]
     assert await listed(late) == ["look"]
     assert (mine.name, late.name) == ("mine", "later")
 
@@ -120,23 +126,32 @@ async def test_prepare_changes_each_tool_or_leaves_it_out() -> None:
             return None
         return msgspec.structs.replace(tool, description=f"{tool.description} For {context.deps}.")
 
-    assert [(each.name, each.description) for each in await BOTH.prepare(known).list_tools(CONTEXT)] == [
-        ("look", "Looks. For me.")
-    ]
+    assert [
+        (each.name, each.description) for each in await BOTH.prepare(known).list_tools(CONTEXT)
+    ] == [("look", "Looks. For me.")]
 
 
 async def test_rename_and_prefix_give_other_names_and_run_the_same() -> None:
     tools = BOTH.rename({"look": "see", "nobody": "x"}).prefix("disk_")
     first, second = await tools.list_tools(CONTEXT)
     assert (first.name, second.name) == ("disk_see", "disk_delete")
-    assert (first.original_name, second.original_name, look.original_name) == ("look", "delete", None)
+    assert (first.original_name, second.original_name, look.original_name) == (
+        "look",
+        "delete",
+        None,
+    )
     assert (first.spec.name, first.spec.input_schema) == ("disk_see", look.spec.input_schema)
     assert await run(first, place="there") == "nothing there"
     assert (await BOTH.rename({}).list_tools(CONTEXT))[0] is look
 
 
 async def test_what_is_derived_is_the_same_tool_as_long_as_it_comes_of_the_same() -> None:
-    for tools in (BOTH.prefix("a_"), BOTH.defer(), BOTH.require_approval(), BOTH.rename({"look": "see"})):
+    for tools in (
+        BOTH.prefix("a_"),
+        BOTH.defer(),
+        BOTH.require_approval(),
+        BOTH.rename({"look": "see"}),
+    ):
         once, again = await tools.list_tools(CONTEXT), await tools.list_tools(CONTEXT)
         assert [each is other for each, other in zip(once, again, strict=True)] == [True, True]
         assert once[0].spec is again[0].spec
@@ -168,7 +183,11 @@ async def test_a_derived_set_forgets_tools_that_are_gone() -> None:
 
 async def test_defer_leaves_running_to_the_client_with_the_same_schema() -> None:
     first, second = await BOTH.defer().list_tools(CONTEXT)
-    assert (first.handler, first.input_schema, second.requires_approval) == (None, look.input_schema, False)
+    assert (first.handler, first.input_schema, second.requires_approval) == (
+        None,
+        look.input_schema,
+        False,
+    )
     assert "is run by the client" in (await run(first))["error"]
 
 
@@ -194,7 +213,13 @@ async def test_an_approval_function_is_given_the_call_by_the_last_name() -> None
 
 async def test_entering_what_is_derived_enters_what_it_comes_of_once_each() -> None:
     noting = Noting()
-    tools = toolset([look, toolset([noting.prefix("a_").filter(lambda *_: True)]), noting.rename({"look": "see"})])
+    tools = toolset(
+        [
+            look,
+            toolset([noting.prefix("a_").filter(lambda *_: True)]),
+            noting.rename({"look": "see"}),
+        ]
+    )
     async with tools as entered:
         assert entered is tools
         assert noting.inside == 2
@@ -208,7 +233,9 @@ async def test_names_twice_within_a_set_are_told_with_the_sets_within() -> None:
     tools = toolset([BOTH, toolset([Tool("look", handler=lambda: 1)], name="more")], name="all")
     with pytest.raises(ToolError, match="two tools are named 'look', one of both and one of more"):
         await tools.list_tools(CONTEXT)
-    with pytest.raises(ToolError, match="the tools of all cannot be listed: two tools are named 'look'"):
+    with pytest.raises(
+        ToolError, match="the tools of all cannot be listed: two tools are named 'look'"
+    ):
         await toolset([tools]).list_tools(CONTEXT)
     assert await listed(toolset([BOTH, look])) == ["look", "delete"]
     with pytest.raises(ToolError, match="of both and one of both"):

@@ -25,7 +25,12 @@ def policy(*allow: str, at: Sequence[str] = ("8.8.8.8",), **how: Any) -> Address
 
 
 def test_nothing_is_allowed_until_it_is_said() -> None:
-    for url in ("https://example.org/", "https://8.8.8.8/", "https://[2606:4700::1111]/", "https://localhost/"):
+    for url in (
+        "https://example.org/",
+        "https://8.8.8.8/",
+        "https://[2606:4700::1111]/",
+        "https://localhost/",
+    ):
         with pytest.raises(InvalidRequestError, match="allowed here"):
             AddressPolicy().place(url)
 
@@ -143,7 +148,9 @@ def test_a_host_is_what_the_client_takes_it_for(text: str) -> None:
         (["example.org"], {"private": True}, ["fd00:ec2::254"], False),
     ],
 )
-async def test_addresses_of_a_name(allow: list[str], how: Any, at: list[str], is_allowed: bool) -> None:
+async def test_addresses_of_a_name(
+    allow: list[str], how: Any, at: list[str], is_allowed: bool
+) -> None:
     asked = policy(*allow, at=at, **how)
     place = asked.place("https://example.org/")
     if is_allowed:
@@ -159,7 +166,11 @@ async def test_that_a_name_is_private_or_unknown_cannot_be_told_apart() -> None:
         raise OSError(-2, "Name or service not known")
 
     words: list[str] = []
-    for asked in (AddressPolicy(["*"], resolve=unknown), policy("*", at=["10.0.0.1"]), policy("*", at=[])):
+    for asked in (
+        AddressPolicy(["*"], resolve=unknown),
+        policy("*", at=["10.0.0.1"]),
+        policy("*", at=[]),
+    ):
         with pytest.raises(InvalidRequestError) as caught:
             await asked.addresses(asked.place("https://db.corp/"))
         words.append(caught.value.message)

@@ -44,9 +44,13 @@ async def read_all(response: Response) -> bytes:
 
 
 async def test_request_and_answer_pass_unchanged():
-    async with serving(answer(b'{"a":', b"1}", status=418, headers={"X-Request-ID": "r1"})) as server:
+    async with serving(
+        answer(b'{"a":', b"1}", status=418, headers={"X-Request-ID": "r1"})
+    ) as server:
         transport = AiohttpTransport()
-        request = HttpRequest(f"{server.url}/v1/chat?alt=sse", {"X-Key": "k", "User-Agent": "mine"}, {"é": [1, None]})
+        request = HttpRequest(
+            f"{server.url}/v1/chat?alt=sse", {"X-Key": "k", "User-Agent": "mine"}, {"é": [1, None]}
+        )
         response = await transport.send(request)
         assert (response.status, response.headers["x-request-id"]) == (418, "r1")
         assert await read_all(response) == b'{"a":1}'
@@ -62,7 +66,11 @@ async def test_request_and_answer_pass_unchanged():
 async def test_bytes_and_no_body_are_sent_as_they_are():
     async with serving(answer(b"x")) as server:
         transport = AiohttpTransport()
-        await read_all(await transport.send(HttpRequest(server.url, {"Content-Type": "audio/wav"}, b"\x00\xff")))
+        await read_all(
+            await transport.send(
+                HttpRequest(server.url, {"Content-Type": "audio/wav"}, b"\x00\xff")
+            )
+        )
         await read_all(await transport.send(HttpRequest(server.url, method=GET)))
         await transport.close()
     first, second = server.requests
@@ -87,7 +95,9 @@ async def test_each_chunk_passes_through_at_once():
 
 async def test_compressed_answers_are_not_asked_for_but_understood():
     packed = gzip.compress(b"hello")
-    async with serving(answer(packed, length=len(packed), headers={"content-encoding": "gzip"})) as server:
+    async with serving(
+        answer(packed, length=len(packed), headers={"content-encoding": "gzip"})
+    ) as server:
         transport = AiohttpTransport()
         assert await read_all(await transport.send(HttpRequest(server.url))) == b"hello"
         await transport.close()
@@ -95,7 +105,9 @@ async def test_compressed_answers_are_not_asked_for_but_understood():
 
 
 async def test_redirects_and_cookies_are_left_alone():
-    async with serving(answer(status=307, headers={"location": "/elsewhere", "set-cookie": "a=b"})) as server:
+    async with serving(
+        answer(status=307, headers={"location": "/elsewhere", "set-cookie": "a=b"})
+    ) as server:
         transport = AiohttpTransport()
         for _ in range(2):
             response = await transport.send(HttpRequest(server.url, body={}))
@@ -110,7 +122,9 @@ async def test_refused_connection_names_the_host_and_what_to_do_but_no_key():
     async with serving([]) as server:
         url = f"{server.url}/v1beta?key=sekret"
     transport = AiohttpTransport()
-    with pytest.raises(ProviderConnectionError, match=r"127\.0\.0\.1:\d+ .*check that the server is running") as caught:
+    with pytest.raises(
+        ProviderConnectionError, match=r"127\.0\.0\.1:\d+ .*check that the server is running"
+    ) as caught:
         await transport.send(HttpRequest(url, {"authorization": "Bearer sekret"}, {}))
     assert "sekret" not in str(caught.value)
     assert caught.value.__cause__ is None
@@ -118,7 +132,8 @@ async def test_refused_connection_names_the_host_and_what_to_do_but_no_key():
 
 
 @pytest.mark.parametrize(
-    "url", ["nonsense", "http://", "ftp://host/x", "http://host:port/", "http://[::1", "http://a..b/"]
+    "url",
+    ["nonsense", "http://", "ftp://host/x", "http://host:port/", "http://[::1", "http://a..b/"],
 )
 async def test_url_that_is_none_is_a_setting(url: str):
     transport = AiohttpTransport()
@@ -135,7 +150,9 @@ async def test_host_that_nobody_knows(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(socket, "getaddrinfo", unknown)
     transport = AiohttpTransport()
-    with pytest.raises(ProviderConnectionError, match=r"the host provider\.test is not known \(Name or"):
+    with pytest.raises(
+        ProviderConnectionError, match=r"the host provider\.test is not known \(Name or"
+    ):
         await transport.send(HttpRequest("https://provider.test/v1"))
     await transport.close()
 
@@ -167,7 +184,8 @@ async def test_no_answer_in_time(timeouts: Timeouts, script: list[object], text:
 
 
 @pytest.mark.parametrize(
-    ("timeouts", "text"), [(Timeouts(read=0.1), "nothing came"), (Timeouts(total=0.1), "was not complete")]
+    ("timeouts", "text"),
+    [(Timeouts(read=0.1), "nothing came"), (Timeouts(total=0.1), "was not complete")],
 )
 async def test_body_that_stops_is_delivered_and_then_times_out(timeouts: Timeouts, text: str):
     async with serving(answer(b"some", Do.HANG)) as server:
@@ -207,7 +225,9 @@ async def test_connection_that_never_stands():
     """A TLS server that says nothing: the connection counts as standing when TLS does."""
     async with serving([Do.HANG]) as server:
         transport = AiohttpTransport(Timeouts(connect=0.05))
-        with pytest.raises(ProviderTimeoutError, match=r"no connection to 127\.0\.0\.1:\d+ within 0\.05 s"):
+        with pytest.raises(
+            ProviderTimeoutError, match=r"no connection to 127\.0\.0\.1:\d+ within 0\.05 s"
+        ):
             await transport.send(HttpRequest(server.url.replace("http:", "https:")))
         await transport.close()
 
@@ -253,7 +273,9 @@ async def test_connection_that_ends_without_an_answer(ending: Do):
         await transport.close()
 
 
-@pytest.mark.parametrize("reply", [b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n"])
+@pytest.mark.parametrize(
+    "reply", [b"SSH-2.0-OpenSSH_9.2\r\n\r\n", b"HTTP/1.1 200 OK\r\ncontent-length: x\r\n\r\n"]
+)
 async def test_answer_that_is_not_http(reply: bytes):
     async with serving([reply, Do.HANG]) as server:
         transport = AiohttpTransport()
@@ -406,16 +428,22 @@ def test_import_and_construction_do_not_import_aiohttp():
 
 async def test_cookies_are_not_kept() -> None:
     """Requests of two users may go through one pool."""
-    async with serving(answer(b"a", headers={"set-cookie": "who=1; Path=/"}), answer(b"b")) as server:
+    async with serving(
+        answer(b"a", headers={"set-cookie": "who=1; Path=/"}), answer(b"b")
+    ) as server:
         transport = AiohttpTransport()
         for body in (b"a", b"b"):
-            response = await transport.send(HttpRequest(f"http://localhost:{server.port}/", method=GET))
+            response = await transport.send(
+                HttpRequest(f"http://localhost:{server.port}/", method=GET)
+            )
             assert await read_all(response) == body
         await transport.close()
     assert [request.headers.get("cookie") for request in server.requests] == [None, None]
 
 
-async def test_the_system_is_asked_to_notice_a_peer_that_is_gone(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_the_system_is_asked_to_notice_a_peer_that_is_gone(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     asked: list[tuple[Any, ...]] = []
 
     def noting(opened: socket.socket, *option: Any) -> None:
@@ -429,8 +457,13 @@ async def test_the_system_is_asked_to_notice_a_peer_that_is_gone(monkeypatch: py
         assert await read_all(await transport.send(HttpRequest(server.url, method=GET))) == b"a"
         await transport.close()
     options = {"TCP_KEEPIDLE": 60, "TCP_KEEPINTVL": 15, "TCP_KEEPCNT": 4}
-    known = [(getattr(socket, name), value) for name, value in options.items() if hasattr(socket, name)]
-    assert {(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1), *[(socket.IPPROTO_TCP, *one) for one in known]} <= {*asked}
+    known = [
+        (getattr(socket, name), value) for name, value in options.items() if hasattr(socket, name)
+    ]
+    assert {
+        (socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1),
+        *[(socket.IPPROTO_TCP, *one) for one in known],
+    } <= {*asked}
 
 
 async def test_the_time_that_nothing_comes_counts_from_the_last_byte() -> None:

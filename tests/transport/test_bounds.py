@@ -46,7 +46,9 @@ async def taken(*script: list[Any], bounds: Bounds = SMALL) -> int:
 
 async def test_a_body_that_is_too_large_is_refused_with_the_bound_to_raise() -> None:
     assert await taken(answer(b"x" * 5000)) == 5000
-    with pytest.raises(ProviderError, match=r"127\.0\.0\.1:\d+ sent a body of more than 5000 bytes.*Bounds\.body"):
+    with pytest.raises(
+        ProviderError, match=r"127\.0\.0\.1:\d+ sent a body of more than 5000 bytes.*Bounds\.body"
+    ):
         await taken(answer(*repeat(b"x" * 1000, 6)))
     assert await taken(answer(b"x" * 6000), bounds=Bounds(body=None)) == 6000
 
@@ -103,9 +105,13 @@ async def test_an_error_that_nobody_reads_ends_too() -> None:
 
 async def test_a_run_says_which_bound_ended_its_answer() -> None:
     """Also where the answer had begun: what there was of it is on the error."""
-    chunk = b'data: {"id":"1","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"}}]}\n\n'
+    chunk = (
+        b'data: {"id":"1","choices":[{"index":0,"delta":{"role":"assistant","content":"Hel"}}]}\n\n'
+    )
     async with serving(answer(chunk, b"data: " + b"x" * 2000, Do.HANG, headers=SSE)) as server:
-        agent = Agent("openai", base_url=server.url, api_key="k", transport=AiohttpTransport(bounds=SMALL))
+        agent = Agent(
+            "openai", base_url=server.url, api_key="k", transport=AiohttpTransport(bounds=SMALL)
+        )
         with anyio.fail_after(20), pytest.raises(ProviderError, match=r"Bounds\.line") as caught:
             await agent.send("hi")
         assert caught.value.partial is not None

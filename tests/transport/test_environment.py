@@ -43,11 +43,13 @@ def certificate(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, Path]:
         pytest.skip("openssl, which makes the certificate, is not installed")
     folder = tmp_path_factory.mktemp("tls")
     key, cert = folder / "key.pem", folder / "cert.pem"
-    command = (
-        "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=provider.test"
-    )
+    command = "openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN=provider.test"
     names = "subjectAltName=DNS:provider.test,DNS:localhost,IP:127.0.0.1"
-    subprocess.run([*command.split(), "-addext", names, "-keyout", key, "-out", cert], check=True, capture_output=True)
+    subprocess.run(
+        [*command.split(), "-addext", names, "-keyout", key, "-out", cert],
+        check=True,
+        capture_output=True,
+    )
     return key, cert
 
 
@@ -96,7 +98,11 @@ async def test_tls_goes_through_a_tunnel_that_sees_no_key(
 
 @pytest.mark.parametrize(
     ("url", "through"),
-    [("http://provider.test/", False), ("https://a.provider.test/v1", False), ("https://another-provider.test/", True)],
+    [
+        ("http://provider.test/", False),
+        ("https://a.provider.test/v1", False),
+        ("https://another-provider.test/", True),
+    ],
 )
 def test_no_proxy_is_heeded(environment: pytest.MonkeyPatch, url: str, through: bool):
     environment.setenv("ALL_PROXY", "http://proxy.test:3128")
@@ -124,10 +130,14 @@ async def test_proxy_errors_name_the_variable(environment: pytest.MonkeyPatch):
     assert "sekret" not in str(caught.value)
     async with serving(answer(status=407, length=0)) as server:
         environment.setenv("HTTPS_PROXY", server.url)
-        with pytest.raises(ProviderConnectionError, match=r"the proxy for provider\.test refused \(HTTP 407\)"):
+        with pytest.raises(
+            ProviderConnectionError, match=r"the proxy for provider\.test refused \(HTTP 407\)"
+        ):
             await fetch("https://provider.test/")
     environment.setenv("HTTP_PROXY", "socks5://127.0.0.1:1")
-    with pytest.raises(SettingsError, match="speak socks5 cannot be used: name an HTTP proxy in HTTP_PROXY"):
+    with pytest.raises(
+        SettingsError, match="speak socks5 cannot be used: name an HTTP proxy in HTTP_PROXY"
+    ):
         await fetch("http://provider.test/")
 
 
@@ -147,10 +157,17 @@ async def test_authority_from_the_environment(
 
 @pytest.mark.parametrize("name", ["SSL_CERT_DIR", "REQUESTS_CA_BUNDLE"])
 async def test_authority_from_a_folder(
-    environment: pytest.MonkeyPatch, certificate: tuple[Path, Path], tls: ssl.SSLContext, name: str, tmp_path: Path
+    environment: pytest.MonkeyPatch,
+    certificate: tuple[Path, Path],
+    tls: ssl.SSLContext,
+    name: str,
+    tmp_path: Path,
 ):
     subprocess_hash = subprocess.run(  # noqa: ASYNC221 - a few milliseconds, in a test
-        ["openssl", "x509", "-hash", "-noout", "-in", certificate[1]], check=True, capture_output=True, text=True
+        ["openssl", "x509", "-hash", "-noout", "-in", certificate[1]],
+        check=True,
+        capture_output=True,
+        text=True,
     )
     (tmp_path / f"{subprocess_hash.stdout.strip()}.0").write_bytes(certificate[1].read_bytes())
     environment.setenv(name, str(tmp_path))
@@ -158,7 +175,9 @@ async def test_authority_from_a_folder(
         assert await fetch(server.url) == b"hello"
 
 
-async def test_certificate_file_that_cannot_be_used_is_a_setting(environment: pytest.MonkeyPatch, tmp_path: Path):
+async def test_certificate_file_that_cannot_be_used_is_a_setting(
+    environment: pytest.MonkeyPatch, tmp_path: Path
+):
     for file, content in (("absent.pem", None), ("empty.pem", "nothing here")):
         if content is not None:
             (tmp_path / file).write_text(content)
@@ -206,7 +225,9 @@ async def test_closing_early_over_tls_does_not_wait_for_the_server(
     async with serving(answer(b"one", Do.HANG), tls=tls) as server:
         listener = await asyncio.start_server(between, "127.0.0.1", 0)
         transport = AiohttpTransport()
-        response = await transport.send(HttpRequest(f"https://127.0.0.1:{listener.sockets[0].getsockname()[1]}"))
+        response = await transport.send(
+            HttpRequest(f"https://127.0.0.1:{listener.sockets[0].getsockname()[1]}")
+        )
         assert await response.read() == b"one"
         deaf.set()
         await response.close()

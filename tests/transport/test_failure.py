@@ -27,7 +27,14 @@ from dragoman.transport.base import Bounds, ConnectionLostError
 from dragoman.transport.environment import certificates, proxies, proxy_for
 from dragoman.transport.exchange import load_exchange, request_body
 from dragoman.transport.failure import host_of, translate
-from dragoman.transport.redaction import hidden, is_secret, public_body, public_url, redacted, secrets
+from dragoman.transport.redaction import (
+    hidden,
+    is_secret,
+    public_body,
+    public_url,
+    redacted,
+    secrets,
+)
 
 pytestmark = pytest.mark.anyio
 
@@ -64,7 +71,9 @@ INFO: Any = SimpleNamespace(real_url="http://secret")
         (ValueError("secret"), SettingsError, "a request to h.test:8 cannot be sent: check the base URL, and that the key and the headers hold no line break"),
     ],
 )  # fmt: skip
-def test_every_failure_of_the_network_says_what_to_do(error: Exception, kind: type[DragomanError], words: str) -> None:
+def test_every_failure_of_the_network_says_what_to_do(
+    error: Exception, kind: type[DragomanError], words: str
+) -> None:
     made = translate(error, URL, Timeouts(connect=1.5, read=2.0, total=3.0))
     assert type(made) is kind
     assert made.message == words
@@ -73,8 +82,15 @@ def test_every_failure_of_the_network_says_what_to_do(error: Exception, kind: ty
 
 def test_what_is_waited_for_and_taken_where_nothing_is_said() -> None:
     assert Timeouts() == Timeouts(connect=10.0, read=600.0, total=None)
-    assert Bounds() == Bounds(line=67_108_864, body=268_435_456, error_body=262_144, error_seconds=10.0)
-    for url, host in (("http://h", "h"), ("http://a@b@h:1?x", "h:1"), ("http://h#y", "h"), ("h/x", "")):
+    assert Bounds() == Bounds(
+        line=67_108_864, body=268_435_456, error_body=262_144, error_seconds=10.0
+    )
+    for url, host in (
+        ("http://h", "h"),
+        ("http://a@b@h:1?x", "h:1"),
+        ("http://h#y", "h"),
+        ("h/x", ""),
+    ):
         assert host_of(url) == host
 
 
@@ -88,7 +104,9 @@ def test_names_that_are_secret(name: str) -> None:
     assert secrets("http://h", {name: "12345678 short 123456789"}) == {"12345678", "123456789"}
 
 
-@pytest.mark.parametrize("name", ["monkey", "keys", "tokens", "max_tokens", "signal", "key-id", "design"])
+@pytest.mark.parametrize(
+    "name", ["monkey", "keys", "tokens", "max_tokens", "signal", "key-id", "design"]
+)
 def test_names_that_are_not(name: str) -> None:
     assert not is_secret(name)
     assert public_url(f"http://h/?{name}=x") == f"http://h/?{name}=x"
@@ -106,7 +124,9 @@ def test_fields_of_a_body_that_are_secret(name: str) -> None:
     assert secrets("", body=[[{name: "1234567"}], {name: ["12345678"]}]) == set()
 
 
-@pytest.mark.parametrize("name", ["signature", "project", "key", "token", "max_tokens", "tokens", "keyword"])
+@pytest.mark.parametrize(
+    "name", ["signature", "project", "key", "token", "max_tokens", "tokens", "keyword"]
+)
 def test_fields_of_a_body_that_are_not(name: str) -> None:
     assert public_body({name: "12345678"}) == {name: "12345678"}
     assert public_body(b"x") == b"x"
@@ -232,7 +252,12 @@ def test_a_recorded_file_is_read_whole(tmp_path: Path) -> None:
 
 
 async def test_a_recording_is_written_whole(tmp_path: Path) -> None:
-    stream = {"content-type": "text/event-stream; x", "Content-Length": "3", "x-api-key": "k", "a": "b"}
+    stream = {
+        "content-type": "text/event-stream; x",
+        "Content-Length": "3",
+        "x-api-key": "k",
+        "a": "b",
+    }
     answers = [
         Exchange(status=201, headers=stream, body=b"abc", chunks=1),
         Exchange(headers={"content-type": "application/x-ndjson"}, body=b"\xff"),
@@ -266,7 +291,12 @@ async def test_a_recording_is_written_whole(tmp_path: Path) -> None:
             "wire": "w",
             "framing": "sse",
             "provenance": "recorded",
-            "request": {"method": "PUT", "url": "http://h/x", "headers": {"x-own": "1"}, "body": {"a": "***"}},
+            "request": {
+                "method": "PUT",
+                "url": "http://h/x",
+                "headers": {"x-own": "1"},
+                "body": {"a": "***"},
+            },
             "response": {
                 "status": 201,
                 "headers": {"content-type": "text/event-stream; x", "a": "b"},
@@ -277,7 +307,13 @@ async def test_a_recording_is_written_whole(tmp_path: Path) -> None:
             "wire": "w",
             "framing": "ndjson",
             "provenance": "recorded",
-            "request": {"method": "POST", "url": "http://h", "headers": {}, "body": None, "body_base64": encoded},
+            "request": {
+                "method": "POST",
+                "url": "http://h",
+                "headers": {},
+                "body": None,
+                "body_base64": encoded,
+            },
             "response": {
                 "status": 200,
                 "headers": {"content-type": "application/x-ndjson"},
@@ -289,7 +325,13 @@ async def test_a_recording_is_written_whole(tmp_path: Path) -> None:
             "wire": "w",
             "framing": "json",
             "provenance": "recorded",
-            "request": {"method": "POST", "url": "http://h", "headers": {}, "body": None, "body_text": "text"},
+            "request": {
+                "method": "POST",
+                "url": "http://h",
+                "headers": {},
+                "body": None,
+                "body_text": "text",
+            },
             "response": {"status": 200, "headers": {}, "body_text": "ab", "cut": True},
         },
         {
@@ -318,7 +360,9 @@ async def test_a_player_gives_each_answer_once_and_says_what_is_missing(tmp_path
     response = await mixed.send(HttpRequest("http://x"))
     assert [await response.read(), await response.read()] == [b"1", b""]
     await response.close()
-    with pytest.raises(ProviderConnectionError, match="the answer was closed before this read: read it first"):
+    with pytest.raises(
+        ProviderConnectionError, match="the answer was closed before this read: read it first"
+    ):
         await response.read()
     for name, text in (("b", "2"), ("a", "1")):
         (tmp_path / f"{name}.json").write_text(
@@ -326,7 +370,9 @@ async def test_a_player_gives_each_answer_once_and_says_what_is_missing(tmp_path
         )
     (tmp_path / "c.txt").write_text("no recording")
     loaded = Player.load(tmp_path, str(tmp_path / "b.json"), match="order")
-    bodies = [await (await loaded.send(HttpRequest("http://x", method="GET"))).read() for _ in range(3)]
+    bodies = [
+        await (await loaded.send(HttpRequest("http://x", method="GET"))).read() for _ in range(3)
+    ]
     assert bodies == [b"1", b"2", b"2"]
     by_request = Player.load(tmp_path)
     with pytest.raises(SettingsError, match="2 recordings do not fit"):
@@ -350,7 +396,9 @@ PROXIES = {"http": "http://p:1", "https": "p:2", "all": "http://a:3"}
         ("http://8.8.8.8", "http://p:1"),
     ],
 )
-def test_which_proxy_a_request_goes_through(monkeypatch: pytest.MonkeyPatch, url: str, proxy: str | None) -> None:
+def test_which_proxy_a_request_goes_through(
+    monkeypatch: pytest.MonkeyPatch, url: str, proxy: str | None
+) -> None:
     for name in ("NO_PROXY", "no_proxy"):
         monkeypatch.delenv(name, raising=False)
     assert proxy_for(url, PROXIES) == proxy
@@ -382,5 +430,7 @@ def test_certificates_that_cannot_be_read_are_a_setting(tmp_path: Path) -> None:
         )
     folder = certificates({"REQUESTS_CA_BUNDLE": str(tmp_path)})
     assert folder is not None
-    own = certificates({"SSL_CERT_DIR": str(tmp_path), "REQUESTS_CA_BUNDLE": f"{tmp_path}/none.pem"})
+    own = certificates(
+        {"SSL_CERT_DIR": str(tmp_path), "REQUESTS_CA_BUNDLE": f"{tmp_path}/none.pem"}
+    )
     assert own is not None

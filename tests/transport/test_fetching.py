@@ -46,7 +46,9 @@ class Names:
 
 def policy(server: Server, *allow: str, names: Any = None, **how: Any) -> AddressPolicy:
     how = {"schemes": ["http"], "ports": [server.port], **how}
-    return AddressPolicy([HOST, "127.0.0.0/8", *allow], resolve=names or Names(["127.0.0.1"]), **how)
+    return AddressPolicy(
+        [HOST, "127.0.0.0/8", *allow], resolve=names or Names(["127.0.0.1"]), **how
+    )
 
 
 def at(server: Server, path: str = "/cat.png", host: str = HOST) -> str:
@@ -56,7 +58,10 @@ def at(server: Server, path: str = "/cat.png", host: str = HOST) -> str:
 def file(body: bytes = PNG, kind: str | None = "image/png", **headers: str) -> list[Any]:
     return answer(
         body,
-        headers={**({"content-type": kind} if kind else {}), **{k.replace("_", "-"): v for k, v in headers.items()}},
+        headers={
+            **({"content-type": kind} if kind else {}),
+            **{k.replace("_", "-"): v for k, v in headers.items()},
+        },
     )
 
 
@@ -74,7 +79,9 @@ async def test_a_file_is_fetched() -> None:
     assert not {"authorization", "cookie", "referer"} & asked.headers.keys()
 
 
-async def test_nothing_of_the_environment_goes_along(monkeypatch: pytest.MonkeyPatch, tmp_path: Any) -> None:
+async def test_nothing_of_the_environment_goes_along(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
     for name in ("HTTP_PROXY", "http_proxy", "ALL_PROXY", "all_proxy"):
         monkeypatch.setenv(name, "http://127.0.0.1:1")
     (tmp_path / "netrc").write_text(f"machine {HOST} login me password secret\n")
@@ -104,7 +111,9 @@ async def test_a_redirect_is_checked_as_the_url_was_with_a_look_up_of_its_own() 
     assert len(server.requests) == 1
 
 
-@pytest.mark.parametrize("url", ["http://files.example.org@{}/", "http://{}#@files.example.org/", "http://{}"])
+@pytest.mark.parametrize(
+    "url", ["http://files.example.org@{}/", "http://{}#@files.example.org/", "http://{}"]
+)
 async def test_a_url_that_the_client_reads_in_another_way_is_refused(url: str) -> None:
     async with serving(file()) as server:
         read = Place(url.format(f"127.0.0.1:{server.port}"), "http", HOST, server.port, None)
@@ -150,7 +159,9 @@ async def test_a_redirect_to_elsewhere_is_refused_and_not_named(to: str) -> None
         with pytest.raises(InvalidRequestError) as caught:
             await fetch(at(server), policy(server))
     shown = str(errors.public(caught.value))
-    assert not any(word in shown for word in ("10.0.0", "169.254", "intern.corp", "secret", "passwd"))
+    assert not any(
+        word in shown for word in ("10.0.0", "169.254", "intern.corp", "secret", "passwd")
+    )
     assert len(server.requests) <= 4
 
 
@@ -199,7 +210,8 @@ async def test_what_is_compressed_is_not_unpacked_beyond_the_bound() -> None:
 
 async def test_a_bound_is_a_bound() -> None:
     async with serving(
-        answer(b"x" * 1000), answer(gzip.compress(b"y" * 1000, mtime=0), headers={"content-encoding": "gzip"})
+        answer(b"x" * 1000),
+        answer(gzip.compress(b"y" * 1000, mtime=0), headers={"content-encoding": "gzip"}),
     ) as server:
         assert len((await fetch(at(server), policy(server), max_bytes=1000)).data) == 1000
         assert (await fetch(at(server), policy(server), max_bytes=1000)).data == b"y" * 1000
@@ -220,7 +232,12 @@ async def test_what_is_compressed_in_another_way_is_refused(body: bytes, encodin
 
 @pytest.mark.parametrize(
     "script",
-    [answer(b"x", Do.HANG), [Do.HANG], [b"HTTP/1.1 200 OK\r\n", Do.HANG], [*answer(b"x", length=10)[:1], Do.HANG]],
+    [
+        answer(b"x", Do.HANG),
+        [Do.HANG],
+        [b"HTTP/1.1 200 OK\r\n", Do.HANG],
+        [*answer(b"x", length=10)[:1], Do.HANG],
+    ],
 )
 async def test_all_of_it_is_bound_in_time(script: Any) -> None:
     async with serving(script) as server:
@@ -242,7 +259,8 @@ async def test_a_slow_name_server_is_bound_in_time() -> None:
 
 
 @pytest.mark.parametrize(
-    "script", [answer(b"short", Do.CLOSE, length=10), answer(b"x", Do.CLOSE), answer(b"x", Do.RESET)]
+    "script",
+    [answer(b"short", Do.CLOSE, length=10), answer(b"x", Do.CLOSE), answer(b"x", Do.RESET)],
 )
 async def test_a_file_that_is_cut_is_none(script: Any) -> None:
     async with serving(script) as server:
@@ -275,7 +293,9 @@ async def test_nobody_at_the_port_is_said_without_the_address() -> None:
     with socket.socket() as free:
         free.bind(("127.0.0.1", 0))
         port = free.getsockname()[1]
-        asked = AddressPolicy([HOST, "127.0.0.1"], schemes=["http"], ports=[port], resolve=Names(["127.0.0.1"]))
+        asked = AddressPolicy(
+            [HOST, "127.0.0.1"], schemes=["http"], ports=[port], resolve=Names(["127.0.0.1"])
+        )
         with pytest.raises(ProviderConnectionError) as caught:
             await fetch(f"http://{HOST}:{port}/", asked)
     assert "127.0.0.1" not in str(caught.value)
@@ -352,10 +372,19 @@ async def test_a_refused_url_is_not_opened() -> None:
 
 
 async def test_a_message_is_sent() -> None:
-    async with serving(answer(b"ok", status=202), answer(status=429, length=0, headers={"retry-after": "7"})) as server:
+    async with serving(
+        answer(b"ok", status=202), answer(status=429, length=0, headers={"retry-after": "7"})
+    ) as server:
         taken = await post(at(server, "/hook"), policy(server), {"é": [1]}, {"x-token": "t"})
-        again = await post(at(server, "/hook"), policy(server), b"raw", {"content-type": "text/plain"})
-    assert (taken.status, taken.retry_after, again.status, again.retry_after) == (202, None, 429, 7.0)
+        again = await post(
+            at(server, "/hook"), policy(server), b"raw", {"content-type": "text/plain"}
+        )
+    assert (taken.status, taken.retry_after, again.status, again.retry_after) == (
+        202,
+        None,
+        429,
+        7.0,
+    )
     first, second = server.requests
     assert (first.method, first.target, first.body) == ("POST", "/hook", '{"é":[1]}'.encode())
     assert (first.headers["content-type"], first.headers["x-token"]) == ("application/json", "t")

@@ -19,11 +19,18 @@ SEEDS = [
         answer(
             b"hello",
             b"world",
-            headers={"content-type": "image/png", "content-disposition": 'attachment; filename="a.png"'},
+            headers={
+                "content-type": "image/png",
+                "content-disposition": 'attachment; filename="a.png"',
+            },
         )
     ),
     b"".join(
-        answer(b"x" * 20, length=20, headers={"content-encoding": "gzip", "content-type": "text/plain; charset=utf-8"})
+        answer(
+            b"x" * 20,
+            length=20,
+            headers={"content-encoding": "gzip", "content-type": "text/plain; charset=utf-8"},
+        )
     ),
     b"".join(answer(status=302, headers={"location": "/b?c=%20#d"}, length=0)),
 ]
@@ -73,10 +80,18 @@ async def test_whatever_comes_is_a_file_or_an_error_of_ours(many: int) -> None:
     before = len(asyncio.all_tasks())
     files = 0
     async with serving(*scripts) as server:
-        policy = AddressPolicy(["a.test", "127.0.0.1"], schemes=["http"], ports=[server.port], resolve=here)
+        policy = AddressPolicy(
+            ["a.test", "127.0.0.1"], schemes=["http"], ports=[server.port], resolve=here
+        )
         while len(server.requests) < many:
             try:
-                part = await fetch(f"http://a.test:{server.port}/x", policy, max_bytes=1000, seconds=10.0, redirects=1)
+                part = await fetch(
+                    f"http://a.test:{server.port}/x",
+                    policy,
+                    max_bytes=1000,
+                    seconds=10.0,
+                    redirects=1,
+                )
             except DragomanError as error:
                 assert error.status is None
                 assert not any(word in str(error) for word in ("127.0.0.1", "10.0.0.1", "\r", "\n"))

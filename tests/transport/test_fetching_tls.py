@@ -31,7 +31,11 @@ def made(folder: Path) -> tuple[Path, Path]:
     key, file = folder / "key.pem", folder / "certificate.pem"
     command = f"openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -nodes -days 2 -subj /CN={HOST}"
     names = f"subjectAltName=DNS:{HOST}"
-    subprocess.run([*command.split(), "-addext", names, "-keyout", key, "-out", file], check=True, capture_output=True)
+    subprocess.run(
+        [*command.split(), "-addext", names, "-keyout", key, "-out", file],
+        check=True,
+        capture_output=True,
+    )
     return key, file
 
 
@@ -50,7 +54,9 @@ def tls(certificate: tuple[Path, Path], monkeypatch: pytest.MonkeyPatch) -> ssl.
 
 
 def policy(server: Server, **how: Any) -> AddressPolicy:
-    return AddressPolicy([HOST, "other.example.org", "127.0.0.0/8"], ports=[server.port], resolve=here, **how)
+    return AddressPolicy(
+        [HOST, "other.example.org", "127.0.0.0/8"], ports=[server.port], resolve=here, **how
+    )
 
 
 async def test_the_certificate_is_checked_for_the_name(tls: ssl.SSLContext) -> None:
@@ -80,7 +86,10 @@ async def test_no_redirect_leaves_tls(tls: ssl.SSLContext) -> None:
         gone = answer(status=302, headers={"location": f"http://{HOST}:{plain.port}/"}, length=0)
         async with serving(gone, tls=tls) as server:
             both = AddressPolicy(
-                [HOST, "127.0.0.1"], schemes=["https", "http"], ports=[server.port, plain.port], resolve=here
+                [HOST, "127.0.0.1"],
+                schemes=["https", "http"],
+                ports=[server.port, plain.port],
+                resolve=here,
             )
             with pytest.raises(InvalidRequestError, match="without TLS"):
                 await fetch(f"https://{HOST}:{server.port}/", both)
@@ -92,9 +101,13 @@ async def test_a_proxy_that_is_named_finds_the_addresses(tls: ssl.SSLContext) ->
         raise AssertionError("the proxy looks names up")
 
     async with serving(answer(b"hello"), tls=tls) as server, proxying(server) as asked:
-        through = AddressPolicy([HOST], ports=[server.port], resolve=nobody, proxy=f"http://127.0.0.1:{asked.port}")
+        through = AddressPolicy(
+            [HOST], ports=[server.port], resolve=nobody, proxy=f"http://127.0.0.1:{asked.port}"
+        )
         assert (await fetch(f"https://{HOST}:{server.port}/", through)).data == b"hello"
-        assert [(each.method, each.target) for each in asked] == [("CONNECT", f"{HOST}:{server.port}")]
+        assert [(each.method, each.target) for each in asked] == [
+            ("CONNECT", f"{HOST}:{server.port}")
+        ]
         with pytest.raises(InvalidRequestError):
             await fetch(f"https://elsewhere.example.org:{server.port}/", through)
     assert len(asked) == 1

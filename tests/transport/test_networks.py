@@ -128,14 +128,25 @@ def test_what_a_gateway_translates_is_what_it_leads_to(v4: int) -> None:
 
 
 @given(st.one_of(st.ip_addresses(v=4), st.ip_addresses(v=6)))
-def test_what_the_standard_library_calls_private_is_not_public(address: IPv4Address | IPv6Address) -> None:
+def test_what_the_standard_library_calls_private_is_not_public(
+    address: IPv4Address | IPv6Address,
+) -> None:
     if is_public(address) and judged(address) == address:
-        assert not (address.is_private or address.is_loopback or address.is_link_local or address.is_multicast)
+        assert not (
+            address.is_private
+            or address.is_loopback
+            or address.is_link_local
+            or address.is_multicast
+        )
         assert not (address.is_reserved or address.is_unspecified)
 
 
 def test_private_is_an_organisations_network_and_no_clouds_door() -> None:
-    assert all(is_private(ip_address(each)) for each in ("10.1.2.3", "172.20.0.1", "192.168.0.9", "fd12::1"))
+    assert all(
+        is_private(ip_address(each))
+        for each in ("10.1.2.3", "172.20.0.1", "192.168.0.9", "fd12::1")
+    )
     assert not any(
-        is_private(ip_address(each)) for each in ("127.0.0.1", "169.254.169.254", "::1", "fe80::1", "fd00:ec2::254")
+        is_private(ip_address(each))
+        for each in ("127.0.0.1", "169.254.169.254", "::1", "fe80::1", "fd00:ec2::254")
     )

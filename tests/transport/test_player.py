@@ -58,7 +58,9 @@ async def test_answers_in_order_and_keeps_the_requests():
     with pytest.raises(ProviderConnectionError, match="down"):
         await player.send(requests[1])
     assert await fetch(player, requests[2]) == b"x"
-    with pytest.raises(SettingsError, match=f"no recorded answer is left for POST {URL}/3, request 4"):
+    with pytest.raises(
+        SettingsError, match=f"no recorded answer is left for POST {URL}/3, request 4"
+    ):
         await player.send(requests[3])
     assert player.requests == requests
 
@@ -86,7 +88,9 @@ def test_what_fits():
     assert not Exchange(request_body={}).fits(HttpRequest(URL, body={"a": 1}))
 
 
-@given(st.binary(max_size=60), st.one_of(st.none(), st.integers(1, 70), st.lists(st.integers(-5, 70))))
+@given(
+    st.binary(max_size=60), st.one_of(st.none(), st.integers(1, 70), st.lists(st.integers(-5, 70)))
+)
 def test_any_chunking_is_the_same_body_without_empty_chunks(body: bytes, chunks: Any):
     got = Exchange(body=body, chunks=chunks).pieces()
     assert b"".join(got) == body
@@ -114,18 +118,26 @@ def test_recorded_traffic_loads():
     """Every file to what was recorded."""
     for exchange in traffic.exchanges("anthropic", "google", "ollama_native", "openai_responses"):
         loaded = load_exchange(exchange.path)
-        assert (loaded.status, loaded.headers, loaded.body) == (exchange.status, exchange.headers, exchange.body)
+        assert (loaded.status, loaded.headers, loaded.body) == (
+            exchange.status,
+            exchange.headers,
+            exchange.body,
+        )
         assert (loaded.url, loaded.request_body) == (exchange.url, exchange.request)
 
 
 @pytest.mark.slow
 async def test_recorded_traffic_plays():
     """A folder answers the requests that it holds, in whatever order they come."""
-    known = [exchange for exchange in traffic.exchanges("mistral") if exchange.request and exchange.url]
+    known = [
+        exchange for exchange in traffic.exchanges("mistral") if exchange.request and exchange.url
+    ]
     player = Player.load(*(exchange.path for exchange in known))
     unlike: dict[str, list[bytes]] = {}
     for exchange in known:
-        unlike.setdefault(json.dumps([exchange.url, exchange.request], sort_keys=True), []).append(exchange.body)
+        unlike.setdefault(json.dumps([exchange.url, exchange.request], sort_keys=True), []).append(
+            exchange.body
+        )
     for exchange in reversed(known):
         request = HttpRequest(exchange.url, {}, exchange.request)
         bodies = unlike[json.dumps([exchange.url, exchange.request], sort_keys=True)]
@@ -143,13 +155,20 @@ async def test_what_was_recorded_plays(tmp_path: Path):
     folder = tmp_path / "new" / "folder"
     body = {"messages": [{"role": "user", "content": "hé"}]}
     async with serving(
-        answer(b"data: 1\n\n", "data: é\n\n".encode(), headers={"Content-Type": "text/event-stream; charset=utf-8"}),
+        answer(
+            b"data: 1\n\n",
+            "data: é\n\n".encode(),
+            headers={"Content-Type": "text/event-stream; charset=utf-8"},
+        ),
         answer(b"\xff\xfe", status=500, headers={"x-request-id": "r2"}),
         answer(b"half", Do.CLOSE),
         answer(b"more", Do.HANG),
     ) as server:
         recorder = Recorder(AiohttpTransport(), folder, {"wire": "openai_chat", "vendor": "test"})
-        assert await fetch(recorder, HttpRequest(server.url, body=body)) == "data: 1\n\ndata: é\n\n".encode()
+        assert (
+            await fetch(recorder, HttpRequest(server.url, body=body))
+            == "data: 1\n\ndata: é\n\n".encode()
+        )
         assert await fetch(recorder, HttpRequest(server.url, body=b"\x00\xff")) == b"\xff\xfe"
         with pytest.raises(StreamCutError):
             await fetch(recorder, HttpRequest(f"{server.url}/cut", method="GET"))
@@ -162,14 +181,24 @@ async def test_what_was_recorded_plays(tmp_path: Path):
         await recorder.close()
     assert names(folder) == ["0001.json", "0002.json", "0003.json", "0004.json"]
     record = json.loads((folder / "0001.json").read_bytes())
-    assert (record["wire"], record["framing"], record["request"]["body"]) == ("openai_chat", "sse", body)
+    assert (record["wire"], record["framing"], record["request"]["body"]) == (
+        "openai_chat",
+        "sse",
+        body,
+    )
     assert record["response"]["body_text"] == "data: 1\n\ndata: é\n\n"
     assert not {"transfer-encoding", "content-length"} & set(record["response"]["headers"])
 
     player = Player.load(folder)
-    assert await fetch(player, HttpRequest(server.url, body=body)) == "data: 1\n\ndata: é\n\n".encode()
+    assert (
+        await fetch(player, HttpRequest(server.url, body=body)) == "data: 1\n\ndata: é\n\n".encode()
+    )
     second = await player.send(HttpRequest(server.url, body=b"\x00\xff"))
-    assert (second.status, second.headers["x-request-id"], await second.read()) == (500, "r2", b"\xff\xfe")
+    assert (second.status, second.headers["x-request-id"], await second.read()) == (
+        500,
+        "r2",
+        b"\xff\xfe",
+    )
     third = await player.send(HttpRequest(f"{server.url}/cut", method="GET"))
     assert await third.read() == b"half"
     with pytest.raises(StreamCutError):
@@ -189,7 +218,11 @@ async def test_recording_holds_no_key(tmp_path: Path):
     }
     reply = Exchange(
         status=401,
-        headers={"set-cookie": cookie, "openai-organization": "acme", "x-ratelimit-remaining-tokens": "9"},
+        headers={
+            "set-cookie": cookie,
+            "openai-organization": "acme",
+            "x-ratelimit-remaining-tokens": "9",
+        },
         body=f'{{"error": "wrong key {key}"}}'.encode(),
     )
     recorder = Recorder(Player([reply]), tmp_path)

@@ -24,7 +24,9 @@ from support.socket_server import Do, answer, serving, serving_elsewhere
 
 pytestmark = [
     pytest.mark.filterwarnings("error"),
-    pytest.mark.skipif(not Path("/proc/self/fd").is_dir(), reason="counts sockets by /proc, which only Linux has"),
+    pytest.mark.skipif(
+        not Path("/proc/self/fd").is_dir(), reason="counts sockets by /proc, which only Linux has"
+    ),
 ]
 
 
@@ -91,7 +93,9 @@ def test_many_sends_leave_nothing_behind(quiet: None):
 @pytest.mark.slow
 def test_sends_that_are_cut_or_given_up_leave_nothing_behind(quiet: None):
     async def main() -> None:
-        async with serving(*[answer(b"one", Do.CLOSE), answer(b"one", Do.RESET), [Do.CLOSE]] * 10, [Do.HANG]) as server:
+        async with serving(
+            *[answer(b"one", Do.CLOSE), answer(b"one", Do.RESET), [Do.CLOSE]] * 10, [Do.HANG]
+        ) as server:
             transport = AiohttpTransport(Timeouts(read=0.05))
             for _ in range(33):
                 with pytest.raises((ProviderConnectionError, ProviderTimeoutError)):
@@ -151,7 +155,9 @@ def _wait_until(condition: Callable[[], bool]) -> None:
 
 
 LEFT = pytest.mark.parametrize(
-    ("leave", "script"), [(_leave_idle, answer(b"one")), (_leave_open, answer(b"one", Do.HANG))], ids=["idle", "open"]
+    ("leave", "script"),
+    [(_leave_idle, answer(b"one")), (_leave_open, answer(b"one", Do.HANG))],
+    ids=["idle", "open"],
 )
 Leave = Callable[[AiohttpTransport, str], Awaitable[object]]
 
@@ -172,7 +178,9 @@ def test_end_of_the_loop_closes_connections_that_nobody_closed(
 
 @LEFT
 @pytest.mark.slow
-def test_transport_that_nobody_refers_to_closes_its_connections(quiet: None, leave: Leave, script: list[object]):
+def test_transport_that_nobody_refers_to_closes_its_connections(
+    quiet: None, leave: Leave, script: list[object]
+):
     """Also as part of a cycle, where the garbage collector comes upon all its objects at once."""
 
     async def main() -> None:
@@ -223,7 +231,9 @@ def test_answer_that_nobody_refers_to_closes_its_connection(quiet: None):
 
 @LEFT
 @pytest.mark.slow
-def test_loop_that_was_closed_without_notice(caplog: pytest.LogCaptureFixture, leave: Leave, script: list[object]):
+def test_loop_that_was_closed_without_notice(
+    caplog: pytest.LogCaptureFixture, leave: Leave, script: list[object]
+):
     """Its connections are closed at the next use, from another loop, which works; aiohttp does not complain.
 
     asyncio itself warns of its transports, as it does of all over which a loop is closed without `shutdown_asyncgens`.

@@ -59,7 +59,9 @@ async def test_a_key_that_an_error_inside_a_success_repeats_is_not_shown(
 
 async def test_a_key_in_an_answer_to_an_embeddings_request_is_not_shown() -> None:
     body = b'{"data":[],"error":"bad key %b"}' % ASCII.encode()
-    model = EmbeddingsModel(providers.get("openai"), transport=Player([Exchange(body=body)]), api_key=ASCII)
+    model = EmbeddingsModel(
+        providers.get("openai"), transport=Player([Exchange(body=body)]), api_key=ASCII
+    )
     with pytest.raises(DragomanError) as caught:
         await model.embed_query("hi")
     assert ASCII not in repr(caught.value) + str(caught.value.body)
@@ -84,26 +86,35 @@ def test_a_key_is_found_however_it_is_escaped(escaped: str) -> None:
 
 async def test_an_escaped_key_in_a_refusal_is_not_shown() -> None:
     escaped = "".join(f"\\u{ord(one):04x}" for one in ASCII)
-    ours, _ = agent(Exchange(status=401, body=f'{{"error":{{"message":"bad key {escaped}"}}}}'.encode()))
+    ours, _ = agent(
+        Exchange(status=401, body=f'{{"error":{{"message":"bad key {escaped}"}}}}'.encode())
+    )
     with pytest.raises(AuthenticationError, match=r"bad key \*\*\*") as caught:
         await ours.send("hi")
     assert escaped not in str(caught.value.body)
 
 
 async def test_password_and_keys_of_a_base_url_are_not_stored() -> None:
-    ours, player = agent(ANSWER, base_url=f"https://me:pass-word-1@h.test/v1/?api-key={ASCII}&region=eu")
+    ours, player = agent(
+        ANSWER, base_url=f"https://me:pass-word-1@h.test/v1/?api-key={ASCII}&region=eu"
+    )
     result = await ours.send("hi")
     origin = result.messages[-1].origin
     assert origin is not None
     assert origin.endpoint == "https://h.test/v1?region=eu"
-    assert player.requests[0].path == f"https://me:pass-word-1@h.test/v1/chat/completions?api-key={ASCII}&region=eu"
+    assert (
+        player.requests[0].path
+        == f"https://me:pass-word-1@h.test/v1/chat/completions?api-key={ASCII}&region=eu"
+    )
     assert "pass-word-1" not in b"".join(message.to_json() for message in result.messages).decode()
 
 
 async def test_password_and_keys_of_a_base_url_are_not_shown_by_a_refusal() -> None:
     body = b'{"error":{"message":"bad pass-word-1 or %b"}}' % ASCII.encode()
     ours, _ = agent(
-        Exchange(status=401, body=body), api_key="other-key-1", base_url=f"https://me:pass-word-1@h.test/v1?key={ASCII}"
+        Exchange(status=401, body=body),
+        api_key="other-key-1",
+        base_url=f"https://me:pass-word-1@h.test/v1?key={ASCII}",
     )
     with pytest.raises(AuthenticationError, match=r"bad \*\*\* or \*\*\*"):
         await ours.send("hi")
@@ -126,7 +137,9 @@ async def test_password_and_keys_of_a_base_url_are_not_shown_by_a_refusal() -> N
 @pytest.mark.parametrize("provider", ["openai", "anthropic", "google", "ollama"])
 async def test_a_base_url_that_is_none_is_a_setting(provider: str, url: str) -> None:
     ours = Agent(provider, base_url=url, api_key=ASCII, transport=Player([ANSWER]))
-    with pytest.raises(SettingsError, match="must begin with http:// or https:// and a host") as caught:
+    with pytest.raises(
+        SettingsError, match="must begin with http:// or https:// and a host"
+    ) as caught:
         await ours.send("hi")
     assert "pass-word" not in str(caught.value)
 
@@ -143,14 +156,20 @@ async def test_a_url_that_cannot_be_sent_to_shows_no_password() -> None:
 @pytest.mark.parametrize(
     ("status", "headers", "words"),
     [
-        (307, {"location": "https://me:pass-word-1@other.test/v1"}, "HTTP 307 and leads to https://other.test/v1:"),
+        (
+            307,
+            {"location": "https://me:pass-word-1@other.test/v1"},
+            "HTTP 307 and leads to https://other.test/v1:",
+        ),
         (301, {"location": "/v2/chat"}, "HTTP 301 and leads to /v2/chat:"),
         (302, {}, "HTTP 302 and no answer"),
         (204, {}, "HTTP 204 and no answer"),
         (101, {"upgrade": "websocket"}, "HTTP 101 and no answer"),
     ],
 )
-async def test_what_is_no_answer_names_status_and_location(status: int, headers: dict[str, str], words: str) -> None:
+async def test_what_is_no_answer_names_status_and_location(
+    status: int, headers: dict[str, str], words: str
+) -> None:
     """It is no cut stream that would be worth another try."""
     ours, _ = agent(Exchange(status=status, headers=headers))
     with pytest.raises(ProviderError, match="check the base URL") as caught:
@@ -158,19 +177,30 @@ async def test_what_is_no_answer_names_status_and_location(status: int, headers:
     assert words in caught.value.message
     assert caught.value.status == status
     assert type(caught.value) is ProviderError
-    way = Access(providers.get("openai"), Player([Exchange(status=status, headers=headers)]), api_key=ASCII)
+    way = Access(
+        providers.get("openai"), Player([Exchange(status=status, headers=headers)]), api_key=ASCII
+    )
     with pytest.raises(ProviderError, match=f"HTTP {status}"):
         await way.fetch(HttpRequest("https://h.test/v1/models", method="GET"))
 
 
-async def test_a_recording_holds_no_password_no_key_of_a_body_and_none_of_a_path(tmp_path: Path) -> None:
+async def test_a_recording_holds_no_password_no_key_of_a_body_and_none_of_a_path(
+    tmp_path: Path,
+) -> None:
     """And still plays."""
     secret = "pass-word-0123"
     body = {
         "model": "m",
         "api_key": secret,
         "messages": [{"role": "user", "content": "the key and its signature"}],
-        "tools": [{"type": "mcp", "authorization": secret, "headers": {"X-Password": secret}, "signature": "kept"}],
+        "tools": [
+            {
+                "type": "mcp",
+                "authorization": secret,
+                "headers": {"X-Password": secret},
+                "signature": "kept",
+            }
+        ],
         "prompt_cache_key": "kept too",
     }
     headers = {"X-Password": secret, "x-passphrase": secret, "private": secret, "x-note": "kept"}
@@ -187,7 +217,12 @@ async def test_a_recording_holds_no_password_no_key_of_a_body_and_none_of_a_path
     assert record["url"] == "https://h.test/***/token/***/v1/chat"
     assert (record["body"]["api_key"], record["body"]["prompt_cache_key"]) == ("***", "kept too")
     assert record["body"]["tools"] == [
-        {"type": "mcp", "authorization": "***", "headers": {"X-Password": "***"}, "signature": "kept"}
+        {
+            "type": "mcp",
+            "authorization": "***",
+            "headers": {"X-Password": "***"},
+            "signature": "kept",
+        }
     ]
     played = await Player.load(tmp_path).send(HttpRequest(url, headers, body))
     assert await played.read() == b'{"echo": "***"}'

@@ -26,7 +26,9 @@ from support.socket_server import Do, answer, serving
 
 pytestmark = pytest.mark.filterwarnings("error")
 
-REQUEST = HttpRequest("https://provider.test/v1/chat", {"authorization": "Bearer k"}, {"model": "m"})
+REQUEST = HttpRequest(
+    "https://provider.test/v1/chat", {"authorization": "Bearer k"}, {"model": "m"}
+)
 DATE = "Wed, 21 Oct 2026 07:28:00 GMT"
 THEN = parsedate_to_datetime(DATE).timestamp()
 OK = Exchange(body=b"hello")
@@ -36,7 +38,11 @@ class Tried:
     """A request through `Retry` to recorded answers: what came, what was waited, what was sent."""
 
     def __init__(
-        self, answers: Iterable[Exchange | Exception], *, request: HttpRequest = REQUEST, **settings: Any
+        self,
+        answers: Iterable[Exchange | Exception],
+        *,
+        request: HttpRequest = REQUEST,
+        **settings: Any,
     ) -> None:
         self.waits: list[float] = []
         self.player = Player(answers)
@@ -64,7 +70,9 @@ class Tried:
 
 
 def limited(**headers: str) -> Exchange:
-    return Exchange(status=429, headers={name.replace("_", "-"): value for name, value in headers.items()})
+    return Exchange(
+        status=429, headers={name.replace("_", "-"): value for name, value in headers.items()}
+    )
 
 
 def test_waits_double_until_it_works_and_each_request_is_the_same():
@@ -76,7 +84,14 @@ def test_waits_double_until_it_works_and_each_request_is_the_same():
 
 def test_delays_are_capped():
     """D-83: min(base·2ⁿ, cap)."""
-    assert Tried([limited()] * 6 + [OK], attempts=7, base=3.0, cap=20.0).waits == [3.0, 6.0, 12.0, 20.0, 20.0, 20.0]
+    assert Tried([limited()] * 6 + [OK], attempts=7, base=3.0, cap=20.0).waits == [
+        3.0,
+        6.0,
+        12.0,
+        20.0,
+        20.0,
+        20.0,
+    ]
 
 
 def test_cap_holds_before_jitter_and_for_errors():
@@ -124,7 +139,9 @@ def test_provider_says_how_long(headers: dict[str, str], wait: float):
     answers = [Exchange(status=429, headers=headers), OK]
     assert Tried(answers, now=lambda: THEN - 7).waits == [pytest.approx(wait)]
     if wait != 1.0:
-        assert Tried(answers, now=lambda: THEN - 7, jitter=True, random=lambda: 0.5).waits == [pytest.approx(wait)]
+        assert Tried(answers, now=lambda: THEN - 7, jitter=True, random=lambda: 0.5).waits == [
+            pytest.approx(wait)
+        ]
 
 
 @given(st.text(), st.text(), st.floats(0, 4e9))
@@ -203,7 +220,9 @@ def test_other_errors_pass():
 
 def test_exhausted_returns_the_last_answer_as_it_is():
     """D-85; 7.4-1: 429 four times."""
-    tried = Tried([limited()] * 3 + [Exchange(status=429, headers={"x-request-id": "4"}, body=b"full")])
+    tried = Tried(
+        [limited()] * 3 + [Exchange(status=429, headers={"x-request-id": "4"}, body=b"full")]
+    )
     assert tried.response is not None
     assert (tried.status, tried.response.headers["x-request-id"], tried.body) == (429, "4", b"full")
 
@@ -249,7 +268,9 @@ async def no_wait(_: float) -> None:
 @_on_the_network
 async def test_network_body_is_drained_and_the_connection_used_again():
     """D-86."""
-    async with serving(answer(b"slow", 0.02, b" down", status=429), [Do.CLOSE], answer(b"hello")) as server:
+    async with serving(
+        answer(b"slow", 0.02, b" down", status=429), [Do.CLOSE], answer(b"hello")
+    ) as server:
         retry = Retry(AiohttpTransport(), sleep=no_wait)
         response = await retry.send(HttpRequest(server.url, body={"a": 1}))
         assert await response.read() == b"hello"

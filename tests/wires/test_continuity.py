@@ -28,11 +28,18 @@ CALLING = {
     "stop_reason": "tool_use",
     "usage": {"input_tokens": 5, "output_tokens": 7},
 }
-SAYING = {**CALLING, "id": "msg_2", "content": [{"type": "text", "text": "Seen."}], "stop_reason": "end_turn"}
+SAYING = {
+    **CALLING,
+    "id": "msg_2",
+    "content": [{"type": "text", "text": "Seen."}],
+    "stop_reason": "end_turn",
+}
 CHAT = {
     "id": "c",
     "model": "gpt-4o",
-    "choices": [{"index": 0, "message": {"role": "assistant", "content": "Fine."}, "finish_reason": "stop"}],
+    "choices": [
+        {"index": 0, "message": {"role": "assistant", "content": "Fine."}, "finish_reason": "stop"}
+    ],
 }
 
 
@@ -102,7 +109,12 @@ async def test_signed_thinking_goes_to_no_other_provider_and_text_calls_and_resu
 async def test_nor_to_another_endpoint_that_speaks_the_same_wire() -> None:
     player = recorded(SAYING)
     other = Agent(
-        "anthropic", api_key="k", transport=player, base_url="http://127.0.0.1:9/v1", tools=[look], system="Be brief."
+        "anthropic",
+        api_key="k",
+        transport=player,
+        base_url="http://127.0.0.1:9/v1",
+        tools=[look],
+        system="Be brief.",
     )
     await other.send("Go on.", history=await history())
     assert "EqQB" not in json.dumps(body(player, 0))
@@ -130,7 +142,15 @@ async def test_a_provider_is_changed_in_the_middle_and_back_and_nothing_is_lost(
     await agent("anthropic", player).send("And?", history=[*first, *second.messages])
     sent = body(player, 0)["messages"]
     assert sent[1]["content"] == CALLING["content"]
-    assert [m["role"] for m in sent] == ["user", "assistant", "user", "assistant", "user", "assistant", "user"]
+    assert [m["role"] for m in sent] == [
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+        "assistant",
+        "user",
+    ]
 
 
 async def test_an_interrupted_round_is_answered_when_it_is_sent_again() -> None:
@@ -139,7 +159,11 @@ async def test_an_interrupted_round_is_answered_when_it_is_sent_again() -> None:
     said = (await history())[:2]
     await agent("anthropic", player).send("Go on.", history=said)
     result = body(player, 0)["messages"][2]["content"][0]
-    assert (result["type"], result["tool_use_id"], result["is_error"]) == ("tool_result", "toolu_1", True)
+    assert (result["type"], result["tool_use_id"], result["is_error"]) == (
+        "tool_result",
+        "toolu_1",
+        True,
+    )
     assert len(said) == 2
 
 
@@ -176,7 +200,9 @@ async def test_a_tool_that_google_takes_under_another_name_only_is_run_by_its_ow
     }
     saying = {"content": {"role": "model", "parts": [{"text": "Done."}]}, "finishReason": "STOP"}
     player = recorded({"candidates": [calling]}, {"candidates": [saying]})
-    first = Tool("1st", "Is first.", handler=lambda: "run", input_schema={"type": "object", "properties": {}})
+    first = Tool(
+        "1st", "Is first.", handler=lambda: "run", input_schema={"type": "object", "properties": {}}
+    )
     result = await Agent("google", api_key="k", transport=player, tools=[first]).send("Go.")
     assert result.output.strip() == "Done."
     assert body(player, 0)["tools"][0]["functionDeclarations"][0]["name"] == sent

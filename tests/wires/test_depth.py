@@ -11,12 +11,34 @@ import pytest
 from dragoman import wires
 
 USUAL: dict[str, Any] = {
-    "anthropic": {"type": "content_block_delta", "index": 0, "delta": {"type": "text_delta", "text": "a"}},
-    "cohere": {"type": "content-delta", "index": 0, "delta": {"message": {"content": {"text": "a"}}}},
-    "google": {"candidates": [{"content": {"parts": [{"text": "a"}], "role": "model"}}], "usageMetadata": {"a": 1}},
-    "mistral": {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None}], "usage": None},
-    "ollama": {"message": {"role": "assistant", "content": "a"}, "model": "m", "created_at": "x", "done": False},
-    "openai_chat": {"choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None}], "usage": None},
+    "anthropic": {
+        "type": "content_block_delta",
+        "index": 0,
+        "delta": {"type": "text_delta", "text": "a"},
+    },
+    "cohere": {
+        "type": "content-delta",
+        "index": 0,
+        "delta": {"message": {"content": {"text": "a"}}},
+    },
+    "google": {
+        "candidates": [{"content": {"parts": [{"text": "a"}], "role": "model"}}],
+        "usageMetadata": {"a": 1},
+    },
+    "mistral": {
+        "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None}],
+        "usage": None,
+    },
+    "ollama": {
+        "message": {"role": "assistant", "content": "a"},
+        "model": "m",
+        "created_at": "x",
+        "done": False,
+    },
+    "openai_chat": {
+        "choices": [{"index": 0, "delta": {"content": "a"}, "finish_reason": None}],
+        "usage": None,
+    },
     "openai_responses": {
         "type": "response.output_text.delta",
         "delta": "a",
@@ -47,11 +69,16 @@ def turned(value: Any) -> Any:
     return [turned(inner) for inner in value] if isinstance(value, list) else value
 
 
-@pytest.mark.parametrize("deep", [b"[" * 3000 + b"]" * 3000, b'{"text":' * 3000 + b"0" + b"}" * 3000], ids=["[", "{"])
+@pytest.mark.parametrize(
+    "deep", [b"[" * 3000 + b"]" * 3000, b'{"text":' * 3000 + b"0" + b"}" * 3000], ids=["[", "{"]
+)
 @pytest.mark.parametrize("name", sorted(USUAL))
 def test_d6_no_depth_makes_a_decoder_raise(name: str, deep: bytes) -> None:
     for event in replaced(USUAL[name]):
         for each in (event, turned(event)):
             line = json.dumps(each).encode().replace(json.dumps(HERE).encode(), deep)
             decoder = wires.get(name).decoder()
-            assert [*decoder.feed(line + b"\n" if name == "ollama" else b"data: " + line + b"\n\n"), *decoder.close()]
+            assert [
+                *decoder.feed(line + b"\n" if name == "ollama" else b"data: " + line + b"\n\n"),
+                *decoder.close(),
+            ]

@@ -31,11 +31,16 @@ def test_an_answer_ends_once(name: str) -> None:
         ({"id": "x"}, {}),
     ],
 )
-def test_an_id_of_a_tool_messages_own_is_not_the_calls(name: str, told: dict[str, Any], again: dict[str, Any]) -> None:
+def test_an_id_of_a_tool_messages_own_is_not_the_calls(
+    name: str, told: dict[str, Any], again: dict[str, Any]
+) -> None:
     call = {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     asked = {"role": "assistant", "content": "", "tool_calls": [call]}
     messages = wires.get(name).load_messages([asked, {"role": "tool", "content": "1", **told}])
-    assert wires.get(name).dump_messages(messages) == [asked, {"role": "tool", "content": "1", **again}]
+    assert wires.get(name).dump_messages(messages) == [
+        asked,
+        {"role": "tool", "content": "1", **again},
+    ]
 
 
 @pytest.mark.parametrize("name", ["google", "mistral", "openai_chat", "openai_responses"])
@@ -54,7 +59,11 @@ def test_the_end_of_the_run_is_the_end_of_the_answer(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", ["openai_chat", "mistral"])
-@pytest.mark.parametrize(("told", "status"), [(None, 502), (200, 502), (399, 502), (400, 400), (418, 418)])
-def test_an_errors_own_status_is_told_where_it_is_one_of_an_error(name: str, told: int | None, status: int) -> None:
+@pytest.mark.parametrize(
+    ("told", "status"), [(None, 502), (200, 502), (399, 502), (400, 400), (418, 418)]
+)
+def test_an_errors_own_status_is_told_where_it_is_one_of_an_error(
+    name: str, told: int | None, status: int
+) -> None:
     error = ProviderError("x", status=told)
     assert wires.get(name).dump_error(error)[0] == status

@@ -19,7 +19,9 @@ def body(before: str, repeated: str, after: str = "") -> Callable[[int], bytes]:
 
 
 @pytest.mark.parametrize("wire", WIRES)
-@pytest.mark.parametrize("name", ["x-ratelimit-reset", "x-ratelimit-reset-tokens", "retry-after", "retry-after-ms"])
+@pytest.mark.parametrize(
+    "name", ["x-ratelimit-reset", "x-ratelimit-reset-tokens", "retry-after", "retry-after-ms"]
+)
 def test_headers_of_digits(wire: str, name: str) -> None:
     def work(size: int) -> object:
         headers = {name: "9" * size, name.replace("reset", "remaining"): "0", "date": "1 " * size}
@@ -76,7 +78,9 @@ def test_a_page_of_errors_inside_errors_is_read_once_a_level() -> None:
     nested = lambda depth: b'{"error":' * depth + entries + b"}" * depth  # noqa: E731
     load = wires.get("openai_chat").load_error
     load(400, {}, entries)
-    shallow, deep = (cost(lambda _, depth=depth: load(400, {}, nested(depth)), 1) for depth in (1, 6))
+    shallow, deep = (
+        cost(lambda _, depth=depth: load(400, {}, nested(depth)), 1) for depth in (1, 6)
+    )
     assert deep < 8 * max(shallow, 0.001)
 
 

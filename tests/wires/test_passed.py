@@ -27,7 +27,10 @@ CONVERSATION = (
     Message.model("Sunny."),
 )
 REQUEST = ModelRequest(
-    "a-model", CONVERSATION, (ToolSpec("weather", "The weather.", {"type": "object"}),), Settings(max_tokens=100)
+    "a-model",
+    CONVERSATION,
+    (ToolSpec("weather", "The weather.", {"type": "object"}),),
+    Settings(max_tokens=100),
 )
 JOBS: dict[str, Callable[[wires.Wire, Origin | None], Any]] = {
     "messages": lambda wire, target: wire.dump_messages(CONVERSATION, target=target),
@@ -61,7 +64,9 @@ def passed(job: Callable[[], Any]) -> set[str]:
     return {file.removeprefix(FOLDER) for file in files if file.startswith(FOLDER)}
 
 
-@pytest.mark.parametrize("to", [None, Origin("someone", model="a-model")], ids=["as it is", "to a target"])
+@pytest.mark.parametrize(
+    "to", [None, Origin("someone", model="a-model")], ids=["as it is", "to a target"]
+)
 @pytest.mark.parametrize(("name", "job"), PLACES)
 def test_a_conversation_passes_through_few_rooms(name: str, job: str, to: Origin | None) -> None:
     wire = wires.get(name)

@@ -64,7 +64,9 @@ def test_a_plug_in_is_found_by_the_name_of_its_entry_point(install: Install) -> 
     install("acme_format", LIKE.format(name="acme_format"), "acme_wire")
     assert "acme_format" in wires.names()
     assert "acme_wire" not in sys.modules
-    assert wires.get("acme_format").dump_messages([Message.user("Hi.")]) == [{"role": "user", "content": "Hi."}]
+    assert wires.get("acme_format").dump_messages([Message.user("Hi.")]) == [
+        {"role": "user", "content": "Hi."}
+    ]
     assert wires.get("acme_format") is wires.get("acme_format")
 
 
@@ -86,5 +88,7 @@ def test_a_broken_plug_in_names_its_distribution(install: Install, code: str, wh
 
 def test_an_unknown_name_lists_the_known_ones() -> None:
     wires.register(own())
-    with pytest.raises(SettingsError, match=r"no wire is named 'nonsense'; there are openai_chat, .*, mine"):
+    with pytest.raises(
+        SettingsError, match=r"no wire is named 'nonsense'; there are openai_chat, .*, mine"
+    ):
         wires.get("nonsense")

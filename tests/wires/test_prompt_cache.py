@@ -34,14 +34,18 @@ def body(provider: str, settings: Settings) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("cache", ["short", "long"])
-@pytest.mark.parametrize("provider", [each.name for each in providers.REGISTRY.providers() if not each.by_url])
+@pytest.mark.parametrize(
+    "provider", [each.name for each in providers.REGISTRY.providers() if not each.by_url]
+)
 def test_a_provider_that_wants_to_be_asked_is_asked_and_no_other(provider: str, cache: Any) -> None:
     plain = body(provider, Settings())
     assert body(provider, Settings(cache=cache)) == {**plain, **ASKED.get((provider, cache), {})}
 
 
 @pytest.mark.parametrize(("provider", "cache"), ASKED)
-def test_what_was_asked_is_read_back_and_goes_to_another_provider(provider: str, cache: Any) -> None:
+def test_what_was_asked_is_read_back_and_goes_to_another_provider(
+    provider: str, cache: Any
+) -> None:
     wire = wires.get(providers.get(provider).wire)
     request = wire.load_request(body(provider, Settings(cache=cache)))
     assert request.settings.cache == cache
@@ -61,7 +65,10 @@ def test_what_was_asked_is_read_back_and_goes_to_another_provider(provider: str,
     ],
 )
 def test_a_cache_of_another_kind_stays_the_wires_own(wire: str, field: str, value: Any) -> None:
-    sent = body({"openai_chat": "openai", "openai_responses": "openai-responses"}.get(wire, wire), Settings())
+    sent = body(
+        {"openai_chat": "openai", "openai_responses": "openai-responses"}.get(wire, wire),
+        Settings(),
+    )
     request = wires.get(wire).load_request({**sent, field: value})
     assert request.settings.cache is None
     assert wires.get(wire).dump_request(request)[field] == value
@@ -70,5 +77,7 @@ def test_a_cache_of_another_kind_stays_the_wires_own(wire: str, field: str, valu
 def test_a_mark_on_a_piece_goes_to_its_own_provider_alone() -> None:
     part = TextPart("Long.", native={"anthropic": {"cache_control": {"type": "ephemeral"}}})
     for name in wires.names("model"):
-        sent = str(wires.get(name).dump_messages([Message.user(part)], target=Origin("p", model="m")))
+        sent = str(
+            wires.get(name).dump_messages([Message.user(part)], target=Origin("p", model="m"))
+        )
         assert ("cache_control" in sent) == (name == "anthropic")

@@ -18,8 +18,30 @@ WIRES = wires.names("protocol")
 ROOMS = {"quirks", "messages", "runs", "decode", "encode", "errors", "serving"}
 """What every one has. `decode_own` and the like are parts of their room."""
 FURTHER: dict[str, set[str]] = {
-    "ag_ui": {"client", "compact", "content", "events", "extras", "ids", "interrupts", "tools", "usage"},
-    "a2a": {"bodies", "client", "content", "extras", "interrupts", "old", "rpc", "seed", "tasks", "tools", "usage"},
+    "ag_ui": {
+        "client",
+        "compact",
+        "content",
+        "events",
+        "extras",
+        "ids",
+        "interrupts",
+        "tools",
+        "usage",
+    },
+    "a2a": {
+        "bodies",
+        "client",
+        "content",
+        "extras",
+        "interrupts",
+        "old",
+        "rpc",
+        "seed",
+        "tasks",
+        "tools",
+        "usage",
+    },
     "ai_sdk": set(),
 }
 """What one has beside them: what its messages do not take from a format, and what no other has, by the protocol's word."""
@@ -61,7 +83,9 @@ def names(wire: str, room: str) -> set[str]:
 def signature(of: Any) -> list[tuple[str, Any, Any]]:
     """Parameters by name, kind and default; how their types are written is free."""
     return [
-        (one.name, one.kind, one.default) for one in inspect.signature(of).parameters.values() if one.name != "self"
+        (one.name, one.kind, one.default)
+        for one in inspect.signature(of).parameters.values()
+        if one.name != "self"
     ]
 
 

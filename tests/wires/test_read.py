@@ -94,7 +94,9 @@ def test_a_request_of_anthropics() -> None:
                 own("anthropic", type="mcp_toolset") | spelled("anthropic", name="absent"),
             ),
         ),
-        Settings(max_tokens=5, tool_choice="f", parallel_tool_calls=False, reasoning="low", cache="long"),
+        Settings(
+            max_tokens=5, tool_choice="f", parallel_tool_calls=False, reasoning="low", cache="long"
+        ),
         {"a": 1},
         True,
         {"output_config": {"other": 3}, "metadata": {"z": 1}},
@@ -102,7 +104,12 @@ def test_a_request_of_anthropics() -> None:
         wire="anthropic",
     )
     assert wire.dump_request(request) == body
-    older = {"model": "m", "max_tokens": 5, "messages": SAID, "output_format": {"type": "json_schema", "schema": {}}}
+    older = {
+        "model": "m",
+        "max_tokens": 5,
+        "messages": SAID,
+        "output_format": {"type": "json_schema", "schema": {}},
+    }
     assert wire.load_request({**older, "stream": False, "tools": [], "system": []}) == ModelRequest(
         "m", HI, settings=Settings(max_tokens=5), output_schema={}, native=spelled(
             "anthropic", system=[], stream="explicit", tools="explicit", output_schema={"as is": True, "key": "output_format"}
@@ -146,13 +153,24 @@ def test_a_conversation_of_anthropics() -> None:
                     image,
                     {"type": "tool_use", "id": "c", "name": "f", "input": {}, "caller": 1},
                     {"type": "server_tool_use", "id": "d", "name": "g", "input": {"a": 1}},
-                    {"type": "web_tool_result", "tool_use_id": "d", "content": [1], "is_error": True},
+                    {
+                        "type": "web_tool_result",
+                        "tool_use_id": "d",
+                        "content": [1],
+                        "is_error": True,
+                    },
                 ],
             },
             {
                 "role": "user",
                 "content": [
-                    {"type": "tool_result", "tool_use_id": "c", "content": "r", "is_error": True, "x": 1},
+                    {
+                        "type": "tool_result",
+                        "tool_use_id": "c",
+                        "content": "r",
+                        "is_error": True,
+                        "x": 1,
+                    },
                     {"type": "tool_result", "tool_use_id": "c"},
                 ],
             },
@@ -162,11 +180,15 @@ def test_a_conversation_of_anthropics() -> None:
     wire = wires.get("anthropic")
     messages = wire.load_messages(payload)
     system, *rest = messages
-    assert system == Message.system(TextPart("s", own("anthropic", cache_control={"type": "ephemeral"})))
+    assert system == Message.system(
+        TextPart("s", own("anthropic", cache_control={"type": "ephemeral"}))
+    )
     contents: list[tuple[Content, ...]] = [
         (
             TextPart("a", own("anthropic", x=1)),
-            ProviderPart("new_thing", own("anthropic", type="new_thing", tool_use_id="a", content=1)),
+            ProviderPart(
+                "new_thing", own("anthropic", type="new_thing", tool_use_id="a", content=1)
+            ),
             LinkPart("u"),
         ),
         (
@@ -176,8 +198,16 @@ def test_a_conversation_of_anthropics() -> None:
             FilePart("f", "application/octet-stream", native=own("anthropic")),
             ProviderPart("image", {"anthropic": image}),
             ToolCallPart("c", "f", native=own("anthropic", caller=1)),
-            ToolCallPart("d", "g", {"a": 1}, run_by="provider", native=own("anthropic", type="server_tool_use")),
-            ToolResultPart("d", "g", [1], True, "provider", own("anthropic", type="web_tool_result")),
+            ToolCallPart(
+                "d",
+                "g",
+                {"a": 1},
+                run_by="provider",
+                native=own("anthropic", type="server_tool_use"),
+            ),
+            ToolResultPart(
+                "d", "g", [1], True, "provider", own("anthropic", type="web_tool_result")
+            ),
         ),
         (
             ToolResultPart("c", "f", "r", True, native=own("anthropic", x=1)),
@@ -199,10 +229,16 @@ def test_results_stand_before_what_the_user_said() -> None:
         Message.user("go"), Message.user(ToolResultPart("a", "f", "x"), "and", ToolResultPart("b", "f", "y")),
         Message.user(ToolResultPart("c", "f", "z")), Message.user("on"),
     ]  # fmt: skip
-    results = [{"type": "tool_result", "tool_use_id": id_, "content": text} for id_, text in ("ax", "by", "cz")]
+    results = [
+        {"type": "tool_result", "tool_use_id": id_, "content": text}
+        for id_, text in ("ax", "by", "cz")
+    ]
     said = [{"type": "text", "text": text} for text in ("go", "and")]
     assert wire.dump_messages(messages, losses=losses) == {
-        "messages": [{"role": "user", "content": [*results, *said]}, {"role": "user", "content": "on"}]
+        "messages": [
+            {"role": "user", "content": [*results, *said]},
+            {"role": "user", "content": "on"},
+        ]
     }
     why = "the API wants results of tools before everything else"
     assert losses == [Loss(1, None, "order", why), Loss(2, None, "order", why)]
@@ -231,7 +267,9 @@ def test_an_answer_without_an_id_gets_one(wire: str, place: str) -> None:
     events = [MessageStarted("", Role.MODEL), MessageFinished("")]
     assert wires.get(wire).dump_response(events)["id"] == "message-0"
     encoder = wires.get(wire).encoder()
-    (data,) = [line[6:] for line in encoder.feed(events[0]).splitlines() if line.startswith(b"data: ")]
+    (data,) = [
+        line[6:] for line in encoder.feed(events[0]).splitlines() if line.startswith(b"data: ")
+    ]
     start = json.loads(data)
     assert (start[place] if place else start)["id"] == "message-0"
 
@@ -243,20 +281,31 @@ def test_the_end_of_the_run_is_the_end_of_the_answer(wire: str) -> None:
         assert one.feed(event) == other.feed(event)
     end = one.feed(RunFinished("r"))
     assert end == other.close() != b""
-    assert (one.close(), one.feed(MessageStarted("n", Role.MODEL)), other.close()) == (b"", b"", b"")
+    assert (one.close(), one.feed(MessageStarted("n", Role.MODEL)), other.close()) == (
+        b"",
+        b"",
+        b"",
+    )
 
 
 def test_a_signature_that_was_absent_stays_so_in_a_stream() -> None:
     part = ThinkingPart("a", spelled("anthropic", signature="absent"))
     encoder = wires.get("anthropic").encoder()
-    events = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, part), PartFinished("m", 0, part)]
+    events = [
+        MessageStarted("m", Role.MODEL),
+        PartStarted("m", 0, part),
+        PartFinished("m", 0, part),
+    ]
     start = json.loads(b"".join(map(encoder.feed, events)).split(b"data: ")[2].split(b"\n")[0])
     assert start["content_block"] == {"type": "thinking", "thinking": ""}
 
 
 def test_a_schema_in_anthropics_dialect() -> None:
     def sent(**fields: Any) -> Any:
-        schema = {"type": "object", "properties": {"a": {"type": "array", "items": {"type": "string"}, **fields}}}
+        schema = {
+            "type": "object",
+            "properties": {"a": {"type": "array", "items": {"type": "string"}, **fields}},
+        }
         body = wires.get("anthropic").dump_request(ModelRequest("m", output_schema=schema))
         assert body["output_config"]["format"]["type"] == "json_schema"
         return body["output_config"]["format"]["schema"]["properties"]["a"]
@@ -268,16 +317,33 @@ def test_a_schema_in_anthropics_dialect() -> None:
         assert sent(**kept) == {**plain, **kept}
     for left in ({"minItems": 2}, {"maxItems": 1}, {"uniqueItems": True}):
         assert left.items().isdisjoint(sent(**left).items())
-    formats = ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
+    formats = (
+        "date-time",
+        "time",
+        "date",
+        "duration",
+        "email",
+        "hostname",
+        "uri",
+        "ipv4",
+        "ipv6",
+        "uuid",
+    )
     for name in formats:
-        assert sent(items={"type": "string", "format": name})["items"] == {"type": "string", "format": name}
+        assert sent(items={"type": "string", "format": name})["items"] == {
+            "type": "string",
+            "format": name,
+        }
     assert "format" not in sent(items={"type": "string", "format": "regex"})["items"]
 
 
 def test_a_file_is_asked_for_by_its_id() -> None:
     wire: Any = wires.get("anthropic")
     download = wire.dump_download(FilePart("file/1"))
-    asked = [(each.path, each.method, each.headers, each.body) for each in (download.content, download.about)]
+    asked = [
+        (each.path, each.method, each.headers, each.body)
+        for each in (download.content, download.about)
+    ]
     headers = {"anthropic-beta": "files-api-2025-04-14"}
     assert asked == [
         ("/files/file%2F1/content", "GET", headers, asked[0][3]),
@@ -286,9 +352,30 @@ def test_a_file_is_asked_for_by_its_id() -> None:
 
 
 def test_a_request_of_coheres() -> None:
-    odd = {"tool_choice": "ODD", "max_tokens": "x", "k": None, "thinking": {"a": 1}, "stop_sequences": 5, "seed": 1.5}
-    beside = {"response_format": {"type": "json_object", "json_schema": {"type": "object", "a": 1}, "own": 2}}
-    body = {"model": "m", "messages": SAID, "stream": False, **odd, **beside, "tools": [FUNCTION], "more": 3}
+    odd = {
+        "tool_choice": "ODD",
+        "max_tokens": "x",
+        "k": None,
+        "thinking": {"a": 1},
+        "stop_sequences": 5,
+        "seed": 1.5,
+    }
+    beside = {
+        "response_format": {
+            "type": "json_object",
+            "json_schema": {"type": "object", "a": 1},
+            "own": 2,
+        }
+    }
+    body = {
+        "model": "m",
+        "messages": SAID,
+        "stream": False,
+        **odd,
+        **beside,
+        "tools": [FUNCTION],
+        "more": 3,
+    }
     wire = wires.get("cohere")
     request = wire.load_request(body)
     assert request == ModelRequest(
@@ -297,7 +384,8 @@ def test_a_request_of_coheres() -> None:
         (ToolSpec("f", "d", {"type": "object"}, own("cohere", y=2, function={"x": 1})),),
         output_schema={"type": "object", "a": 1},
         options={"more": 3},
-        native=own("cohere", **odd, response_format={"own": 2}) | spelled("cohere", schema="json_schema"),
+        native=own("cohere", **odd, response_format={"own": 2})
+        | spelled("cohere", schema="json_schema"),
         wire="cohere",
     )
     assert wire.dump_request(request) == body
@@ -327,7 +415,12 @@ def test_a_conversation_of_coheres() -> None:
                 {"type": "image_url", "image_url": {"url": "https://x/y.png", "detail": "low"}},
             ],
             "tool_calls": [
-                {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}", "z": 1}, "q": 2}
+                {
+                    "id": "c",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": "{}", "z": 1},
+                    "q": 2,
+                }
             ],
             "citations": [1],
         },
@@ -354,12 +447,22 @@ def test_a_conversation_of_coheres() -> None:
         ),
         (
             ToolResultPart("c", "f", "r"),
-            ToolResultPart("c", "f", {"a": 1}, native=own("cohere", w=1) | spelled("cohere", content="document")),
+            ToolResultPart(
+                "c",
+                "f",
+                {"a": 1},
+                native=own("cohere", w=1) | spelled("cohere", content="document"),
+            ),
         ),
         (),
     ]
     assert [message.content for message in messages] == contents
-    assert [message.native for message in messages] == [None, own("cohere", citations=[1]), None, None]
+    assert [message.native for message in messages] == [
+        None,
+        own("cohere", citations=[1]),
+        None,
+        None,
+    ]
     assert wire.dump_messages(messages) == payload
 
 
@@ -369,15 +472,23 @@ def test_an_edited_result_of_coheres_is_written_as_edited() -> None:
     (part,) = message.tool_results
     for result, content in ((({"b": 1}), {"b": 1}), ((TextPart("x"), TextPart("y")), None)):
         edited = Message.user(ToolResultPart("c", "", result, native=part.native))
-        blocks = [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}] if content is None else content
-        assert wire.dump_messages([edited]) == [{"role": "tool", "tool_call_id": "c", "content": blocks}]
+        blocks = (
+            [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}]
+            if content is None
+            else content
+        )
+        assert wire.dump_messages([edited]) == [
+            {"role": "tool", "tool_call_id": "c", "content": blocks}
+        ]
 
 
 def test_what_cohere_is_told_of_others() -> None:
     losses: list[Loss] = []
     there = Origin("elsewhere", None, "x")
     said = TextPart("a", own("cohere", x=1))
-    model = Message.model(said, ToolCallPart("c", "f"), "b", ThinkingPart("t"), FilePart("q")).replace(origin=there)
+    model = Message.model(
+        said, ToolCallPart("c", "f"), "b", ThinkingPart("t"), FilePart("q")
+    ).replace(origin=there)
     messages = [
         Message.user("hi"),
         model,
@@ -385,12 +496,16 @@ def test_what_cohere_is_told_of_others() -> None:
         Message.user(),
         Message.model(),
     ]
-    assert wires.get("cohere").dump_messages(messages, target=Origin("cohere", None, "m"), losses=losses) == [
+    assert wires.get("cohere").dump_messages(
+        messages, target=Origin("cohere", None, "m"), losses=losses
+    ) == [
         {"role": "user", "content": "hi"},
         {
             "role": "assistant",
             "content": [{"type": "text", "text": text} for text in ("a", "b", "[media: file]")],
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+            "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            ],
         },
         {"role": "tool", "tool_call_id": "c", "content": "r"},
         {"role": "user", "content": "on"},
@@ -401,14 +516,25 @@ def test_what_cohere_is_told_of_others() -> None:
     assert [each for each in found if each[2] in ("order", "message")] == [
         (1, 2, "order", order), (1, 4, "order", order), (3, None, "message", empty), (4, None, "message", empty),
     ]  # fmt: skip
-    assert [each[:3] for each in found if each[2] not in ("order", "message")] == [(1, 3, "thinking"), (1, 4, "file")]
+    assert [each[:3] for each in found if each[2] not in ("order", "message")] == [
+        (1, 3, "thinking"),
+        (1, 4, "file"),
+    ]
 
 
 def test_an_answer_of_coheres() -> None:
     def block(kind: str, **content: Any) -> dict[str, Any]:
-        return {"type": kind, "index": 0, **({"delta": {"message": {"content": content}}} if content else {})}
+        return {
+            "type": kind,
+            "index": 0,
+            **({"delta": {"message": {"content": content}}} if content else {}),
+        }
 
-    start = {"type": "message-start", "id": "r", "delta": {"message": {"role": "assistant", "content": [], "x": 1}}}
+    start = {
+        "type": "message-start",
+        "id": "r",
+        "delta": {"message": {"role": "assistant", "content": [], "x": 1}},
+    }
     told = {"tokens": {"input_tokens": 1.0, "x": 2}, "cached_tokens": 3, "billed_units": {"a": 1}}
     data = sse(
         start,
@@ -432,7 +558,8 @@ def test_an_answer_of_coheres() -> None:
             origin=Origin("", response_id="r"),
             finish_reason=FinishReason.unspecified,
             usage=Usage(input_tokens=1, cache_read_tokens=3),
-            native=own("cohere", x=1, citations=[{"start": 0}]) | {"cohere:notes": {"response": around}},
+            native=own("cohere", x=1, citations=[{"start": 0}])
+            | {"cohere:notes": {"response": around}},
         )
     ]
 
@@ -548,7 +675,13 @@ def test_words_of_an_error_that_mean_another_kind_get_those_of_its_own() -> None
 
 def test_embeddings_of_coheres() -> None:
     wire: Any = wires.embeddings("cohere")
-    body = {"model": "m", "texts": ["a", "b"], "input_type": "search_query", "output_dimension": 3, "truncate": "END"}
+    body = {
+        "model": "m",
+        "texts": ["a", "b"],
+        "input_type": "search_query",
+        "output_dimension": 3,
+        "truncate": "END",
+    }
     request = EmbeddingsRequest("m", ("a", "b"), "query", 3, {"truncate": "END"})
     assert wire.load_request(body) == request
     assert (wire.dump_request(request), wire.dump_http(request).path) == (body, "/embed")
@@ -574,9 +707,14 @@ def test_embeddings_of_coheres() -> None:
         "meta": answer["meta"], "x": 1, "embeddings_by_type": {"int8": [[1, 2]], "binary": [[3]]},
     }  # fmt: skip
     kept = {"float": [[0.5, 1.0]], "int8": [[1, 2]], "binary": [[3]]}
-    assert wire.dump_response(result, request=EmbeddingsRequest("m", ("a",))) == {**answer, "embeddings": kept}
+    assert wire.dump_response(result, request=EmbeddingsRequest("m", ("a",))) == {
+        **answer,
+        "embeddings": kept,
+    }
     assert wire.dump_response(result)["texts"] == []
-    assert wire.load_response({"embeddings": {"int8": [[1]], "binary": [[2]]}}).embeddings == [[1.0]]
+    assert wire.load_response({"embeddings": {"int8": [[1]], "binary": [[2]]}}).embeddings == [
+        [1.0]
+    ]
     assert wire.load_response({"embeddings": [[1]]}).embeddings == [[1.0]]
 
 
@@ -590,7 +728,10 @@ def test_embeddings_of_ollamas() -> None:
     loaded = wire.load_request(older)
     assert loaded == EmbeddingsRequest("m", ("a",), native=spelled("ollama", prompt="text"))
     assert (wire.dump_request(loaded), wire.dump_http(loaded).path) == (older, "/api/embeddings")
-    assert wire.dump_request(loaded.replace(texts=("a", "b"))) == {"model": "m", "input": ["a", "b"]}
+    assert wire.dump_request(loaded.replace(texts=("a", "b"))) == {
+        "model": "m",
+        "input": ["a", "b"],
+    }
     answer = {"model": "m", "embeddings": [[0.5]], "prompt_eval_count": 4, "total_duration": 5}
     result = wire.load_response(answer)
     assert (result.embeddings, result.id) == ([[0.5]], "")
@@ -616,8 +757,20 @@ def test_an_answer_of_anthropics() -> None:
         ({"type": "tool_use", "id": "", "name": "h", "input": {"z": 1}},),
         ({"type": "compaction", "content": None}, {"type": "compaction_delta", "content": "x"}),
     ]  # fmt: skip
-    started = {"input_tokens": 3, "cache_read_input_tokens": 5, "cache_creation_input_tokens": 2, "service_tier": "t"}
-    message = {"id": "r", "type": "message", "role": "assistant", "model": "served", "content": [], "stop_reason": None}
+    started = {
+        "input_tokens": 3,
+        "cache_read_input_tokens": 5,
+        "cache_creation_input_tokens": 2,
+        "service_tier": "t",
+    }
+    message = {
+        "id": "r",
+        "type": "message",
+        "role": "assistant",
+        "model": "served",
+        "content": [],
+        "stop_reason": None,
+    }
     data = sse(
         {"type": "message_start", "message": {**message, "usage": started}},
         *(
@@ -625,7 +778,10 @@ def test_an_answer_of_anthropics() -> None:
             for index, (block, *deltas) in enumerate(blocks)
             for event in (
                 {"type": "content_block_start", "index": index, "content_block": block},
-                *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+                *(
+                    {"type": "content_block_delta", "index": index, "delta": delta}
+                    for delta in deltas
+                ),
                 {"type": "content_block_stop", "index": index},
             )
         ),
@@ -639,9 +795,17 @@ def test_an_answer_of_anthropics() -> None:
     )
 
     def native(fields: dict[str, Any], **notes: Any) -> dict[str, Any]:
-        return {**({"anthropic": fields} if fields else {}), **({"anthropic:notes": notes} if notes else {})}
+        return {
+            **({"anthropic": fields} if fields else {}),
+            **({"anthropic:notes": notes} if notes else {}),
+        }
 
-    around = {"stop_sequence": "!", "beside": 1, "stop_reason": "stop_sequence", "usage": {"service_tier": "t"}}
+    around = {
+        "stop_sequence": "!",
+        "beside": 1,
+        "stop_reason": "stop_sequence",
+        "usage": {"service_tier": "t"},
+    }
     assert decoded("anthropic", data) == [
         Message(
             Role.MODEL,
@@ -649,8 +813,16 @@ def test_an_answer_of_anthropics() -> None:
                 TextPart("ab", native({"s": 1, "citations": [{"n": 1}]}, delta={"x": 1})),
                 ThinkingPart("t", native({"signature": "s"}, delta={"x": 2})),
                 ToolCallPart("c", "f", {"k": 1}, native=native({"caller": 1}, delta={"x": 3})),
-                ToolCallPart("d", "g", {"q": 1}, run_by="provider", native=native({"type": "server_tool_use"})),
-                ToolResultPart("d", "g", [], run_by="provider", native=native({"type": "g_tool_result"})),
+                ToolCallPart(
+                    "d",
+                    "g",
+                    {"q": 1},
+                    run_by="provider",
+                    native=native({"type": "server_tool_use"}),
+                ),
+                ToolResultPart(
+                    "d", "g", [], run_by="provider", native=native({"type": "g_tool_result"})
+                ),
                 ToolCallPart("call-2", "h", {"z": 1}, native=native({"id": None})),
                 ProviderPart("compaction", native({"type": "compaction", "content": "x"})),
             ),
@@ -671,7 +843,8 @@ def test_an_answer_of_anthropics() -> None:
 
 
 @pytest.mark.parametrize(
-    "line", [{"message": {"content": "a"}}, {"response": "a"}, {"message": {"content": "a"}, "done": 0}]
+    "line",
+    [{"message": {"content": "a"}}, {"response": "a"}, {"message": {"content": "a"}, "done": 0}],
 )
 def test_a_line_of_ollamas_needs_no_mark_that_more_comes(line: dict[str, Any]) -> None:
     (message,) = decoded("ollama", json.dumps(line).encode() + b"\n" + b'{"done":true}\n')

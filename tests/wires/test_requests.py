@@ -29,7 +29,9 @@ def written(wire: str, settings: Settings, model: str = "m") -> tuple[dict[str, 
     body = wires.get(wire).dump_request(request, losses=losses)
     plain = {**PLAIN[wire], "model": model}
     assert plain.keys() <= body.keys()
-    added = {name: value for name, value in body.items() if name not in plain or plain[name] != value}
+    added = {
+        name: value for name, value in body.items() if name not in plain or plain[name] != value
+    }
     return added, [str(loss) for loss in losses]
 
 
@@ -45,11 +47,23 @@ SETTINGS: list[tuple[str, Any, dict[str, Any], dict[str, Any], dict[str, Any]]] 
     ("presence_penalty", 1, {}, {"presence_penalty": 1}, {"presence_penalty": 1}),
     ("frequency_penalty", 0.5, {}, {"frequency_penalty": 0.5}, {"frequency_penalty": 0.5}),
     ("frequency_penalty", 1, {}, {"frequency_penalty": 1}, {"frequency_penalty": 1}),
-    ("stop", ("a", "b"), {"stop_sequences": ["a", "b"]}, {"stop_sequences": ["a", "b"]}, {"stop": ["a", "b"]}),
+    (
+        "stop",
+        ("a", "b"),
+        {"stop_sequences": ["a", "b"]},
+        {"stop_sequences": ["a", "b"]},
+        {"stop": ["a", "b"]},
+    ),
     ("stop", (), {"stop_sequences": []}, {"stop_sequences": []}, {"stop": []}),
     ("tool_choice", "none", {"tool_choice": {"type": "none"}}, {"tool_choice": "NONE"}, {}),
     ("tool_choice", "required", {"tool_choice": {"type": "any"}}, {"tool_choice": "REQUIRED"}, {}),
-    ("reasoning", "off", {"thinking": {"type": "disabled"}}, {"thinking": {"type": "disabled"}}, {}),
+    (
+        "reasoning",
+        "off",
+        {"thinking": {"type": "disabled"}},
+        {"thinking": {"type": "disabled"}},
+        {},
+    ),
 ]
 
 
@@ -59,7 +73,11 @@ SETTINGS: list[tuple[str, Any, dict[str, Any], dict[str, Any], dict[str, Any]]] 
     ids=lambda each: each if each in dir(Settings) else "",
 )
 def test_each_setting_has_its_field_there_and_back(
-    name: str, value: Any, anthropics: dict[str, Any], coheres: dict[str, Any], ollamas: dict[str, Any]
+    name: str,
+    value: Any,
+    anthropics: dict[str, Any],
+    coheres: dict[str, Any],
+    ollamas: dict[str, Any],
 ) -> None:
     settings = Settings(**{name: value})
     options = {"think": False} if name == "reasoning" else {"options": ollamas} if ollamas else {}
@@ -80,18 +98,37 @@ def test_each_setting_has_its_field_there_and_back(
     [
         ("cohere", {"max_tokens": 5.5, "k": 5.5, "seed": 5.5, "p": True, "temperature": False}),
         ("cohere", {"presence_penalty": "1", "frequency_penalty": True, "stop_sequences": "a"}),
-        ("anthropic", {"max_tokens": 5.5, "top_k": 5.5, "temperature": False, "top_p": "1", "stop_sequences": [1]}),
+        (
+            "anthropic",
+            {
+                "max_tokens": 5.5,
+                "top_k": 5.5,
+                "temperature": False,
+                "top_p": "1",
+                "stop_sequences": [1],
+            },
+        ),
     ],
 )
 def test_a_value_of_the_wrong_type_is_no_setting(wire: str, fields: dict[str, Any]) -> None:
     body = {**PLAIN[wire], **fields}
     request = wires.get(wire).load_request(body)
-    assert request.settings == Settings(max_tokens=None if wire == "cohere" or "max_tokens" in fields else 32_768)
+    assert request.settings == Settings(
+        max_tokens=None if wire == "cohere" or "max_tokens" in fields else 32_768
+    )
     assert wires.get(wire).dump_request(request) == body
 
 
 def test_an_option_of_the_wrong_type_is_no_setting() -> None:
-    options = {"num_predict": 5.5, "top_k": 5.5, "seed": "1", "top_p": True, "temperature": "x", "stop": [1], "a": 1}
+    options = {
+        "num_predict": 5.5,
+        "top_k": 5.5,
+        "seed": "1",
+        "top_p": True,
+        "temperature": "x",
+        "stop": [1],
+        "a": 1,
+    }
     body = {**PLAIN["ollama"], "options": options}
     request = wires.get("ollama").load_request(body)
     assert (request.settings, request.options) == (Settings(), {"options": {"a": 1}})
@@ -100,12 +137,21 @@ def test_an_option_of_the_wrong_type_is_no_setting() -> None:
 
 def test_choices_and_losses_of_tools() -> None:
     parallel = f"parallel_tool_calls: {UNKNOWN}"
-    assert written("cohere", Settings(tool_choice="auto", parallel_tool_calls=False)) == ({}, [parallel])
+    assert written("cohere", Settings(tool_choice="auto", parallel_tool_calls=False)) == (
+        {},
+        [parallel],
+    )
     forced = "tool_choice: the API can force a call, not that of f"
     assert written("cohere", Settings(tool_choice="f")) == ({"tool_choice": "REQUIRED"}, [forced])
-    assert written("ollama", Settings(tool_choice="auto", parallel_tool_calls=True)) == ({}, [parallel])
+    assert written("ollama", Settings(tool_choice="auto", parallel_tool_calls=True)) == (
+        {},
+        [parallel],
+    )
     assert written("ollama", Settings(tool_choice="f")) == ({}, [f"tool_choice: {UNKNOWN}"])
-    assert written("anthropic", Settings(tool_choice="f")) == ({"tool_choice": {"type": "tool", "name": "f"}}, [])
+    assert written("anthropic", Settings(tool_choice="f")) == (
+        {"tool_choice": {"type": "tool", "name": "f"}},
+        [],
+    )
     for wire in ("cohere", "ollama"):
         losses: list[Loss] = []
         wires.get(wire).dump_request(ModelRequest("m", tools=(ServerTool("s"),)), losses=losses)
@@ -160,7 +206,10 @@ EDITS = {
 def test_d114_each_feature_has_its_beta_header(fields: dict[str, Any], beta: str | None) -> None:
     body = {**PLAIN["anthropic"], **fields}
     sent = anthropic.dump_http(anthropic.load_request(body))
-    assert sent.headers == {"anthropic-version": "2023-06-01", **({"anthropic-beta": beta} if beta else {})}
+    assert sent.headers == {
+        "anthropic-version": "2023-06-01",
+        **({"anthropic-beta": beta} if beta else {}),
+    }
     assert (sent.path, sent.method) == ("/messages", "POST")
 
 
@@ -174,15 +223,24 @@ def test_d114_each_feature_has_its_beta_header(fields: dict[str, Any], beta: str
         ("my-claude-opus-5", {"type": "enabled", "budget_tokens": 4096}),
     ],
 )  # fmt: skip
-def test_an_effort_is_told_to_the_models_that_take_one(model: str, thinking: dict[str, Any]) -> None:
+def test_an_effort_is_told_to_the_models_that_take_one(
+    model: str, thinking: dict[str, Any]
+) -> None:
     body, losses = written("anthropic", Settings(reasoning="medium"), model)
     assert body["thinking"] == thinking and losses == []
-    assert body.get("output_config") == ({"effort": "medium"} if thinking == {"type": "adaptive"} else None)
+    assert body.get("output_config") == (
+        {"effort": "medium"} if thinking == {"type": "adaptive"} else None
+    )
 
 
 @pytest.mark.parametrize(
     ("model", "later"),
-    [("claude-fable-5-x", True), ("claude-opus-4-8", True), ("claude-opus-4-7", False), ("x-claude-fable-5", False)],
+    [
+        ("claude-fable-5-x", True),
+        ("claude-opus-4-8", True),
+        ("claude-opus-4-7", False),
+        ("x-claude-fable-5", False),
+    ],
 )
 def test_d105_a_system_message_in_the_middle(model: str, later: bool) -> None:
     losses: list[Loss] = []
@@ -194,7 +252,9 @@ def test_d105_a_system_message_in_the_middle(model: str, later: bool) -> None:
         "messages": [
             {"role": "user", "content": "b"},
             {"role": "assistant", "content": "c"},
-            {"role": "system", "content": "d"} if later else {"role": "user", "content": "<system>\nd\n</system>"},
+            {"role": "system", "content": "d"}
+            if later
+            else {"role": "user", "content": "<system>\nd\n</system>"},
         ],
     }
     assert losses == ([] if later else [Loss(3, None, "system message", why)])
@@ -205,14 +265,21 @@ def test_a_conversation_that_the_model_began() -> None:
     target = Origin("anthropic", None, "m")
     messages = [Message.system("s"), Message.model("a")]
     written = anthropic.dump_messages(messages, target=target, losses=losses)
-    assert written["messages"] == [{"role": "user", "content": "."}, {"role": "assistant", "content": "a"}]
-    assert losses == [Loss(1, None, "beginning", "the API wants the user to speak first; a placeholder does")]
+    assert written["messages"] == [
+        {"role": "user", "content": "."},
+        {"role": "assistant", "content": "a"},
+    ]
+    assert losses == [
+        Loss(1, None, "beginning", "the API wants the user to speak first; a placeholder does")
+    ]
     assert anthropic.dump_messages(messages)["messages"] == [{"role": "assistant", "content": "a"}]
 
 
 def test_what_cannot_be_sent_is_named_where_it_stood() -> None:
     losses: list[Loss] = []
-    message = Message.user(LinkPart("https://x/a.zip", "application/zip"), FilePart("f", native={"google": {}}))
+    message = Message.user(
+        LinkPart("https://x/a.zip", "application/zip"), FilePart("f", native={"google": {}})
+    )
     assert anthropic.dump_messages([message], losses=losses)["messages"] == [
         {
             "role": "user",

@@ -90,7 +90,9 @@ def names(package: str, room: str) -> set[str]:
 def signature(of: Any) -> list[tuple[str, Any, Any]]:
     """Parameters by name, kind and default; how their types are written is free."""
     return [
-        (one.name, one.kind, one.default) for one in inspect.signature(of).parameters.values() if one.name != "self"
+        (one.name, one.kind, one.default)
+        for one in inspect.signature(of).parameters.values()
+        if one.name != "self"
     ]
 
 

@@ -64,12 +64,14 @@ def test_every_conversation_is_valid_for_every_target(name: str, target: str) ->
 @pytest.mark.parametrize("vendor", VENDORS, ids=lambda vendor: vendor.name)
 def test_calls_ids_and_names_are_valid_for_every_vendor(vendor: Provider) -> None:
     """What vendors take beyond the wire's own provider is theirs to say; these rules are the same for all."""
-    own = {f"{wire} {n}": talk for wire in TARGETS for n, talk in enumerate(native(wire, source(wire)))}
+    own = {
+        f"{wire} {n}": talk for wire in TARGETS for n, talk in enumerate(native(wire, source(wire)))
+    }
     for name, messages in (NEUTRAL | own).items():
         found = problems(vendor.wire, sent_to(vendor, messages))
-        assert [problem for problem in found if " field" not in problem and ".content" not in problem] == [] or (
-            name == "data of no kind" and vendor.name == "openrouter"
-        ), name
+        assert [
+            problem for problem in found if " field" not in problem and ".content" not in problem
+        ] == [] or (name == "data of no kind" and vendor.name == "openrouter"), name
 
 
 @pytest.mark.parametrize(("first", "then"), list(product(TARGETS, TARGETS)))
@@ -125,8 +127,18 @@ def test_text_calls_and_results_are_never_lost(first: str, then: str) -> None:
 def test_ids_of_calls_stay_where_the_target_takes_them(wire: str) -> None:
     """Only Mistral wants other ids than the rest; ids that a wire does not tell belong to the same calls still."""
     _, there, _ = hop(NEUTRAL["parallel calls"], wire)
-    ids = [piece.id for message in there for piece in message.content if isinstance(piece, ToolCallPart)]
-    answers = [piece.id for message in there for piece in message.content if isinstance(piece, ToolResultPart)]
+    ids = [
+        piece.id
+        for message in there
+        for piece in message.content
+        if isinstance(piece, ToolCallPart)
+    ]
+    answers = [
+        piece.id
+        for message in there
+        for piece in message.content
+        if isinstance(piece, ToolResultPart)
+    ]
     assert ids == answers
     assert ids == ["c1", "c2", "c3"] or (wire == "mistral" and all(len(id_) == 9 for id_ in ids))
 
@@ -145,21 +157,34 @@ def signed(wire: str) -> list[Message]:
 def inner(payload: Any) -> list[Any]:
     """The messages of a payload."""
     return (
-        payload if isinstance(payload, list) else payload.get("messages", payload.get("input", payload.get("contents")))
+        payload
+        if isinstance(payload, list)
+        else payload.get("messages", payload.get("input", payload.get("contents")))
     )
 
 
 def dumped(wire: str, messages: list[Message], losses: list[Loss] | None = None) -> Any:
     dump = wires.get(wire).dump_messages
-    return dump(repair(messages), target=TARGETS[wire], quirks=PROVIDERS[wire].quirks, losses=losses)
+    return dump(
+        repair(messages), target=TARGETS[wire], quirks=PROVIDERS[wire].quirks, losses=losses
+    )
 
 
 @pytest.mark.parametrize(("first", "then"), PAIRS)
-def test_going_on_with_another_and_back_keeps_what_was_signed_byte_exact_and_in_place(first: str, then: str) -> None:
+def test_going_on_with_another_and_back_keeps_what_was_signed_byte_exact_and_in_place(
+    first: str, then: str
+) -> None:
     own = signed(first)
     alone = inner(dumped(first, own))
-    answer = Message.model("Sure.").replace(origin=msgspec.structs.replace(TARGETS[then], prefix=prefix(own, "w")))
-    longer = [*own, *([] if own[-1].role is Role.USER else [Message.user("Well?")]), answer, Message.user("Back.")]
+    answer = Message.model("Sure.").replace(
+        origin=msgspec.structs.replace(TARGETS[then], prefix=prefix(own, "w"))
+    )
+    longer = [
+        *own,
+        *([] if own[-1].role is Role.USER else [Message.user("Well?")]),
+        answer,
+        Message.user("Back."),
+    ]
     assert [seal for seal in sealed(own) if seal in json.dumps(sent(then, longer))] == []
     back = inner(dumped(first, longer))
     assert back[: len(alone)] == alone
@@ -188,12 +213,18 @@ def bound(wire: str) -> list[Message]:
     target = TARGETS[wire]
     messages = [Message.system("Be brief."), Message.user("Look."), Message.user("Well?")]
     answers = (
-        [[ToolCallPart("c1", "look", {"at": "home"})], [Message.user(ToolResultPart("c1", "look", "a cat"))]],
+        [
+            [ToolCallPart("c1", "look", {"at": "home"})],
+            [Message.user(ToolResultPart("c1", "look", "a cat"))],
+        ],
         [["A cat."], [Message.user("And now?")]],
     )
     for seal, (said, after) in zip(SEALS[wire], answers, strict=True):
         origin = msgspec.structs.replace(target, prefix=prefix(messages, "w"))
-        messages += [Message.model(ThinkingPart("Hm.", {wire: seal}), *said).replace(origin=origin), *after]
+        messages += [
+            Message.model(ThinkingPart("Hm.", {wire: seal}), *said).replace(origin=origin),
+            *after,
+        ]
     return messages
 
 
@@ -233,15 +264,26 @@ def test_a_seal_holds_while_what_stood_before_it_is_as_it_was(wire: str, edit: s
     talk = change(bound(wire))
     losses: list[Loss] = []
     text = json.dumps(dumped(wire, talk, losses))
-    assert ("first-seal" in text, "second-seal" in text) == (first and "the first round" not in edit, second)
+    assert ("first-seal" in text, "second-seal" in text) == (
+        first and "the first round" not in edit,
+        second,
+    )
     told = [loss.message for loss in losses if loss.what == "thinking"]
     assert told == [n for n, m in enumerate(talk) if m.thinking and seal_of(m) not in text]
     assert all(loss.why == CHANGED for loss in losses if loss.what == "thinking")
-    assert [problem for problem in problems(wire, sent(wire, talk)) if "base64" not in problem] == []
+    assert [
+        problem for problem in problems(wire, sent(wire, talk)) if "base64" not in problem
+    ] == []
 
 
 def seal_of(message: Message) -> str:
-    return next(str(seal) for piece in message.content if piece.native for seal in sealed([message]) if "seal" in seal)
+    return next(
+        str(seal)
+        for piece in message.content
+        if piece.native
+        for seal in sealed([message])
+        if "seal" in seal
+    )
 
 
 @pytest.mark.parametrize("wire", SEALS)

@@ -56,16 +56,22 @@ def turns(draw: Any) -> list[tuple[str | None, list[Message]]]:
     out: list[tuple[str | None, list[Message]]] = []
     for _ in range(draw(st.integers(2, 5))):
         wire = draw(st.none() | st.sampled_from(list(TARGETS)))
-        thinking = st.builds(ThinkingPart, text, st.just({wire: SIGNED[wire]} if wire in SIGNED else None))
+        thinking = st.builds(
+            ThinkingPart, text, st.just({wire: SIGNED[wire]} if wire in SIGNED else None)
+        )
         pieces = draw(st.lists(said | thinking | said | media, max_size=3))
-        calls = [ToolCallPart(draw(ids), draw(names), {"n": n}) for n in range(draw(st.integers(0, 3)))]
+        calls = [
+            ToolCallPart(draw(ids), draw(names), {"n": n}) for n in range(draw(st.integers(0, 3)))
+        ]
         content = [*pieces, *calls, *draw(st.lists(said, max_size=1))]
         answers = [
             ToolResultPart(call.id, call.name, draw(results), draw(st.booleans()))
             for call in draw(st.permutations(calls))
         ]
         asked = (
-            draw(st.lists(said | media, max_size=2)) if answers else [draw(said), *draw(st.lists(media, max_size=1))]
+            draw(st.lists(said | media, max_size=2))
+            if answers
+            else [draw(said), *draw(st.lists(media, max_size=1))]
         )
         between = [Message.system("Now.")] if draw(st.integers(0, 5)) == 0 else []
         out.append((wire, [Message.model(*content), Message.user(*answers, *asked), *between]))
@@ -87,7 +93,9 @@ def conversation(drawn: list[tuple[str | None, list[Message]]]) -> tuple[list[Me
 
 def dumped(wire: str, messages: list[Message], target: Origin | None) -> dict[str, Any]:
     """The payload, its list of messages under one name for all wires."""
-    payload = wires.get(wire).dump_messages(repair(messages), target=target, quirks=PROVIDERS[wire].quirks)
+    payload = wires.get(wire).dump_messages(
+        repair(messages), target=target, quirks=PROVIDERS[wire].quirks
+    )
     payload = json.loads(msgspec.json.encode(payload))
     if isinstance(payload, list):
         return {"list": payload}
@@ -146,14 +154,22 @@ def test_what_was_signed_stays_while_others_answer(wire: str, drawn: Any) -> Non
     """What a provider signed stands in each later request to it as in the first."""
     messages, lengths = conversation(drawn)
     kept = [
-        json.dumps(dumped(wire, messages[:length], TARGETS[wire])).count(next(iter(reversed(SIGNED[wire].values()))))
+        json.dumps(dumped(wire, messages[:length], TARGETS[wire])).count(
+            next(iter(reversed(SIGNED[wire].values())))
+        )
         for length in lengths
     ]
-    told = [sum(signed_by(wire, message) for message in repair(messages[:length])) for length in lengths]
+    told = [
+        sum(signed_by(wire, message) for message in repair(messages[:length])) for length in lengths
+    ]
     assert kept == told
 
 
 def signed_by(wire: str, message: Message) -> int:
-    if message.role is not Role.MODEL or message.origin is None or message.origin.provider != TARGETS[wire].provider:
+    if (
+        message.role is not Role.MODEL
+        or message.origin is None
+        or message.origin.provider != TARGETS[wire].provider
+    ):
         return 0
     return sum(isinstance(piece, ThinkingPart) and bool(piece.native) for piece in message.content)

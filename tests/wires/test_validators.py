@@ -44,7 +44,13 @@ _TEXTUAL: dict[str, tuple[Change, str]] = {
     "an empty id": (lambda b: _call(b).update(id=""), "does not match"),
     "a picture of another kind": (
         lambda b: b["messages"].insert(
-            0, {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "data:image/tiff;base64,aGk="}}]}
+            0,
+            {
+                "role": "user",
+                "content": [
+                    {"type": "image_url", "image_url": {"url": "data:image/tiff;base64,aGk="}}
+                ],
+            },
         ),
         "are none of",
     ),
@@ -137,9 +143,13 @@ def test_a_good_body_has_no_problems(wire: str) -> None:
     assert problems(wire, sent(wire, NEUTRAL["call"])) == []
 
 
-@pytest.mark.parametrize(("wire", "name"), [(wire, name) for wire, cases in BAD.items() for name in cases])
+@pytest.mark.parametrize(
+    ("wire", "name"), [(wire, name) for wire, cases in BAD.items() for name in cases]
+)
 def test_a_bad_body_is_found(wire: str, name: str) -> None:
     change, expected = BAD[wire][name]
     body = deepcopy(sent(wire, NEUTRAL["call"]))
     change(body)
-    assert [problem for problem in problems(wire, body) if expected in problem], problems(wire, body)
+    assert [problem for problem in problems(wire, body) if expected in problem], problems(
+        wire, body
+    )

@@ -40,7 +40,13 @@ def answer(wire: str, thinking: Any = None, fields: Any = None, **response: Any)
         id="m",
         origin=Origin("p", None, "asked", served_model="served", response_id="resp"),
         finish_reason=FinishReason.length,
-        usage=Usage(input_tokens=9, output_tokens=4, total_tokens=13, cache_read_tokens=2, reasoning_tokens=1),
+        usage=Usage(
+            input_tokens=9,
+            output_tokens=4,
+            total_tokens=13,
+            cache_read_tokens=2,
+            reasoning_tokens=1,
+        ),
         native={wire: fields or {}, f"{wire}:notes": {"response": response}},
     )
 
@@ -52,14 +58,24 @@ def streamed(wire: str, events: list[Event], **envelope: Any) -> list[Any]:
     data = [line.removeprefix(b"data: ") for line in lines if line.startswith((b"{", b"data: "))]
     found = [json.loads(each) if each != b"[DONE]" else "[DONE]" for each in data]
     names = [line[7:].decode() for line in lines if line.startswith(b"event: ")]
-    assert names == ([] if wire == "ollama" else [each["type"] for each in found if each != "[DONE]"])
+    assert names == (
+        [] if wire == "ollama" else [each["type"] for each in found if each != "[DONE]"]
+    )
     return found
 
 
 def test_anthropic() -> None:
     native = {"anthropic": {"signature": "sig"}}
     events = unfold(
-        [answer("anthropic", native, container={"id": "k"}, usage={"service_tier": "standard"}, diagnostics=1)]
+        [
+            answer(
+                "anthropic",
+                native,
+                container={"id": "k"},
+                usage={"service_tier": "standard"},
+                diagnostics=1,
+            )
+        ]
     )
     counts = {
         "input_tokens": 7, "output_tokens": 4, "cache_read_input_tokens": 2, "output_tokens_details": {"thinking_tokens": 1},
@@ -73,7 +89,10 @@ def test_anthropic() -> None:
         "content": [
             {"type": "thinking", "thinking": "hm", "signature": "sig"},
             {"type": "text", "text": "Hi"},
-            *({"type": "tool_use", "id": id_, "name": name, "input": given} for id_, name, given in calls),
+            *(
+                {"type": "tool_use", "id": id_, "name": name, "input": given}
+                for id_, name, given in calls
+            ),
             {"type": "text", "text": "[media: image/png] a.png"},
             {"type": "text", "text": "[media: file]"},
             {"type": "text", "text": "bye"},
@@ -110,7 +129,10 @@ def test_anthropic() -> None:
             for index, (block, *deltas) in enumerate(blocks)
             for event in (
                 {"type": "content_block_start", "index": index, "content_block": block},
-                *({"type": "content_block_delta", "index": index, "delta": delta} for delta in deltas),
+                *(
+                    {"type": "content_block_delta", "index": index, "delta": delta}
+                    for delta in deltas
+                ),
                 {"type": "content_block_stop", "index": index},
             )
         ),
@@ -173,7 +195,15 @@ def test_cohere() -> None:
             event("content-end", index),
         ]
 
-    start = event("message-start", role="assistant", content=[], tool_plan="", tool_calls=[], citations=[], x=1)
+    start = event(
+        "message-start",
+        role="assistant",
+        content=[],
+        tool_plan="",
+        tool_calls=[],
+        citations=[],
+        x=1,
+    )
     assert streamed("cohere", events) == [
         {**start, "id": "resp"},
         event("tool-plan-delta", tool_plan="hm"),
@@ -205,12 +235,30 @@ def test_ollama() -> None:
     events = unfold([answer("ollama", None, {"x": 1}, created_at="then", total_duration=5)])
     calls = [
         {"id": id_, "function": {"index": index, "name": name, "arguments": given}}
-        for index, (id_, name, given) in enumerate((("c1", "f", {"x": 1}), ("c2", "g", {})))  # not the one that was cut
+        for index, (id_, name, given) in enumerate(
+            (("c1", "f", {"x": 1}), ("c2", "g", {}))
+        )  # not the one that was cut
     ]
     head = {"model": "served", "created_at": "then"}
-    end = {"done": True, "done_reason": "length", "prompt_eval_count": 9, "eval_count": 4, "total_duration": 5}
-    body: dict[str, Any] = {"role": "assistant", "content": "Hibye", "thinking": "hm", "images": ["YWJj"], "x": 1}
-    assert wires.get("ollama").dump_response(events) == {**head, "message": {**body, "tool_calls": calls}, **end}
+    end = {
+        "done": True,
+        "done_reason": "length",
+        "prompt_eval_count": 9,
+        "eval_count": 4,
+        "total_duration": 5,
+    }
+    body: dict[str, Any] = {
+        "role": "assistant",
+        "content": "Hibye",
+        "thinking": "hm",
+        "images": ["YWJj"],
+        "x": 1,
+    }
+    assert wires.get("ollama").dump_response(events) == {
+        **head,
+        "message": {**body, "tool_calls": calls},
+        **end,
+    }
 
     def line(**message: Any) -> dict[str, Any]:
         return {**head, "message": {"role": "assistant", "content": "", **message}, "done": False}
@@ -252,8 +300,15 @@ def test_an_answer_that_says_nothing(wire: str) -> None:
     events: list[Event] = [MessageStarted("m", Role.MODEL), MessageFinished("m")]
     assert wires.get(wire).dump_response(events) == PLAIN[wire]
     first, last = streamed(wire, events)[0], streamed(wire, events)[-1]
-    assert (first.get("id") or first.get("message", {}).get("id")) == (None if wire == "ollama" else "m")
-    assert last == {"anthropic": {"type": "message_stop"}, "cohere": "[DONE]", "ollama": PLAIN["ollama"]}[wire]
+    assert (first.get("id") or first.get("message", {}).get("id")) == (
+        None if wire == "ollama" else "m"
+    )
+    assert (
+        last
+        == {"anthropic": {"type": "message_stop"}, "cohere": "[DONE]", "ollama": PLAIN["ollama"]}[
+            wire
+        ]
+    )
 
 
 @pytest.mark.parametrize(
@@ -315,16 +370,27 @@ ANTHROPIC = {
 
 @pytest.mark.parametrize("kind", sorted(COHERE))
 def test_each_error_has_its_status_and_the_words_by_which_it_is_known(kind: str) -> None:
-    plain, named = getattr(errors, kind)("It failed"), getattr(errors, kind)("It failed", request_id="r")
+    plain, named = (
+        getattr(errors, kind)("It failed"),
+        getattr(errors, kind)("It failed", request_id="r"),
+    )
     status, words = COHERE[kind]
     cohere = wires.get("cohere").dump_error
     headers = {"content-type": "application/json"}
     assert cohere(plain) == (status, headers, {"message": f"{words}It failed"})
     assert cohere(named) == (status, headers, {"id": "r", "message": f"{words}It failed"})
-    assert words == "" or cohere(getattr(errors, kind)(f"{words}x")) == (status, headers, {"message": f"{words}x"})
+    assert words == "" or cohere(getattr(errors, kind)(f"{words}x")) == (
+        status,
+        headers,
+        {"message": f"{words}x"},
+    )
     status, words = OLLAMA[kind]
     assert wires.get("ollama").dump_error(named)[::2] == (status, {"error": f"{words}It failed"})
     status, type_, words = ANTHROPIC[kind]
     body = {"type": "error", "error": {"type": type_, "message": f"{words}It failed"}}
     assert wires.get("anthropic").dump_error(plain) == (status, headers, body)
-    assert wires.get("anthropic").dump_error(named) == (status, headers, {**body, "request_id": "r"})
+    assert wires.get("anthropic").dump_error(named) == (
+        status,
+        headers,
+        {**body, "request_id": "r"},
+    )

@@ -33,7 +33,9 @@ def _run(arguments: Sequence[str] | None) -> int:
     except (DragomanError, TyperException) as error:
         report(error)
         return exit_code(error)
-    except OSError as error:  # a full disk under what is printed, say; a closed pipe ends the process before
+    except (
+        OSError
+    ) as error:  # a full disk under what is printed, say; a closed pipe ends the process before
         report(
             DragomanError(
                 f"cannot read or write{f' {error.filename}' if error.filename else ''}: {error.strerror or error}"

@@ -47,7 +47,9 @@ def asking(screen: Screen, interrupts: Interrupts) -> Ask:
     def say(text: str) -> None:
         print(escape(text), file=out, flush=True)
 
-    async def ask_all(pending: Sequence[Interrupt], check: Callable[[Resume], object]) -> list[Resume]:
+    async def ask_all(
+        pending: Sequence[Interrupt], check: Callable[[Resume], object]
+    ) -> list[Resume]:
         from dragoman.cli.editor import Editor, Given
 
         screen.finish()
@@ -60,7 +62,9 @@ def asking(screen: Screen, interrupts: Interrupts) -> Ask:
     return ask_all
 
 
-async def _nobody(_pending: Sequence[Interrupt], _check: Callable[[Resume], object]) -> list[Resume]:
+async def _nobody(
+    _pending: Sequence[Interrupt], _check: Callable[[Resume], object]
+) -> list[Resume]:
     return []
 
 
@@ -82,7 +86,10 @@ async def answer(
     """
     results = [await _run(agent.run(prompt, history=history, **how), show, interrupts, history)]
 
-    known: RunHow = {**how, "thread_id": ""}  # what a thread has stands in the history, too, and is checked at once
+    known: RunHow = {
+        **how,
+        "thread_id": "",
+    }  # what a thread has stands in the history, too, and is checked at once
 
     def check(resume: Resume) -> object:
         return agent.run(None, history=history, resume=[resume], **known)

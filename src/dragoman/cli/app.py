@@ -31,10 +31,16 @@ app = typer.Typer(
     context_settings=_CONTEXT,
     pretty_exceptions_enable=False,
 )
-_embed = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="Texts as vectors, and search by meaning.")
-_local = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The embedded model, which needs no key.")
+_embed = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="Texts as vectors, and search by meaning."
+)
+_local = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The embedded model, which needs no key."
+)
 
-_threads = typer.Typer(no_args_is_help=True, rich_markup_mode=None, help="The conversations of chat --thread.")
+_threads = typer.Typer(
+    no_args_is_help=True, rich_markup_mode=None, help="The conversations of chat --thread."
+)
 
 app.command()(chat)
 app.command()(providers)

@@ -16,7 +16,10 @@ from dragoman.interrupt import Interrupt, Reason, Resume
 
 __all__ = ["Terminal", "ask", "summary"]
 
-_VERDICT = re.compile(r"(?P<yes>y|yes)|(?P<no>n|no)(?:[\s,:]+(?P<why>.+))?|(?P<edit>e|edit)", re.IGNORECASE | re.DOTALL)
+_VERDICT = re.compile(
+    r"(?P<yes>y|yes)|(?P<no>n|no)(?:[\s,:]+(?P<why>.+))?|(?P<edit>e|edit)",
+    re.IGNORECASE | re.DOTALL,
+)
 _WIDTH = 100
 """Longest JSON that stands in one line."""
 
@@ -83,7 +86,9 @@ def _escaped(sign: str) -> str:
     return "".join(f"\\u{units[at : at + 2].hex()}" for at in range(0, len(units), 2))
 
 
-async def _until_it_fits(terminal: Terminal, read: Callable[[], Awaitable[Sequence[Resume]]]) -> Resume:
+async def _until_it_fits(
+    terminal: Terminal, read: Callable[[], Awaitable[Sequence[Resume]]]
+) -> Resume:
     """Reads until one of the answers that a line may mean fits; where none does, says what is wrong with the first."""
     while True:
         try:
@@ -149,7 +154,10 @@ async def _question(interrupt: Interrupt, terminal: Terminal) -> Resume:
 async def _sign_in(interrupt: Interrupt, terminal: Terminal) -> Resume:
     async def done() -> Sequence[Resume]:
         return [
-            interrupt.answer((await terminal.read("Enter when it is done, or what came of it> ", "")).strip() or True)
+            interrupt.answer(
+                (await terminal.read("Enter when it is done, or what came of it> ", "")).strip()
+                or True
+            )
         ]
 
     return await _until_it_fits(terminal, done)

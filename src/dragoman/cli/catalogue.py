@@ -41,12 +41,16 @@ def providers(json: _Json = False) -> None:
     from rich.console import Console
     from rich.table import Table
 
-    table = Table("provider", "key, default model", "can", box=None, pad_edge=False, header_style="bold")
+    table = Table(
+        "provider", "key, default model", "can", box=None, pad_edge=False, header_style="bold"
+    )
     for row in rows:
         key = row.key if row.key_required else f"[{row.key}]"
         means = [means for means in (row.key and key, row.chat_model) if means]
         can = ", ".join(name.replace("_", " ") for name in row.capabilities)
-        table.add_row(escape("\n".join((row.provider, *row.aliases))), escape("\n".join(means)), can)
+        table.add_row(
+            escape("\n".join((row.provider, *row.aliases))), escape("\n".join(means)), can
+        )
     Console(markup=False, width=None if sys.stdout.isatty() else _WIDTH).print(table)
 
 
@@ -54,7 +58,9 @@ def models(
     provider: Annotated[
         str, typer.Argument(help="Default: that of DRAGOMAN_MODEL, else local.", show_default=False)
     ] = "",
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the provider is.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the provider is.")
+    ] = None,
     json: _Json = False,
 ) -> None:
     """List the models that a provider offers, as model strings.

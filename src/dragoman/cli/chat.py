@@ -32,7 +32,9 @@ Reasoning = Literal["off", "low", "medium", "high"] | int
 def _effort(text: str | None) -> str | None:
     """How much to think: an effort by its name, or a budget in tokens."""
     if text is not None and text not in _EFFORTS and not text.isdecimal():
-        raise typer.BadParameter(f"{text!r} is none of {', '.join(_EFFORTS)} and no number of tokens")
+        raise typer.BadParameter(
+            f"{text!r} is none of {', '.join(_EFFORTS)} and no number of tokens"
+        )
     return text
 
 
@@ -42,36 +44,52 @@ def _schema(given: str) -> dict[str, Any]:
         text = Path(given[1:]).expanduser().read_text() if given.startswith("@") else given
         schema = msgspec.json.decode(text)
     except (OSError, ValueError) as error:
-        raise typer.BadParameter(f"no JSON Schema: {error}", param_hint="--output-schema") from error
+        raise typer.BadParameter(
+            f"no JSON Schema: {error}", param_hint="--output-schema"
+        ) from error
     if not isinstance(schema, dict):
-        raise typer.BadParameter("no JSON Schema: it must be an object", param_hint="--output-schema")
+        raise typer.BadParameter(
+            "no JSON Schema: it must be an object", param_hint="--output-schema"
+        )
     return cast("dict[str, Any]", schema)
 
 
 def chat(
     context: typer.Context,
-    prompt: Annotated[str, typer.Argument(help="What to ask; @path attaches a file.", show_default=False)] = "",
+    prompt: Annotated[
+        str, typer.Argument(help="What to ask; @path attaches a file.", show_default=False)
+    ] = "",
     model: Annotated[
         str | None,
-        typer.Option("-m", "--model", metavar="MODEL", envvar="DRAGOMAN_MODEL", help="Such as openai:gpt-4o."),
+        typer.Option(
+            "-m", "--model", metavar="MODEL", envvar="DRAGOMAN_MODEL", help="Such as openai:gpt-4o."
+        ),
     ] = None,
-    system: Annotated[str | None, typer.Option("-s", "--system", metavar="TEXT", help="A system prompt.")] = None,
+    system: Annotated[
+        str | None, typer.Option("-s", "--system", metavar="TEXT", help="A system prompt.")
+    ] = None,
     temperature: Annotated[float | None, typer.Option("-t", "--temperature", min=0, max=2)] = None,
-    max_tokens: Annotated[int | None, typer.Option(min=1, help="Most tokens of the answer.")] = None,
+    max_tokens: Annotated[
+        int | None, typer.Option(min=1, help="Most tokens of the answer.")
+    ] = None,
     reasoning: Annotated[
         str | None,
         typer.Option(metavar="EFFORT", callback=_effort, help="off, low, medium, high, or tokens."),
     ] = None,
     output_schema: Annotated[
-        str | None, typer.Option(metavar="JSON|@FILE", help="The answer is JSON by this JSON Schema.")
+        str | None,
+        typer.Option(metavar="JSON|@FILE", help="The answer is JSON by this JSON Schema."),
     ] = None,
     tools: Annotated[
         str | None,
         typer.Option(
-            metavar="MODULE", help="A Python module, here or installed, whose @tool functions the model may call."
+            metavar="MODULE",
+            help="A Python module, here or installed, whose @tool functions the model may call.",
         ),
     ] = None,
-    base_url: Annotated[str | None, typer.Option(metavar="URL", help="Where the provider is.")] = None,
+    base_url: Annotated[
+        str | None, typer.Option(metavar="URL", help="Where the provider is.")
+    ] = None,
     thinking: Annotated[
         bool | None,
         typer.Option(
@@ -81,17 +99,24 @@ def chat(
             show_default=False,
         ),
     ] = None,
-    verbose: Annotated[bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")] = False,
+    verbose: Annotated[
+        bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")
+    ] = False,
     thread: Annotated[
-        str | None, typer.Option(metavar="NAME", help="Keep the conversation, and go on with it.", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="NAME", help="Keep the conversation, and go on with it.", show_default=False
+        ),
     ] = None,
     again: Annotated[
-        bool, typer.Option("-c", "--continue", help="Go on with the conversation that was kept last.")
+        bool,
+        typer.Option("-c", "--continue", help="Go on with the conversation that was kept last."),
     ] = False,
     store: StoreOption = None,
     color: Annotated[bool, typer.Option("--color/--no-color", help="Off also by NO_COLOR.")] = True,
     json: Annotated[
-        bool, typer.Option("--json", help="Print output, usage, finish reason and messages as JSON.")
+        bool,
+        typer.Option("--json", help="Print output, usage, finish reason and messages as JSON."),
     ] = False,
 ) -> int:
     """Ask a model. Without a prompt, in a terminal: a conversation.
@@ -127,20 +152,31 @@ def chat(
     from dragoman.request import Settings
 
     effort = int(reasoning) if reasoning and reasoning.isdecimal() else reasoning
-    settings = Settings(temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort))
+    settings = Settings(
+        temperature=temperature, max_tokens=max_tokens, reasoning=cast("Reasoning | None", effort)
+    )
     own = tools_in(tools) if tools is not None else ()
     memory = open_memory(store) if thread is not None or again else None
     agent = Agent[None](
-        model, tools=own, system=system and clean(system), settings=settings, base_url=base_url, memory=memory
+        model,
+        tools=own,
+        system=system and clean(system),
+        settings=settings,
+        base_url=base_url,
+        memory=memory,
     )
     find_key(providers.get(agent.provider_name))  # told before anything is read or typed
     content = prompt_parts(prompt, piped())
     converses = not content and sys.stdin is not None and sys.stdin.isatty()
     if not content and not converses:
-        raise typer.BadParameter("there is nothing to ask; give a prompt, or pipe one in", param_hint="PROMPT")
+        raise typer.BadParameter(
+            "there is nothing to ask; give a prompt, or pipe one in", param_hint="PROMPT"
+        )
     if converses and json:
         raise typer.BadParameter("needs a prompt", param_hint="--json")
-    screen = Screen(colour=color, thinking=False if json or (schema is not None and not converses) else thinking)
+    screen = Screen(
+        colour=color, thinking=False if json or (schema is not None and not converses) else thinking
+    )
     if converses:
         from dragoman.cli.interactive import converse
 
@@ -148,7 +184,9 @@ def chat(
 
     import asyncio
 
-    return asyncio.run(_once(agent, content, screen, thread=thread, schema=schema, verbose=verbose, json=json))
+    return asyncio.run(
+        _once(agent, content, screen, thread=thread, schema=schema, verbose=verbose, json=json)
+    )
 
 
 def _models_of_thread(
@@ -175,7 +213,10 @@ def _models_of_thread(
             f"this conversation was held with {model}; -m says who answers now ({error.message})"
         ) from error
     if model != usual and origin.provider != (usual or "local"):
-        echo(f"note: {model} answers, as before in this conversation; -m asks another model", err=True)
+        echo(
+            f"note: {model} answers, as before in this conversation; -m asks another model",
+            err=True,
+        )
     needs_url = provider.base_url is None and base_url is None and not provider.by_url
     return model, origin.endpoint if needs_url else base_url
 
@@ -221,7 +262,9 @@ async def _once(
                 show = _ignore if whole else screen.show
                 asks = asking(screen, interrupts)
                 how: RunHow = {"output_schema": schema, "thread_id": begun.id}
-                results = await answer(agent, content, show, interrupts, begun.messages, asks, **how)
+                results = await answer(
+                    agent, content, show, interrupts, begun.messages, asks, **how
+                )
                 result = results[-1]
                 if whole and not json:
                     screen.show(result)
@@ -243,11 +286,18 @@ async def _once(
     return INTERRUPTED if result.finish_reason is FinishReason.cancelled else 0
 
 
-def _json_fields(results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None) -> dict[str, Any]:
+def _json_fields(
+    results: Sequence[ChatResult[str]], usage: Usage | None, cost: Decimal | None
+) -> dict[str, Any]:
     """What `--json` prints of the runs of one prompt."""
     last = results[-1]
     messages = [message for each in results for message in each.messages]
-    fields = {"output": last.output, "finish_reason": last.finish_reason, "usage": usage, "messages": messages}
+    fields = {
+        "output": last.output,
+        "finish_reason": last.finish_reason,
+        "usage": usage,
+        "messages": messages,
+    }
     dollars = {} if cost is None else {"cost": f"{cost:f}"}
     pending = {"pending": last.pending} if last.pending else {}
     return {**fields, **dollars, **pending}

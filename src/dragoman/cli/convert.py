@@ -23,26 +23,46 @@ _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30}
 def convert(
     files: Annotated[
         list[str] | None,
-        typer.Argument(metavar="FILE", help="What to read; - or none is standard input.", show_default=False),
+        typer.Argument(
+            metavar="FILE", help="What to read; - or none is standard input.", show_default=False
+        ),
     ] = None,
-    source: Annotated[str, typer.Option("-f", "--from", metavar="FORMAT", help="The format that it is in.")] = "auto",
+    source: Annotated[
+        str, typer.Option("-f", "--from", metavar="FORMAT", help="The format that it is in.")
+    ] = "auto",
     to: Annotated[
         str,
         typer.Option(
-            "-t", "--to", metavar="FORMAT", help="The format to write.  [default: that of --model]", show_default=False
+            "-t",
+            "--to",
+            metavar="FORMAT",
+            help="The format to write.  [default: that of --model]",
+            show_default=False,
         ),
     ] = "",
-    output: Annotated[str, typer.Option("-o", "--output", metavar="OUT", help="Where to write; .gz is packed.")] = "-",
+    output: Annotated[
+        str, typer.Option("-o", "--output", metavar="OUT", help="Where to write; .gz is packed.")
+    ] = "-",
     version: Annotated[
-        str | None, typer.Option(metavar="VERSION", help="Of the format to write, where it has several, such as v5.")
+        str | None,
+        typer.Option(
+            metavar="VERSION", help="Of the format to write, where it has several, such as v5."
+        ),
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("-m", "--model", metavar="MODEL", help="Who will read it: what another signed is left out."),
+        typer.Option(
+            "-m",
+            "--model",
+            metavar="MODEL",
+            help="Who will read it: what another signed is left out.",
+        ),
     ] = None,
     by: Annotated[
         str | None,
-        typer.Option(metavar="MODEL", help="Who wrote it, where its format does not say.", show_default=False),
+        typer.Option(
+            metavar="MODEL", help="Who wrote it, where its format does not say.", show_default=False
+        ),
     ] = None,
     shape: Annotated[
         Literal["auto", "list", "body"],
@@ -51,25 +71,39 @@ def convert(
     keep: Annotated[
         list[str] | None,
         typer.Option(
-            metavar="FIELD", help="Copy this field of each body, such as id; may be repeated.", show_default=False
+            metavar="FIELD",
+            help="Copy this field of each body, such as id; may be repeated.",
+            show_default=False,
         ),
     ] = None,
     errors: Annotated[
         Literal["raise", "skip", "collect"],
-        typer.Option(help="Where a message cannot be read: stop, leave the conversation out, or write the rest of it."),
+        typer.Option(
+            help="Where a message cannot be read: stop, leave the conversation out, or write the rest of it."
+        ),
     ] = "raise",
     report: Annotated[
-        str | None, typer.Option(metavar="FILE", help="Write what was lost or could not be read there, as JSON lines.")
+        str | None,
+        typer.Option(
+            metavar="FILE", help="Write what was lost or could not be read there, as JSON lines."
+        ),
     ] = None,
-    jobs: Annotated[int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 is one for each core.")] = 0,
+    jobs: Annotated[
+        int, typer.Option("-j", "--jobs", min=0, help="Processes; 0 is one for each core.")
+    ] = 0,
     max_line: Annotated[
         str,
         typer.Option(
-            metavar="SIZE", help="Most bytes of one conversation, such as 500K or 2G; a larger one is an error."
+            metavar="SIZE",
+            help="Most bytes of one conversation, such as 500K or 2G; a larger one is an error.",
         ),
     ] = "64M",
-    resume: Annotated[bool, typer.Option("--resume", help="Go on with a run that was ended; needs -o.")] = False,
-    quiet: Annotated[bool, typer.Option("-q", "--quiet", help="Show neither progress nor a summary.")] = False,
+    resume: Annotated[
+        bool, typer.Option("--resume", help="Go on with a run that was ended; needs -o.")
+    ] = False,
+    quiet: Annotated[
+        bool, typer.Option("-q", "--quiet", help="Show neither progress nor a summary.")
+    ] = False,
 ) -> int:
     """Write conversations in another format.
 
@@ -99,7 +133,9 @@ def convert(
         target, wire = _of_model(model)
         to = to or wire
     if not to:
-        raise typer.BadParameter("say into what: give a format, or a model with -m", param_hint="--to")
+        raise typer.BadParameter(
+            "say into what: give a format, or a model with -m", param_hint="--to"
+        )
     job = Job(
         to=_known(to, "--to"),
         source=None if source == "auto" else _known(source, "--from"),
@@ -116,15 +152,29 @@ def convert(
     try:
         total = total_size(paths)
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {error.filename}: {error.strerror}", param_hint="FILE") from error
-    return _run(job, paths, output, report, jobs or _cores(), total, most=_bytes(max_line), resume=resume, quiet=quiet)
+        raise typer.BadParameter(
+            f"cannot read {error.filename}: {error.strerror}", param_hint="FILE"
+        ) from error
+    return _run(
+        job,
+        paths,
+        output,
+        report,
+        jobs or _cores(),
+        total,
+        most=_bytes(max_line),
+        resume=resume,
+        quiet=quiet,
+    )
 
 
 def _bytes(size: str) -> int:
     """A size as it is written on the command line: bytes, or with K, M or G behind them."""
     digits, unit = (size[:-1], size[-1].upper()) if size[-1:].isalpha() else (size, "")
     if not (digits.isdecimal() and unit in _UNITS and int(digits)):
-        raise typer.BadParameter(f"{size!r} is no size; write bytes, or 500K, 64M, 2G", param_hint="--max-line")
+        raise typer.BadParameter(
+            f"{size!r} is no size; write bytes, or 500K, 64M, 2G", param_hint="--max-line"
+        )
     return int(digits) * _UNITS[unit]
 
 
@@ -151,11 +201,16 @@ def _run(
     from dragoman.cli.convert_workers import converted
     from dragoman.errors import HistoryError
 
-    how: dict[str, Any] = msgspec.json.decode(msgspec.json.encode({"job": job, "files": paths, "report": report}))
+    how: dict[str, Any] = msgspec.json.decode(
+        msgspec.json.encode({"job": job, "files": paths, "report": report})
+    )
     how |= how.pop("job")
     out = Output(output, report, how, resume=resume)
     if resume and out.is_whole:
-        _say(f"nothing to resume: no unfinished run of {output} is noted beside it, so it is whole", quiet=quiet)
+        _say(
+            f"nothing to resume: no unfinished run of {output} is noted beside it, so it is whole",
+            quiet=quiet,
+        )
         return 0
     read = chunks(paths, out.note.behind, most=most)
     try:
@@ -168,7 +223,10 @@ def _run(
             out.finish()
     except KeyboardInterrupt:
         go_on = "; the same command with --resume goes on" if output != "-" else ""
-        _say(f"interrupted after {out.note.summary.conversations:,} conversations{go_on}", quiet=quiet)
+        _say(
+            f"interrupted after {out.note.summary.conversations:,} conversations{go_on}",
+            quiet=quiet,
+        )
         raise
     _say(table(out.note.summary), quiet=quiet)
     return 1 if out.note.summary.unreadable else 0
@@ -181,12 +239,18 @@ def _check(job: Job, paths: list[str], output: str, report: str | None, *, resum
 
     check_version(job.to, job.version)
     if job.keep and (job.place == "list" or not layout(job.to).fields):
-        raise typer.BadParameter(f"a list of messages of {job.to} has no such fields", param_hint="--keep")
+        raise typer.BadParameter(
+            f"a list of messages of {job.to} has no such fields", param_hint="--keep"
+        )
     if resume and output == "-":
         raise typer.BadParameter("needs an output to go on with; give -o", param_hint="--resume")
     written = [Path(each).resolve() for each in (output, report) if each not in (None, "-")]
-    if len(set(written)) < len(written) or {Path(each).resolve() for each in paths if each != "-"} & set(written):
-        raise typer.BadParameter("input, output and report must be different files", param_hint="--output")
+    if len(set(written)) < len(written) or {
+        Path(each).resolve() for each in paths if each != "-"
+    } & set(written):
+        raise typer.BadParameter(
+            "input, output and report must be different files", param_hint="--output"
+        )
     if paths.count("-") > 1:
         raise typer.BadParameter("standard input can be read once", param_hint="FILE")
 
@@ -196,7 +260,8 @@ def _known(name: str, option: str) -> str:
 
     if name not in formats.names():
         raise typer.BadParameter(
-            f"no format is named {name!r}; there are {', '.join(formats.names())}", param_hint=option
+            f"no format is named {name!r}; there are {', '.join(formats.names())}",
+            param_hint=option,
         )
     return name
 

@@ -126,9 +126,7 @@ def convert_chunk(job: Job, chunk: Chunk) -> Done:
             if job.errors == "raise":
                 error = f"{chunk.name}, conversation {number}: {raised.message}"
                 break
-            raised.__traceback__ = (
-                None  # a frame that raised it holds it: a cycle, which keeps the whole chunk for long
-            )
+            raised.__traceback__ = None  # a frame that raised it holds it: a cycle, which keeps the whole chunk for long
             value, made, problems = None, None, [Problem(-1, None, raised.message)]
         last = number
         losses = [] if made is None else _losses(made, job)
@@ -138,11 +136,21 @@ def convert_chunk(job: Job, chunk: Chunk) -> Done:
         if job.reports and (losses or problems):
             report.append(_reported(chunk.name, number, made, losses, problems))
     data = b"".join(output)
-    return Done(gzip.compress(data, 6, mtime=0) if job.packs and data else data, b"".join(report), summary, last, error)
+    return Done(
+        gzip.compress(data, 6, mtime=0) if job.packs and data else data,
+        b"".join(report),
+        summary,
+        last,
+        error,
+    )
 
 
 def _line(made: Converted, value: Any, job: Job) -> bytes:
-    payload = placed(made.payload, job.to, in_body=job.place == "body" or (job.place == "auto" and made.field != ""))
+    payload = placed(
+        made.payload,
+        job.to,
+        in_body=job.place == "body" or (job.place == "auto" and made.field != ""),
+    )
     row = if_object(value)
     kept = {key: row[key] for key in job.keep if key in row}
     return json_bytes.encode({**kept, **payload} if kept else payload) + b"\n"
@@ -167,17 +175,25 @@ def _losses(made: Converted, job: Job) -> list[dict[str, Any]]:
 def _counted(made: Converted | None, lost: list[str], problems: Iterable[Any]) -> Summary:
     """What became of one conversation."""
     return Summary(
-        1, int(made is None), int(bool(problems)), int(bool(lost)), {what: (lost.count(what), 1) for what in set(lost)}
+        1,
+        int(made is None),
+        int(bool(problems)),
+        int(bool(lost)),
+        {what: (lost.count(what), 1) for what in set(lost)},
     )
 
 
-def _reported(name: str, number: int, made: Converted | None, losses: list[Any], problems: list[Problem]) -> bytes:
+def _reported(
+    name: str, number: int, made: Converted | None, losses: list[Any], problems: list[Problem]
+) -> bytes:
     entry = {
         "file": name,
         "conversation": number,
         "format": "" if made is None else made.format,
         "written": made is not None,
         "losses": losses,
-        "problems": [{"index": each.index, "field": each.field, "error": each.error} for each in problems],
+        "problems": [
+            {"index": each.index, "field": each.field, "error": each.error} for each in problems
+        ],
     }
     return json_bytes.encode(entry) + b"\n"

@@ -43,7 +43,9 @@ def total_size(files: Sequence[str]) -> int | None:
     return None if "-" in files else sum(Path(file).stat().st_size for file in files)
 
 
-def chunks(files: Sequence[str], behind: tuple[int, int] = (0, 0), *, most: int = MOST_LINE) -> Iterator[Chunk]:
+def chunks(
+    files: Sequence[str], behind: tuple[int, int] = (0, 0), *, most: int = MOST_LINE
+) -> Iterator[Chunk]:
     """The conversations of files, in order.
 
     Args:
@@ -60,7 +62,11 @@ def chunks(files: Sequence[str], behind: tuple[int, int] = (0, 0), *, most: int 
         if place >= behind[0]:
             with _opened(file) as (data, raw):
                 done = behind[1] if place == behind[0] else 0
-                for lines in _cut((number, line) for number, line in _conversations(data, file, most) if number > done):
+                for lines in _cut(
+                    (number, line)
+                    for number, line in _conversations(data, file, most)
+                    if number > done
+                ):
                     yield Chunk(place, _name(file), lines, before + _position(raw))
         before += 0 if file == "-" else Path(file).stat().st_size
 
@@ -121,7 +127,9 @@ def _conversations(file: BinaryIO, name: str, most: int) -> Iterator[tuple[int, 
         if line.lstrip()[:1] != b"[":
             raise bound.error(f"line {number}")
         yield from _elements(blocks, bound)
-    elif line.strip().replace(b" ", b"") in _BEGINNINGS or (_is_document(name) and not _is_json(line)):
+    elif line.strip().replace(b" ", b"") in _BEGINNINGS or (
+        _is_document(name) and not _is_json(line)
+    ):
         yield from _elements(blocks, bound)
     else:
         lines = _lines(file, number, bound)

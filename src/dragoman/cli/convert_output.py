@@ -53,7 +53,9 @@ class Output:
         HistoryError: its files are not as it left them.
     """
 
-    def __init__(self, output: str, report: str | None, how: dict[str, Any], *, resume: bool) -> None:
+    def __init__(
+        self, output: str, report: str | None, how: dict[str, Any], *, resume: bool
+    ) -> None:
         self._path, self._report_path = output, report
         self._note_path = None if output == "-" else note_of(output)
         self.note = self._read(how) if resume and self._note_path is not None else Note(how)
@@ -63,7 +65,11 @@ class Output:
     @property
     def is_whole(self) -> bool:
         """Whether there is an output without a note, as a run that has ended leaves it."""
-        return self._note_path is not None and not self._note_path.exists() and Path(self._path).exists()
+        return (
+            self._note_path is not None
+            and not self._note_path.exists()
+            and Path(self._path).exists()
+        )
 
     def __enter__(self) -> Self:
         with self._files as files:
@@ -71,7 +77,11 @@ class Output:
                 self._write_note()  # before the output, so that an output without a note is a whole one
             self._report = None
             self._output = self._open(files, self._path, self.note.output)
-            self._report = None if self._report_path is None else self._open(files, self._report_path, self.note.report)
+            self._report = (
+                None
+                if self._report_path is None
+                else self._open(files, self._report_path, self.note.report)
+            )
             self._files = files.pop_all()
         return self
 
@@ -134,8 +144,13 @@ class Output:
                 f"the unfinished run of {self._path} had another {', '.join(sorted(other))}; give it the same, or begin without --resume"
             )
         for path, size in ((self._path, note.output), (self._report_path, note.report)):
-            if path is not None and (Path(path).stat().st_size if Path(path).exists() else 0) < size:
-                raise HistoryError(f"{path} is shorter than its unfinished run left it; begin without --resume")
+            if (
+                path is not None
+                and (Path(path).stat().st_size if Path(path).exists() else 0) < size
+            ):
+                raise HistoryError(
+                    f"{path} is shorter than its unfinished run left it; begin without --resume"
+                )
         return note
 
     def _write_note(self) -> None:

@@ -20,13 +20,24 @@ def progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int, Summ
         yield _nothing
         return
     from rich.console import Console
-    from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn, TimeRemainingColumn
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
 
     columns: list[Any] = [BarColumn(), TextColumn("{task.fields[conversations]:,} conversations")]
-    columns += [TimeElapsedColumn(), *([] if total is None else [TextColumn("left"), TimeRemainingColumn()])]
+    columns += [
+        TimeElapsedColumn(),
+        *([] if total is None else [TextColumn("left"), TimeRemainingColumn()]),
+    ]
     with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
         task = bar.add_task("", total=total, conversations=0)
-        yield lambda size, summary: bar.update(task, completed=size, conversations=summary.conversations)
+        yield lambda size, summary: bar.update(
+            task, completed=size, conversations=summary.conversations
+        )
 
 
 def table(summary: Summary) -> str:
@@ -37,9 +48,13 @@ def table(summary: Summary) -> str:
     parts += [f"{summary.lossy:,} lost something"] if summary.lossy else []
     rows = [("lost", "times", "conversations")] if summary.lost else []
     ranked = sorted(summary.lost.items(), key=lambda each: (-each[1][0], each[0]))
-    rows += [(what, f"{pieces:,}", f"{conversations:,}") for what, (pieces, conversations) in ranked]
+    rows += [
+        (what, f"{pieces:,}", f"{conversations:,}") for what, (pieces, conversations) in ranked
+    ]
     width = max((len(row[0]) for row in rows), default=0)
-    return "\n".join(["; ".join(parts), *(f"  {row[0]:<{width}}  {row[1]:>10}  {row[2]:>13}" for row in rows)])
+    return "\n".join(
+        ["; ".join(parts), *(f"  {row[0]:<{width}}  {row[1]:>10}  {row[2]:>13}" for row in rows)]
+    )
 
 
 def _nothing(size: int, summary: Summary) -> None:

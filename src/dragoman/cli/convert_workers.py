@@ -76,9 +76,13 @@ def _started(job: Job, jobs: int) -> Generator[list[Connection]]:
     """So many processes, by their pipes. They end with the block."""
     context = get_context("spawn")
     pipes = [context.Pipe() for _ in range(jobs)]
-    before = signal.signal(signal.SIGINT, signal.SIG_IGN)  # which they inherit: Ctrl-C is for the command alone
+    before = signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # which they inherit: Ctrl-C is for the command alone
     try:
-        processes = [context.Process(target=_work, args=(job, theirs), daemon=True) for _, theirs in pipes]
+        processes = [
+            context.Process(target=_work, args=(job, theirs), daemon=True) for _, theirs in pipes
+        ]
         for process in processes:
             process.start()
     finally:

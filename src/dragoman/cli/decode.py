@@ -17,7 +17,9 @@ __all__ = ["decode"]
 
 
 def decode(
-    wire: Annotated[str, typer.Option("-w", "--wire", metavar="WIRE", help="The format that it is in.")],
+    wire: Annotated[
+        str, typer.Option("-w", "--wire", metavar="WIRE", help="The format that it is in.")
+    ],
     file: Annotated[str, typer.Argument(help="The response's body; - is standard input.")] = "-",
 ) -> int:
     """Read a recorded response, streamed or whole, and print it as JSON.

@@ -64,7 +64,11 @@ class Editor:
 def history_file(environment: Mapping[str, str] = os.environ) -> Path:
     """Where prompts are kept: XDG_STATE_HOME/dragoman/prompts, else ~/.local/state/dragoman/prompts."""
     state = environment.get("XDG_STATE_HOME")
-    return (Path(state).expanduser() if state else Path.home() / ".local" / "state") / "dragoman" / "prompts"
+    return (
+        (Path(state).expanduser() if state else Path.home() / ".local" / "state")
+        / "dragoman"
+        / "prompts"
+    )
 
 
 class _History(FileHistory):

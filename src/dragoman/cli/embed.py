@@ -26,11 +26,17 @@ T = TypeVar("T")
 
 _Model = Annotated[
     str | None,
-    typer.Option("-m", "--model", metavar="MODEL", help="Such as openai, or openai:text-embedding-3-large."),
+    typer.Option(
+        "-m", "--model", metavar="MODEL", help="Such as openai, or openai:text-embedding-3-large."
+    ),
 ]
-_Dimensions = Annotated[int | None, typer.Option(min=1, help="Numbers of each vector, where the model can shorten it.")]
+_Dimensions = Annotated[
+    int | None, typer.Option(min=1, help="Numbers of each vector, where the model can shorten it.")
+]
 _BaseUrl = Annotated[str | None, typer.Option(metavar="URL", help="Where the provider is.")]
-_Verbose = Annotated[bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")]
+_Verbose = Annotated[
+    bool, typer.Option("-v", "--verbose", help="Show the usage, on standard error.")
+]
 
 
 class _Chunk(msgspec.Struct):
@@ -61,11 +67,14 @@ class _Embedded(_Made, kw_only=True):
 
 
 def create(
-    files: Annotated[list[str] | None, typer.Argument(help="Text files.", show_default=False)] = None,
+    files: Annotated[
+        list[str] | None, typer.Argument(help="Text files.", show_default=False)
+    ] = None,
     model: _Model = None,
     chunk_size: Annotated[int, typer.Option(min=1, help="Most characters of a chunk.")] = 512,
     chunk_overlap: Annotated[
-        int | None, typer.Option(min=0, help="Characters that parts of a long sentence share.  [default: 100]")
+        int | None,
+        typer.Option(min=0, help="Characters that parts of a long sentence share.  [default: 100]"),
     ] = None,
     dimensions: _Dimensions = None,
     base_url: _BaseUrl = None,
@@ -87,7 +96,9 @@ def create(
     if chunk_overlap is None:
         chunk_overlap = min(100, chunk_size // 5)
     if chunk_overlap >= chunk_size:
-        raise typer.BadParameter(f"must be below --chunk-size, {chunk_size}", param_hint="--chunk-overlap")
+        raise typer.BadParameter(
+            f"must be below --chunk-size, {chunk_size}", param_hint="--chunk-overlap"
+        )
     from datetime import UTC, datetime
 
     from dragoman.embeddings.splitting import chunks
@@ -96,7 +107,9 @@ def create(
     documents = [(file, chunks(_read(file), chunk_size, chunk_overlap)) for file in files or ()]
     texts = [chunk.text for _, cut in documents for chunk in cut]
     if not texts:
-        raise typer.BadParameter("there is nothing to embed; give files that hold text", param_hint="FILES")
+        raise typer.BadParameter(
+            "there is nothing to embed; give files that hold text", param_hint="FILES"
+        )
 
     agent, name = _agent(model, base_url)
     vectors: list[Vector | None] = [None] * len(texts)
@@ -123,7 +136,14 @@ def create(
         chunk_overlap=chunk_overlap,
         dimensions=dimensions,
         documents=[
-            _Document(file, [_Chunk(chunk.text, vector, chunk.offset) for chunk, vector in cut if vector is not None])
+            _Document(
+                file,
+                [
+                    _Chunk(chunk.text, vector, chunk.offset)
+                    for chunk, vector in cut
+                    if vector is not None
+                ],
+            )
             for file, cut in found
         ],
     )
@@ -135,7 +155,9 @@ def create(
 
 
 def search(
-    path: Annotated[str, typer.Argument(help="A file that create has written, or a folder of such files.")],
+    path: Annotated[
+        str, typer.Argument(help="A file that create has written, or a folder of such files.")
+    ],
     query: Annotated[str, typer.Option("-q", "--query", metavar="TEXT", help="What to look for.")],
     model: _Model = None,
     limit: Annotated[int, typer.Option("-n", "--limit", min=1, help="Most results.")] = 10,
@@ -163,8 +185,12 @@ def search(
     files = list(_files(path))
     made = {(each.model, each.dimensions) for each in (_load(file, _Made) for file in files)}
     if len(made) > 1:
-        names = ", ".join(sorted(f"{name}, {size} numbers" if size else name for name, size in made))
-        raise typer.BadParameter(f"the files were made with different models: {names}", param_hint="PATH")
+        names = ", ".join(
+            sorted(f"{name}, {size} numbers" if size else name for name, size in made)
+        )
+        raise typer.BadParameter(
+            f"the files were made with different models: {names}", param_hint="PATH"
+        )
     ((made_with, dimensions),) = made
     agent, _ = _agent(model or made_with, base_url)
     result = _run(agent, lambda: agent.embed_query(query, dimensions=dimensions))
@@ -186,7 +212,9 @@ def search(
 
 
 def text(
-    text: Annotated[str, typer.Argument(help="Left out: what is piped in.", show_default=False)] = "",
+    text: Annotated[
+        str, typer.Argument(help="Left out: what is piped in.", show_default=False)
+    ] = "",
     model: _Model = None,
     dimensions: _Dimensions = None,
     base_url: _BaseUrl = None,
@@ -200,7 +228,9 @@ def text(
     """
     text = clean(text) or piped("TEXT")
     if not text.strip():
-        raise typer.BadParameter("there is nothing to embed; give a text, or pipe one in", param_hint="TEXT")
+        raise typer.BadParameter(
+            "there is nothing to embed; give a text, or pipe one in", param_hint="TEXT"
+        )
     agent, name = _agent(model, base_url)
     result = _run(agent, lambda: agent.embed_query(text, dimensions=dimensions))
     _show({"model": name, "vector": result.embeddings}, result.usage, verbose)
@@ -216,7 +246,9 @@ def _agent(model: str | None, base_url: str | None) -> tuple[Agent[None], str]:
         string = parse_model_string(model)
         model = str(ModelString(string.provider, None, string.embeddings or string.chat))
     agent = Agent[None](model, base_url=base_url)
-    return agent, str(ModelString(agent.provider_name, None, parse_model_string(agent.model).embeddings))
+    return agent, str(
+        ModelString(agent.provider_name, None, parse_model_string(agent.model).embeddings)
+    )
 
 
 def _run(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
@@ -231,11 +263,15 @@ def _run(agent: Agent[None], work: Callable[[], Awaitable[T]]) -> T:
 
 def _read(file: str) -> str:
     try:
-        return Path(file).read_bytes().decode("utf-8-sig")  # line ends as they are, since offsets count them
+        return (
+            Path(file).read_bytes().decode("utf-8-sig")
+        )  # line ends as they are, since offsets count them
     except UnicodeDecodeError as error:
         raise typer.BadParameter(f"{file} is no text in UTF-8", param_hint="FILES") from error
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="FILES") from error
+        raise typer.BadParameter(
+            f"cannot read {file}: {error.strerror}", param_hint="FILES"
+        ) from error
 
 
 def _files(path: str) -> Iterator[Path]:
@@ -253,7 +289,9 @@ def _load(file: Path, kind: type[T]) -> T:
     try:
         return msgspec.json.decode(file.read_bytes(), type=kind)
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="PATH") from error
+        raise typer.BadParameter(
+            f"cannot read {file}: {error.strerror}", param_hint="PATH"
+        ) from error
     except (msgspec.DecodeError, UnicodeError) as error:
         raise typer.BadParameter(
             f"{file} is not what dragoman embed create writes: {error}", param_hint="PATH"

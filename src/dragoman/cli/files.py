@@ -21,4 +21,6 @@ def read_file(file: str) -> bytes:
     try:
         return Path(file).read_bytes()
     except OSError as error:
-        raise typer.BadParameter(f"cannot read {file}: {error.strerror}", param_hint="FILE") from error
+        raise typer.BadParameter(
+            f"cannot read {file}: {error.strerror}", param_hint="FILE"
+        ) from error

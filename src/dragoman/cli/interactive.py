@@ -40,7 +40,9 @@ _COMMAND = re.compile(r"(/[a-z]+)(?: +(.*))?")
 class _Conversation:
     """What has been said, and the model that goes on with it."""
 
-    def __init__(self, agent: Agent[None], screen: Screen, interrupts: Interrupts, begun: Begun) -> None:
+    def __init__(
+        self, agent: Agent[None], screen: Screen, interrupts: Interrupts, begun: Begun
+    ) -> None:
         self.agent = agent
         self.screen = screen
         self.interrupts = interrupts
@@ -62,10 +64,14 @@ class _Conversation:
         asks = asking(self.screen, self.interrupts)
         how: RunHow = {"model": model, "output_schema": schema, "thread_id": self.thread_id}
         try:
-            results = await answer(self.agent, parts, self.screen.show, self.interrupts, self.history, asks, **how)
+            results = await answer(
+                self.agent, parts, self.screen.show, self.interrupts, self.history, asks, **how
+            )
         finally:
             self.screen.finish()
-        show_pending(results[-1].pending, "it is left; your next prompt tells the model that it was not run")
+        show_pending(
+            results[-1].pending, "it is left; your next prompt tells the model that it was not run"
+        )
         for result in results:
             show_notes(result, self.losses)
             self.losses.update(result.losses)
@@ -88,7 +94,12 @@ def converse(
 
 
 async def _converse(
-    agent: Agent[None], screen: Screen, *, thread: str | None, schema: dict[str, Any] | None, verbose: bool
+    agent: Agent[None],
+    screen: Screen,
+    *,
+    thread: str | None,
+    schema: dict[str, Any] | None,
+    verbose: bool,
 ) -> None:
     task = asyncio.current_task()
     assert task is not None
@@ -98,9 +109,12 @@ async def _converse(
             if begun.messages:
                 echo(f"{plain(begun.id)} goes on; {last_words(begun.messages)}")
                 show_pending(
-                    agent.pending(begun.messages), "it waits; your next prompt tells the model that it was not run"
+                    agent.pending(begun.messages),
+                    "it waits; your next prompt tells the model that it was not run",
                 )
-            echo(f"{talk.model} · Alt+Enter begins another line, /help lists what else there is, Ctrl-D ends")
+            echo(
+                f"{talk.model} · Alt+Enter begins another line, /help lists what else there is, Ctrl-D ends"
+            )
             while not talk.ended:
                 try:
                     line = (await editor.read()).strip()

@@ -14,7 +14,10 @@ __all__ = ["pull"]
 def pull(
     model: Annotated[
         str,
-        typer.Argument(help="all-MiniLM-L6-v2, for dragoman embed; left out, the one that chats.", show_default=False),
+        typer.Argument(
+            help="all-MiniLM-L6-v2, for dragoman embed; left out, the one that chats.",
+            show_default=False,
+        ),
     ] = "",
 ) -> None:
     """Fetch an embedded model, some 90 MB, once, and print where it is.

@@ -32,13 +32,21 @@ def mcp(
             show_default=False,
         ),
     ],
-    tools: Annotated[bool, typer.Option("--tools", help="Serve the agent's tools one by one, not the agent.")] = False,
+    tools: Annotated[
+        bool, typer.Option("--tools", help="Serve the agent's tools one by one, not the agent.")
+    ] = False,
     both: Annotated[bool, typer.Option("--both", help="Serve the agent and its tools.")] = False,
     name: Annotated[
-        str | None, typer.Option(metavar="NAME", help="The server's name.  [default: the agent's]", show_default=False)
+        str | None,
+        typer.Option(
+            metavar="NAME", help="The server's name.  [default: the agent's]", show_default=False
+        ),
     ] = None,
     description: Annotated[
-        str | None, typer.Option(metavar="TEXT", help="What the agent does, for the models that are to ask it.")
+        str | None,
+        typer.Option(
+            metavar="TEXT", help="What the agent does, for the models that are to ask it."
+        ),
     ] = None,
     directory: Annotated[
         Path | None,
@@ -52,9 +60,15 @@ def mcp(
             show_default=False,
         ),
     ] = None,
-    http: Annotated[bool, typer.Option("--http", help="Serve over HTTP, at /mcp, not on standard input.")] = False,
-    host: Annotated[str, typer.Option(metavar="HOST", help="With --http: the address.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="With --http: the port; 0 takes a free one.")] = 8000,
+    http: Annotated[
+        bool, typer.Option("--http", help="Serve over HTTP, at /mcp, not on standard input.")
+    ] = False,
+    host: Annotated[
+        str, typer.Option(metavar="HOST", help="With --http: the address.")
+    ] = "127.0.0.1",
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="With --http: the port; 0 takes a free one.")
+    ] = 8000,
     token: Annotated[
         str | None,
         typer.Option(
@@ -87,7 +101,9 @@ def mcp(
         server = _server(served, name, description, tools=tools, both=both)
 
     if not http and sys.stdin is None:
-        raise typer.BadParameter("there is no standard input; serve with --http", param_hint="--http")
+        raise typer.BadParameter(
+            "there is no standard input; serve with --http", param_hint="--http"
+        )
     if not http and sys.stdin.isatty():
         _say(f"serving on standard input; a client starts it with\n{_configuration(server.name)}")
 
@@ -96,7 +112,9 @@ def mcp(
     from dragoman.cli.failure import INTERRUPTED
 
     try:
-        asyncio.run(_over_http(served, server, host, port, token) if http else _over_stdio(served, server))
+        asyncio.run(
+            _over_http(served, server, host, port, token) if http else _over_stdio(served, server)
+        )
     except asyncio.CancelledError:
         return INTERRUPTED
     return 0
@@ -114,18 +132,24 @@ def _loaded(target: str) -> Any:
     return value_of(target, _TARGET, lambda module, values: tools_among(module, values, _TARGET))
 
 
-def _server(served: Any, name: str | None, description: str | None, *, tools: bool, both: bool) -> Server[Any]:
+def _server(
+    served: Any, name: str | None, description: str | None, *, tools: bool, both: bool
+) -> Server[Any]:
     from dragoman.mcp import server
 
     if hasattr(served, "create_initialization_options"):  # a server already
         return cast("Server[Any]", served)
     try:
         return server(
-            served, name=name, description=description, expose="both" if both else "tools" if tools else "agent"
+            served,
+            name=name,
+            description=description,
+            expose="both" if both else "tools" if tools else "agent",
         )
     except TypeError as error:
         raise typer.BadParameter(
-            f"it is a {type(served).__name__}, and no agent, toolset or list of tools", param_hint=_TARGET
+            f"it is a {type(served).__name__}, and no agent, toolset or list of tools",
+            param_hint=_TARGET,
         ) from error
 
 
@@ -141,7 +165,9 @@ async def _over_stdio(served: Any, server: Server[Any]) -> None:
         await serve_stdio(server)
 
 
-async def _over_http(served: Any, server: Server[Any], host: str, port: int, token: str | None) -> None:
+async def _over_http(
+    served: Any, server: Server[Any], host: str, port: int, token: str | None
+) -> None:
     from dragoman.mcp import serve_http
 
     def ready(url: str) -> None:
@@ -171,7 +197,9 @@ def _configuration(name: str) -> str:
 
 
 def _entry(name: str, fields: Mapping[str, Any]) -> str:
-    return msgspec.json.format(msgspec.json.encode({"mcpServers": {name: fields}}), indent=2).decode()
+    return msgspec.json.format(
+        msgspec.json.encode({"mcpServers": {name: fields}}), indent=2
+    ).decode()
 
 
 def _say(text: str) -> None:

@@ -63,4 +63,6 @@ def values_of(module: str, option: str) -> Mapping[str, Any]:
 
 
 def _failed(module: str, error: Exception, option: str) -> typer.BadParameter:
-    return typer.BadParameter(f"{module!r} cannot be imported: {type(error).__name__}: {error}", param_hint=option)
+    return typer.BadParameter(
+        f"{module!r} cannot be imported: {type(error).__name__}: {error}", param_hint=option
+    )

@@ -18,9 +18,15 @@ __all__ = ["plan"]
 
 def plan(
     target: Annotated[str, typer.Argument(metavar="MODEL_OR_FORMAT", help="Where it would go.")],
-    file: Annotated[str, typer.Argument(help="The conversation, or several as JSONL; - is standard input.")] = "-",
-    source: Annotated[str | None, typer.Option("--from", metavar="FORMAT", help="The format that it is in.")] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print JSON, a line for each conversation.")] = False,
+    file: Annotated[
+        str, typer.Argument(help="The conversation, or several as JSONL; - is standard input.")
+    ] = "-",
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="FORMAT", help="The format that it is in.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, a line for each conversation.")
+    ] = False,
 ) -> int:
     """Say what a conversation would lose or change at a model or a format. Nothing is sent.
 
@@ -45,7 +51,9 @@ def plan(
     for line in read_jsonl(lines, format=source):
         found = plan(line.messages, target)
         if json:
-            echo_json({**_fields(found), **({"line": line.number} if len(lines) > 1 else {})}, indent=0)
+            echo_json(
+                {**_fields(found), **({"line": line.number} if len(lines) > 1 else {})}, indent=0
+            )
         else:
             echo(f"line {line.number}: {found}" if len(lines) > 1 else str(found))
     return 0

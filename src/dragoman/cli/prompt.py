@@ -12,7 +12,9 @@ from dragoman.message import Content, DataPart, TextPart
 
 __all__ = ["clean", "piped", "prompt_parts"]
 
-_MENTION = re.compile(r'(?<!\S)(?:"@(?P<whole>[^"]+)"|@"(?P<path>[^"]+)"|@(?P<word>[^\s@]\S*)|@(?P<literal>@\S*))')
+_MENTION = re.compile(
+    r'(?<!\S)(?:"@(?P<whole>[^"]+)"|@"(?P<path>[^"]+)"|@(?P<word>[^\s@]\S*)|@(?P<literal>@\S*))'
+)
 _PUNCTUATION = ".,;:!?)"
 _REPLACED = "\ufffd".encode()
 _MEDIA = ("image/", "audio/", "video/", "application/pdf")
@@ -34,7 +36,9 @@ def piped(hint: str = "PROMPT") -> str:
     data = sys.stdin.buffer.read()
     text = data.decode("utf-8", "replace")
     if b"\0" in data or text.count("\ufffd") - data.count(_REPLACED) > len(text) // 10:
-        attach = "; attach it as a file: dragoman chat 'What is this? @FILE'" if hint == "PROMPT" else ""
+        attach = (
+            "; attach it as a file: dragoman chat 'What is this? @FILE'" if hint == "PROMPT" else ""
+        )
         raise typer.BadParameter(f"what is piped in is no text{attach}", param_hint=hint)
     return text.strip("\r\n")
 
@@ -58,7 +62,9 @@ def prompt_parts(prompt: str, after: str = "") -> list[Content]:
         files.append(part)
         return Path(path).name + rest
 
-    text = "\n\n".join(piece for piece in (_MENTION.sub(named, clean(prompt)), after) if piece.strip())
+    text = "\n\n".join(
+        piece for piece in (_MENTION.sub(named, clean(prompt)), after) if piece.strip()
+    )
     return [TextPart(text), *files] if text else files
 
 
@@ -74,7 +80,8 @@ def _attachment(path: Path) -> Content:
         part = DataPart.from_file(path)
     except OSError as error:
         raise typer.BadParameter(
-            f"cannot attach {path}: {error.strerror}. Write @@ for an @ that names no file", param_hint="PROMPT"
+            f"cannot attach {path}: {error.strerror}. Write @@ for an @ that names no file",
+            param_hint="PROMPT",
         ) from error
     if part.mime_type.startswith(_MEDIA):
         return part

@@ -48,7 +48,12 @@ class Screen:
         self._is_terminal = self._out.isatty()
         self._shows_thinking = self._is_terminal if thinking is None else thinking
         self._thinks_on = self._out if self._is_terminal else self._err
-        colour = colour and self._is_terminal and "NO_COLOR" not in os.environ and os.environ.get("TERM") != "dumb"
+        colour = (
+            colour
+            and self._is_terminal
+            and "NO_COLOR" not in os.environ
+            and os.environ.get("TERM") != "dumb"
+        )
         self._marks = (_DIM, f"{_PLAIN}\n\n") if colour else ("[Thinking]\n", "\n[/Thinking]\n\n")
         self._is_thinking = False
         self._waits = False
@@ -103,7 +108,9 @@ class Screen:
         """Says that the answer which stands there does not count. A terminal gets anew what does; what was piped on is gone."""
         self._mode(thinking=False)
         if not self._is_terminal:
-            self._put("note: a part of what was written is void, the answer was begun again\n", self._err)
+            self._put(
+                "note: a part of what was written is void, the answer was begun again\n", self._err
+            )
             return
         self._end_line()
         self._put("[The answer above is void. It begins again:]\n", self._out)
@@ -152,7 +159,11 @@ def known_cost(results: Iterable[ChatResult[Any]]) -> Decimal | None:
 
 def usage_line(usage: Usage | None, cost: Decimal | None = None) -> str:
     """What `--verbose` tells of an answer's tokens, and of US dollars where they are known."""
-    counts = {"Input": usage.input_tokens, "Output": usage.output_tokens, "Total": usage.total_tokens} if usage else {}
+    counts = (
+        {"Input": usage.input_tokens, "Output": usage.output_tokens, "Total": usage.total_tokens}
+        if usage
+        else {}
+    )
     shown = [f"{name}: {count} tokens" for name, count in counts.items() if count is not None]
     dollars = "" if cost is None else f"; cost: ${cost:f}"
     return f"Usage: {', '.join(shown) or 'the provider did not tell'}{dollars}"
@@ -163,11 +174,15 @@ def show_notes(result: ChatResult[Any], known: Collection[Loss] = ()) -> None:
     answer is not whole."""
     losses = "; ".join(
         dict.fromkeys(
-            f"{loss.which or loss.what} ({loss.why})" for loss in result.losses if not (loss.is_minor or loss in known)
+            f"{loss.which or loss.what} ({loss.why})"
+            for loss in result.losses
+            if not (loss.is_minor or loss in known)
         )
     )
     notes = [f"not sent as it is: {losses}"] if losses else []
     if result.finish_reason is FinishReason.length:
-        notes.append("the answer reached its most tokens and is not whole; --max-tokens gives it more")
+        notes.append(
+            "the answer reached its most tokens and is not whole; --max-tokens gives it more"
+        )
     for note in notes:
         echo(f"note: {plain(note)}", err=True)

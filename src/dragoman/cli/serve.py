@@ -40,7 +40,13 @@ def serve(
     ] = None,
     model: Annotated[
         str | None,
-        typer.Option("-m", "--model", metavar="MODEL", help="A model, such as openai:gpt-4o.", show_default=False),
+        typer.Option(
+            "-m",
+            "--model",
+            metavar="MODEL",
+            help="A model, such as openai:gpt-4o.",
+            show_default=False,
+        ),
     ] = None,
     gateway: Annotated[
         Path | None,
@@ -53,11 +59,15 @@ def serve(
         ),
     ] = None,
     host: Annotated[str, typer.Option(metavar="HOST", help="The address.")] = "127.0.0.1",
-    port: Annotated[int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")] = 8000,
+    port: Annotated[
+        int, typer.Option(min=0, max=65535, help="The port; 0 takes a free one.")
+    ] = 8000,
     keys: Annotated[
         list[str] | None,
         typer.Option(
-            "--key", metavar="KEY", help="A key that clients must send.  [default: those of DRAGOMAN_SERVE_KEY]"
+            "--key",
+            metavar="KEY",
+            help="A key that clients must send.  [default: those of DRAGOMAN_SERVE_KEY]",
         ),
     ] = None,
     key_file: Annotated[
@@ -80,26 +90,39 @@ def serve(
     ] = "memory:",
     hosts: Annotated[
         list[str] | None,
-        typer.Option("--name", metavar="HOST", help="A name that clients reach it by, such as that of a proxy."),
+        typer.Option(
+            "--name",
+            metavar="HOST",
+            help="A name that clients reach it by, such as that of a proxy.",
+        ),
     ] = None,
     origins: Annotated[
         list[str] | None,
         typer.Option(
-            "--origin", metavar="URL", help="Web pages that may use it (CORS), such as https://chat.example.com."
+            "--origin",
+            metavar="URL",
+            help="Web pages that may use it (CORS), such as https://chat.example.com.",
         ),
     ] = None,
     on_disconnect: Annotated[
         str,
         typer.Option(
-            metavar="cancel|detach", help="What becomes of an agent's run whose client leaves; detached, it is kept."
+            metavar="cancel|detach",
+            help="What becomes of an agent's run whose client leaves; detached, it is kept.",
         ),
     ] = "cancel",
     drain: Annotated[
-        float, typer.Option(min=0, metavar="SECONDS", help="So long answers may go on once it is asked to end.")
+        float,
+        typer.Option(
+            min=0, metavar="SECONDS", help="So long answers may go on once it is asked to end."
+        ),
     ] = 30.0,
     log: Annotated[
         bool,
-        typer.Option("--log", help="Show each call in a line, on standard error: never what was said, and no keys."),
+        typer.Option(
+            "--log",
+            help="Show each call in a line, on standard error: never what was said, and no keys.",
+        ),
     ] = False,
     directory: Annotated[
         Path | None,
@@ -160,7 +183,11 @@ def serve(
 
         def ready(url: str) -> None:
             names = [name for backend in service.backends for name in getattr(backend, "names", ())]
-            echo(greeting(names, url, _KEY if service.has_keys else None, agents=_has_agents(service)))
+            echo(
+                greeting(
+                    names, url, _KEY if service.has_keys else None, agents=_has_agents(service)
+                )
+            )
 
         run_server(app, host=host, port=port, drain_seconds=drain, ready=ready)
     return 0
@@ -177,7 +204,9 @@ def _policy(on_disconnect: str) -> AgentPolicy:
     from dragoman.serve import AgentPolicy
 
     if on_disconnect not in ("cancel", "detach"):
-        raise typer.BadParameter(f"{on_disconnect!r} is neither cancel nor detach", param_hint="--on-disconnect")
+        raise typer.BadParameter(
+            f"{on_disconnect!r} is neither cancel nor detach", param_hint="--on-disconnect"
+        )
     return AgentPolicy(on_disconnect=on_disconnect)
 
 
@@ -233,7 +262,8 @@ def _served(targets: list[str], model: str | None) -> list[tuple[str, Any]]:
     names = [name for name, _ in found]
     if len(set(names)) < len(names):
         raise typer.BadParameter(
-            f"two are named {max(names, key=names.count)!r}, so that clients could not ask for one", param_hint=_TARGET
+            f"two are named {max(names, key=names.count)!r}, so that clients could not ask for one",
+            param_hint=_TARGET,
         )
     return found
 
@@ -250,7 +280,9 @@ def _agents_among(module: str, values: Mapping[str, Any]) -> _Several:
         if _is_a(value, Agent):
             agents.setdefault(id(value), (name, value))
     if not agents:
-        raise typer.BadParameter(f"{module!r} ({values.get('__file__')}) has no agent", param_hint=_TARGET)
+        raise typer.BadParameter(
+            f"{module!r} ({values.get('__file__')}) has no agent", param_hint=_TARGET
+        )
     return _Several(agents.values())
 
 
@@ -272,13 +304,19 @@ def _app(served: list[tuple[str, Any]], file: Path | None, how: dict[str, Any]) 
 
     if len(served) == 1 and isinstance(made := served[0][1], Starlette):
         if file is not None:
-            raise typer.BadParameter("the application has its own; give one of the two", param_hint="--gateway")
+            raise typer.BadParameter(
+                "the application has its own; give one of the two", param_hint="--gateway"
+            )
         if not hasattr(made.state, "service"):
-            raise typer.BadParameter("it is no application of dragoman.serve.app", param_hint=_TARGET)
+            raise typer.BadParameter(
+                "it is no application of dragoman.serve.app", param_hint=_TARGET
+            )
         return made
     for name, value in served:
         if not isinstance(value, Agent):
-            raise typer.BadParameter(f"{name!r} is a {type(value).__name__}, and no agent", param_hint=_TARGET)
+            raise typer.BadParameter(
+                f"{name!r} is a {type(value).__name__}, and no agent", param_hint=_TARGET
+            )
     gateway = None if file is None else Gateway.from_toml(file)
     if not served and gateway is None:
         served = [("local", Agent[None]())]
@@ -287,7 +325,11 @@ def _app(served: list[tuple[str, Any]], file: Path | None, how: dict[str, Any]) 
         _check_keys(agent)
         _load(agent)
     several = len(agents) > 1 or gateway is not None  # a gateway's names must not be an agent's
-    return app((agents if several else next(iter(agents.values()))) if agents else None, gateway=gateway, **how)
+    return app(
+        (agents if several else next(iter(agents.values()))) if agents else None,
+        gateway=gateway,
+        **how,
+    )
 
 
 def _check_keys(agent: Agent[Any]) -> None:

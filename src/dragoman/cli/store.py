@@ -38,7 +38,11 @@ StoreOption = Annotated[
 def store_file(environment: Mapping[str, str] = os.environ) -> Path:
     """The file that holds conversations: XDG_DATA_HOME/dragoman/threads.db, else ~/.local/share/dragoman/threads.db."""
     data = environment.get("XDG_DATA_HOME")
-    return (Path(data).expanduser() if data else Path.home() / ".local" / "share") / "dragoman" / "threads.db"
+    return (
+        (Path(data).expanduser() if data else Path.home() / ".local" / "share")
+        / "dragoman"
+        / "threads.db"
+    )
 
 
 class Begun(NamedTuple):
@@ -68,7 +72,9 @@ async def begun_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Be
         if name is None:
             threads = (await memory.threads(per_page=1)).items
             if not threads:
-                raise HistoryError("no conversation is kept to go on with; begin one with --thread NAME")
+                raise HistoryError(
+                    "no conversation is kept to go on with; begin one with --thread NAME"
+                )
             name = threads[0].id
         yield Begun(name, await load_thread(memory, name, None))
 
@@ -84,7 +90,9 @@ async def last_origin(url: str | None, name: str | None) -> Origin | None:
                 return None
             name = threads[0].id
         messages = await load_thread(memory, name, None)
-    return next((message.origin for message in reversed(messages) if message.origin is not None), None)
+    return next(
+        (message.origin for message in reversed(messages) if message.origin is not None), None
+    )
 
 
 def open_memory(url: str | None) -> Memory:
@@ -100,6 +108,8 @@ def open_memory(url: str | None) -> Memory:
         try:
             file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError as error:
-            raise SettingsError(f"{file.parent} cannot be made: {error.strerror}; give --store") from error
+            raise SettingsError(
+                f"{file.parent} cannot be made: {error.strerror}; give --store"
+            ) from error
         url = f"sqlite:///{file}"
     return Memory(url, last_messages=_LAST)

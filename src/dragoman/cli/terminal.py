@@ -19,14 +19,20 @@ __all__ = ["STEERING", "echo", "echo_json", "escape"]
 
 def _escapes(first: int, last: int) -> dict[int, str]:
     """Code → its escape, as JSON has it: two of them where UTF-16 takes two."""
-    signs = {code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)}
+    signs = {
+        code: chr(code).encode("utf-16-be", "surrogatepass") for code in range(first, last + 1)
+    }
     return {
         code: "".join(f"\\u{units[place : place + 2].hex()}" for place in range(0, len(units), 2))
         for code, units in signs.items()
     }
 
 
-_CONTROLS = {code: sign for code, sign in (_escapes(0x00, 0x1F) | _escapes(0x7F, 0x9F)).items() if code not in (9, 10)}
+_CONTROLS = {
+    code: sign
+    for code, sign in (_escapes(0x00, 0x1F) | _escapes(0x7F, 0x9F)).items()
+    if code not in (9, 10)
+}
 """But for tab and line feed."""
 STEERING: Mapping[int, str] = {
     **_escapes(0x061C, 0x061C),

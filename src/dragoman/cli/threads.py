@@ -67,7 +67,9 @@ def show(name: _Name, store: StoreOption = None, json: _Json = False) -> int:
 
 def export(
     name: _Name,
-    to: Annotated[str, typer.Option("--to", metavar="FORMAT", help="Such as openai_chat or anthropic.")] = "dragoman",
+    to: Annotated[
+        str, typer.Option("--to", metavar="FORMAT", help="Such as openai_chat or anthropic.")
+    ] = "dragoman",
     store: StoreOption = None,
 ) -> int:
     """Print a conversation as JSON, in any format that dragoman writes.
@@ -96,7 +98,9 @@ def export(
 
 
 def delete(
-    names: Annotated[list[str], typer.Argument(metavar="NAME…", help="The conversations.", show_default=False)],
+    names: Annotated[
+        list[str], typer.Argument(metavar="NAME…", help="The conversations.", show_default=False)
+    ],
     store: StoreOption = None,
     yes: Annotated[bool, typer.Option("-y", "--yes", help="Do not ask.")] = False,
 ) -> int:
@@ -107,7 +111,9 @@ def delete(
     """
 
     if not yes and (sys.stdin is None or not sys.stdin.isatty()):
-        raise typer.BadParameter("nobody can be asked here; give --yes to delete", param_hint="NAME")
+        raise typer.BadParameter(
+            "nobody can be asked here; give --yes to delete", param_hint="NAME"
+        )
 
     async def unknown(memory: Memory) -> list[str]:
         return [name for name in names if await memory.thread(name) is None]
@@ -129,7 +135,9 @@ def delete(
 
 def search(
     text: Annotated[str, typer.Argument(help="Words that a message has.", show_default=False)],
-    thread: Annotated[str | None, typer.Option(metavar="NAME", help="In this conversation alone.")] = None,
+    thread: Annotated[
+        str | None, typer.Option(metavar="NAME", help="In this conversation alone.")
+    ] = None,
     store: StoreOption = None,
     json: _Json = False,
 ) -> int:
@@ -144,10 +152,17 @@ def search(
 
     messages = _with(store, found)
     if json:
-        _print_json([{"thread": each.thread_id, "message": msgspec.Raw(each.message.to_json())} for each in messages])
+        _print_json(
+            [
+                {"thread": each.thread_id, "message": msgspec.Raw(each.message.to_json())}
+                for each in messages
+            ]
+        )
     else:
         for each in messages:
-            echo(f"{_line(each.thread_id)}  {each.message.role}: {_line(each.message.text)[:_WIDTH]}")
+            echo(
+                f"{_line(each.thread_id)}  {each.message.role}: {_line(each.message.text)[:_WIDTH]}"
+            )
     return 0 if messages else 1
 
 
@@ -185,9 +200,13 @@ def _shown(message: Message) -> str:
 
     lines = [message.text] if message.text else []
     lines += [f"[calls {_line(call.name)} {_json(call.arguments)}]" for call in message.tool_calls]
-    lines += [f"[{_line(each.name)}: {_json(each.result)[:_WIDTH]}]" for each in message.tool_results]
     lines += [
-        f"[{part.mime_type or 'file'}]" for part in message.parts if isinstance(part, DataPart | LinkPart | FilePart)
+        f"[{_line(each.name)}: {_json(each.result)[:_WIDTH]}]" for each in message.tool_results
+    ]
+    lines += [
+        f"[{part.mime_type or 'file'}]"
+        for part in message.parts
+        if isinstance(part, DataPart | LinkPart | FilePart)
     ]
     speaker = _SPEAKERS[message.role]
     return "\n".join([f"{speaker} {line}".lstrip() for line in lines or ["[nothing]"]])

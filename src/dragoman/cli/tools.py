@@ -34,6 +34,7 @@ def tools_among(module: str, values: Mapping[str, Any], option: str) -> list[Too
     found = {id(value): value for value in values.values() if is_tool(value)}
     if not found:
         raise typer.BadParameter(
-            f"{module!r} ({values.get('__file__')}) has no tools; make one of a function with @tool", param_hint=option
+            f"{module!r} ({values.get('__file__')}) has no tools; make one of a function with @tool",
+            param_hint=option,
         )
     return list(found.values())

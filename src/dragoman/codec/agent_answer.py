@@ -34,12 +34,25 @@ from dragoman.event import (
 )
 from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
-from dragoman.message import Content, FinishReason, Origin, Role, ToolCallPart, ToolResultPart, Usage
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Origin,
+    Role,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
 
 __all__ = ["AgentAnswer", "AnswerDecoder"]
 
 Key = tuple[str, int]
-_QUESTIONS: Mapping[str, str] = {"input": "ask_user", "auth": "sign_in", "approval": "approve", "tool": "run_tool"}
+_QUESTIONS: Mapping[str, str] = {
+    "input": "ask_user",
+    "auth": "sign_in",
+    "approval": "approve",
+    "tool": "run_tool",
+}
 """What is waited for → the name of a call that stands for it where the agent names none."""
 
 
@@ -93,7 +106,10 @@ class AgentAnswer:
     def _take(self, event: Event) -> None:
         if isinstance(event, MessageStarted):
             is_model = event.role is Role.MODEL and event.candidate == 0
-            for is_there, whose in ((is_model, self._models), (event.role is Role.USER, self._users)):
+            for is_there, whose in (
+                (is_model, self._models),
+                (event.role is Role.USER, self._users),
+            ):
                 (whose.add if is_there else whose.discard)(event.message_id)
         elif isinstance(event, PartStarted):
             self._begin(event)
@@ -102,7 +118,9 @@ class AgentAnswer:
         elif isinstance(event, MessageFinished):
             if event.message_id in self._models:
                 self._reason = event.finish_reason or self._reason
-                self._usage = event.usage if self._usage is None else self._usage + (event.usage or Usage())
+                self._usage = (
+                    event.usage if self._usage is None else self._usage + (event.usage or Usage())
+                )
         elif isinstance(event, MessageDropped):
             self._drop(event)
         elif isinstance(event, StateSnapshot | StateDelta | Custom):
@@ -125,7 +143,9 @@ class AgentAnswer:
         """A call of the agent's own says so."""
         if not isinstance(part, ToolCallPart) or part.run_by == "provider":
             return part
-        return msgspec.structs.replace(part, run_by="agent" if part.name in self._tools else "provider")
+        return msgspec.structs.replace(
+            part, run_by="agent" if part.name in self._tools else "provider"
+        )
 
     def _end(self, event: PartFinished) -> None:
         key, part = (event.message_id, event.index), event.part
@@ -139,7 +159,9 @@ class AgentAnswer:
         shown = self._whose(part)
         self._closed[opened.index] = event.message_id, shown, opened
         if isinstance(shown, ToolCallPart) and shown.run_by == "provider":
-            self._calls[shown.id] = opened.index  # until its result, or the end of the run, says what becomes of it
+            self._calls[shown.id] = (
+                opened.index
+            )  # until its result, or the end of the run, says what becomes of it
         else:
             self._out.end(opened, shown)
 
@@ -184,7 +206,10 @@ class AgentAnswer:
             self._settle(index)
         for each in waits:
             self._ask(each)
-        asks = any(isinstance(part, ToolCallPart) and part.run_by != "provider" for _, part, _ in self._closed.values())
+        asks = any(
+            isinstance(part, ToolCallPart) and part.run_by != "provider"
+            for _, part, _ in self._closed.values()
+        )
         reason = FinishReason.tool_calls if asks else self._reason or FinishReason.stop
         if reason is FinishReason.tool_calls and not asks:
             reason = FinishReason.stop
@@ -214,7 +239,11 @@ class AgentAnswer:
 
     def _ask(self, interrupt: Interrupt) -> None:
         """What is waited for without a call that was told, as one."""
-        arguments = {name: value for name in ("message", "schema") if (value := getattr(interrupt, name)) is not None}
+        arguments = {
+            name: value
+            for name in ("message", "schema")
+            if (value := getattr(interrupt, name)) is not None
+        }
         call = interrupt.call or ToolCallPart(interrupt.id, _QUESTIONS[interrupt.reason], arguments)
         shown = waiting(call, interrupt)
         opened = self._out.part(("waits", interrupt.id), shown)
@@ -264,5 +293,7 @@ class AnswerDecoder:
             return events
         return [
             *events,
-            *self.answer.fail(StreamCutError("the stream ended before the run did. Send the request again.")),
+            *self.answer.fail(
+                StreamCutError("the stream ended before the run did. Send the request again.")
+            ),
         ]

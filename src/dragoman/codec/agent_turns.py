@@ -41,7 +41,9 @@ def agent_turns(messages: Sequence[Message], own: Own, target: Origin | None) ->
             notes = own.notes(message.native)
             thread_id = if_text(notes.get("thread")) or thread_id
             waits, resume = if_text(notes.get("waits")) or None, []
-            open_calls = {call.id: call for call in message.tool_calls if interrupt_of(call) is not None}
+            open_calls = {
+                call.id: call for call in message.tool_calls if interrupt_of(call) is not None
+            }
             made += _by_turns(message, if_list(notes.get("turns")))
             known = len(made)
         elif message.role is Role.USER and open_calls:
@@ -60,20 +62,28 @@ def _is_from(origin: Origin | None, target: Origin | None) -> bool:
     return origin.provider == target.provider and origin.model == target.model
 
 
-def _answers(message: Message, open_calls: dict[str, ToolCallPart]) -> tuple[list[Resume], Message | None]:
+def _answers(
+    message: Message, open_calls: dict[str, ToolCallPart]
+) -> tuple[list[Resume], Message | None]:
     """The answers in a message, and what is left of it; `None`: nothing."""
     resume: list[Resume] = []
     left: list[Content] = []
     for piece in message.content:
         call = open_calls.get(piece.id) if isinstance(piece, ToolResultPart) else None
         interrupt = None if call is None else interrupt_of(call)
-        if isinstance(piece, ToolResultPart) and interrupt is not None and interrupt.reason != "tool":
+        if (
+            isinstance(piece, ToolResultPart)
+            and interrupt is not None
+            and interrupt.reason != "tool"
+        ):
             resume.append(answer_to(interrupt, piece))
         elif not isinstance(piece, MarkPart):
             left.append(piece)
     if not left and message.content:
         return resume, None
-    return resume, message if len(left) == len(message.content) else message.replace(content=tuple(left))
+    return resume, message if len(left) == len(message.content) else message.replace(
+        content=tuple(left)
+    )
 
 
 def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
@@ -81,11 +91,16 @@ def _by_turns(message: Message, turns: list[Any]) -> Iterator[Message]:
     for id_, pieces in _groups(message.content, turns):
         is_result = all(isinstance(piece, ToolResultPart) for piece in pieces)
         yield Message(
-            Role.USER if is_result else Role.MODEL, tuple(map(_agents, pieces)), id=id_, created_at=message.created_at
+            Role.USER if is_result else Role.MODEL,
+            tuple(map(_agents, pieces)),
+            id=id_,
+            created_at=message.created_at,
         )
 
 
-def _groups(content: Sequence[Content], turns: list[Any]) -> Iterable[tuple[str | None, Sequence[Content]]]:
+def _groups(
+    content: Sequence[Content], turns: list[Any]
+) -> Iterable[tuple[str | None, Sequence[Content]]]:
     """The pieces by the messages that they were told in, without those that stand for what no message told; where that is not known, results
     stand apart."""
     sizes = [(each[0], each[1]) for each in turns if _is_size(each)]
@@ -108,7 +123,9 @@ def _groups(content: Sequence[Content], turns: list[Any]) -> Iterable[tuple[str 
 
 def _is_size(value: Any) -> bool:
     listed = if_list(value)
-    return len(listed) == 2 and isinstance(listed[0], str) and type(listed[1]) is int and listed[1] > 0
+    return (
+        len(listed) == 2 and isinstance(listed[0], str) and type(listed[1]) is int and listed[1] > 0
+    )
 
 
 def _agents(piece: Content) -> Content:

@@ -22,7 +22,12 @@ from urllib.parse import urlsplit
 __all__ = ["Allowed", "Kind", "parse_kinds"]
 
 _MARKS = "!*%"
-_ACCOUNT_HOSTS = ("generativelanguage.googleapis.com", "storage.googleapis.com", "api.mistral.ai", "api.openai.com")
+_ACCOUNT_HOSTS = (
+    "generativelanguage.googleapis.com",
+    "storage.googleapis.com",
+    "api.mistral.ai",
+    "api.openai.com",
+)
 """Hosts at which an address names a file of whoever has the key."""
 _WEB = ("http", "https", "data")
 _EMPTY: tuple[Any, ...] = (None, "", [], {})
@@ -63,7 +68,9 @@ def parse_kinds(table: str) -> dict[str, Kind]:
             plain = written.rstrip(_MARKS)
             fields[plain] = (written[len(plain) :], tuple(inner.split("|")) if inner else ())
         optional = field.endswith("?")
-        kinds[name] = Kind(field.rstrip("?"), frozenset(filter(None, values.split(","))), optional, fields)
+        kinds[name] = Kind(
+            field.rstrip("?"), frozenset(filter(None, values.split(","))), optional, fields
+        )
     return kinds
 
 
@@ -100,7 +107,9 @@ class Allowed:
     def _kinds(self) -> dict[str, Kind]:
         return parse_kinds(self.table)
 
-    def _field(self, fields: Mapping[str, Any], key: str, value: Any, path: str, left_out: list[str]) -> Any:
+    def _field(
+        self, fields: Mapping[str, Any], key: str, value: Any, path: str, left_out: list[str]
+    ) -> Any:
         """A field's value as it may pass.
 
         Raises:
@@ -127,7 +136,9 @@ class Allowed:
             return self._object(kinds, cast("dict[str, Any]", value), path, left_out)
         return value
 
-    def _elements(self, kinds: tuple[str, ...], values: list[Any], path: str, left_out: list[str]) -> list[Any]:
+    def _elements(
+        self, kinds: tuple[str, ...], values: list[Any], path: str, left_out: list[str]
+    ) -> list[Any]:
         out: list[Any] = []
         is_whole = True
         for value in values:
@@ -141,7 +152,9 @@ class Allowed:
             out.append(passed)
         return values if is_whole else out
 
-    def _object(self, kinds: tuple[str, ...], value: dict[str, Any], path: str, left_out: list[str]) -> dict[str, Any]:
+    def _object(
+        self, kinds: tuple[str, ...], value: dict[str, Any], path: str, left_out: list[str]
+    ) -> dict[str, Any]:
         fields = self._fields(kinds, value)
         if fields is None:
             kind = value.get(self._tags(kinds)[0])
@@ -173,7 +186,9 @@ class Allowed:
         if not tag:
             return self._merged(untagged)
         given = value.get(tag)
-        return self._merged(self._chosen(kinds, given if isinstance(given, str) else None) or untagged)
+        return self._merged(
+            self._chosen(kinds, given if isinstance(given, str) else None) or untagged
+        )
 
     @cache  # noqa: B019 tables live as long as the process
     def _tags(self, kinds: tuple[str, ...]) -> tuple[str, tuple[str, ...]]:
@@ -196,7 +211,11 @@ class Allowed:
         for kind in kinds:
             for name, (mark, inner) in self._kinds[kind].fields.items():
                 before = fields.get(name)
-                fields[name] = (mark, inner) if before is None else (before[0] or mark, _joined(before[1], inner))
+                fields[name] = (
+                    (mark, inner)
+                    if before is None
+                    else (before[0] or mark, _joined(before[1], inner))
+                )
         return fields
 
 

@@ -16,7 +16,10 @@ ABSENT = "absent"
 
 
 def load_content(
-    message: Mapping[str, Any], empty: object, form: dict[str, Any], load: Callable[[Mapping[str, Any]], Content]
+    message: Mapping[str, Any],
+    empty: object,
+    form: dict[str, Any],
+    load: Callable[[Mapping[str, Any]], Content],
 ) -> list[Content]:
     """The `content` of a message → its pieces. `empty`: how no content is usually written; another way goes to `form`. `load` reads
     a block.
@@ -33,14 +36,20 @@ def load_content(
     if isinstance(content, str):
         return [TextPart(content)]
     if not (blocks := if_objects(content)):
-        raise HistoryError(f"the content of a {message.get('role')} message is neither a text nor a list of blocks")
+        raise HistoryError(
+            f"the content of a {message.get('role')} message is neither a text nor a list of blocks"
+        )
     if is_plain(blocks):
         form["content"] = "list"
     return [load(block) for block in blocks]
 
 
 def dump_content(
-    blocks: Sequence[dict[str, Any]], empty: object, form: Mapping[str, Any], *, string_only: bool = False
+    blocks: Sequence[dict[str, Any]],
+    empty: object,
+    form: Mapping[str, Any],
+    *,
+    string_only: bool = False,
 ) -> dict[str, Any]:
     """Blocks → the field `content`: a string for one plain text (and for several where the vendor takes nothing else),
     else a list."""
@@ -57,7 +66,11 @@ def dump_content(
 def plain_text(block: Mapping[str, Any]) -> str | None:
     """The text of a block that is text and nothing else, and not empty."""
     text = block.get("text")
-    return text if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text else None
+    return (
+        text
+        if len(block) == 2 and block.get("type") == "text" and isinstance(text, str) and text
+        else None
+    )
 
 
 def is_plain(blocks: Sequence[Mapping[str, Any]]) -> bool:

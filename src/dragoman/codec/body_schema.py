@@ -5,7 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, TypeAlias
 
-__all__ = ["BOOLEAN", "CHAT_BODY", "EMBEDDINGS_BODY", "TEXT", "JsonSchema", "a_list", "an_object", "either"]
+__all__ = [
+    "BOOLEAN",
+    "CHAT_BODY",
+    "EMBEDDINGS_BODY",
+    "TEXT",
+    "JsonSchema",
+    "a_list",
+    "an_object",
+    "either",
+]
 
 JsonSchema: TypeAlias = Mapping[str, Any]
 
@@ -37,7 +46,10 @@ CHAT_BODY = an_object(
     {
         "model": TEXT,
         "messages": a_list(
-            either(_message_of("system", "user", "assistant"), an_object({"role": {"const": "tool"}})), least=1
+            either(
+                _message_of("system", "user", "assistant"), an_object({"role": {"const": "tool"}})
+            ),
+            least=1,
         ),
     },
     stream=BOOLEAN,

@@ -12,7 +12,9 @@ from dragoman.run_request import RunRequest
 __all__ = ["with_carried"]
 
 
-def with_carried(request: RunRequest, held: Mapping[str, Any], names: Collection[str]) -> RunRequest:
+def with_carried(
+    request: RunRequest, held: Mapping[str, Any], names: Collection[str]
+) -> RunRequest:
     """A request with those of its fields that were carried. `names`: fields that may be; fields that are none of a request's kind
     change nothing."""
     fields = {name: value for name, value in held.items() if name in names}

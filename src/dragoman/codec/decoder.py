@@ -31,7 +31,9 @@ class ResponseDecoder(ABC):
     FRAMES: ClassVar[type[Framing]] = EventStream
     """What the stream consists of."""
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         """`new_id` mints the message's id, and those of calls that come without one."""
         self._frames = self.FRAMES()
         self._events: list[Event] = []
@@ -40,13 +42,19 @@ class ResponseDecoder(ABC):
         self._new_id = new_id
 
     @classmethod
-    def create(cls, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Self:
+    def create(
+        cls, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> Self:
         """A decoder of one response: a wire's `decoder`."""
         return cls(origin, new_id)
 
     @classmethod
     def load_response(
-        cls, body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+        cls,
+        body: bytes | Mapping[str, Any],
+        *,
+        origin: Origin | None = None,
+        new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
         """A whole response → the events that its stream would have been; an error's body → `RunError`."""
         return cls(origin, new_id).whole(body)
@@ -123,7 +131,9 @@ class ResponseDecoder(ABC):
             self.fail(error.at(body=payload))
         except ValueError as error:
             shown = payload[:_SHOWN].decode(errors="replace")
-            self.fail(DecodeError(f"a piece of the answer is not JSON ({error}): {shown}", body=payload))
+            self.fail(
+                DecodeError(f"a piece of the answer is not JSON ({error}): {shown}", body=payload)
+            )
 
     def _taken(self) -> list[Event]:
         events = self._events[:]
@@ -134,7 +144,9 @@ class ResponseDecoder(ABC):
 class MessageDecoder(ResponseDecoder):
     """Reads a response that is one message."""
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         """See `ResponseDecoder`."""
         super().__init__(origin, new_id)
         self._out = Emitter(new_id, origin=origin, events=self._events)

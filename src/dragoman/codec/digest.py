@@ -29,7 +29,16 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["digests", "free_prefix", "neutral", "neutral_chain", "prefix", "signed_chain", "wire_of", "written"]
+__all__ = [
+    "digests",
+    "free_prefix",
+    "neutral",
+    "neutral_chain",
+    "prefix",
+    "signed_chain",
+    "wire_of",
+    "written",
+]
 
 _VERSION = "2"
 
@@ -45,7 +54,12 @@ def digests(messages: Iterable[Message], wire: str, after: bytes | None = None) 
     messages = tuple(messages)
     head = 0
     if after is None:
-        head = sum(1 for _ in takewhile(lambda message: message.role is Role.SYSTEM and not message.native, messages))
+        head = sum(
+            1
+            for _ in takewhile(
+                lambda message: message.role is Role.SYSTEM and not message.native, messages
+            )
+        )
 
     def make(message: Message) -> Any:
         return _signed(message, wire)
@@ -82,7 +96,11 @@ def neutral_chain(messages: Iterable[Message]) -> list[str]:
     """For each message the neutral digest of all before it, and last that of all: one more than there are messages."""
     digests = [b""]
     for message in messages:
-        digests.append(digests[-1] if only_waits(message) else _next(digests[-1], hashed(message, "", _neutral)))
+        digests.append(
+            digests[-1]
+            if only_waits(message)
+            else _next(digests[-1], hashed(message, "", _neutral))
+        )
     return [digest.hex() for digest in digests]
 
 
@@ -108,7 +126,9 @@ def _of_wire(piece: Content, wire: str) -> Content:
     if isinstance(piece, ToolCallPart | ToolResultPart) and piece.run_by == "client":
         piece = msgspec.structs.replace(piece, run_by=_run_by(piece))
     if isinstance(piece, ToolResultPart) and piece.is_content:
-        piece = msgspec.structs.replace(piece, result=tuple([_of_wire(part, wire) for part in piece.result]))
+        piece = msgspec.structs.replace(
+            piece, result=tuple([_of_wire(part, wire) for part in piece.result])
+        )
     if isinstance(piece, ToolResultPart) and piece.denied:
         piece = msgspec.structs.replace(piece, denied=False)
     own = (piece.native or {}).get(wire)
@@ -126,7 +146,9 @@ def _plain(piece: Content) -> Any:
         unread = piece.raw if piece.state != "complete" else None
         return "tool_call", piece.name, piece.arguments, unread, piece.state, _run_by(piece)
     if isinstance(piece, ToolResultPart):
-        result = [_plain(part) for part in piece.result] if piece.is_content else _value(piece.result)
+        result = (
+            [_plain(part) for part in piece.result] if piece.is_content else _value(piece.result)
+        )
         return "tool_result", result, piece.is_error, _run_by(piece)
     return piece if piece.native is None else msgspec.structs.replace(piece, native=None)
 

@@ -30,7 +30,9 @@ def _one_room(piece: Content) -> Content:
     if isinstance(piece, ToolResultPart) and piece.is_content:
         inner: tuple[Content, ...] = piece.result
         if any(part.native for part in inner):
-            piece = msgspec.structs.replace(piece, result=tuple([_one_room(part) for part in inner]))
+            piece = msgspec.structs.replace(
+                piece, result=tuple([_one_room(part) for part in inner])
+            )
     native = _joined(piece.native)
     return piece if native is piece.native else msgspec.structs.replace(piece, native=native)
 

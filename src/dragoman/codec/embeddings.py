@@ -13,7 +13,15 @@ from typing import Any, cast
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import as_list, as_object, if_list, if_object, if_text, malformed, rest
+from dragoman.codec.json_values import (
+    as_list,
+    as_object,
+    if_list,
+    if_object,
+    if_text,
+    malformed,
+    rest,
+)
 from dragoman.codec.native import Own
 from dragoman.errors import DecodeError, DragomanError, InvalidRequestError
 from dragoman.message import Usage
@@ -40,7 +48,12 @@ _TRIED = 64
 
 
 def load_texts(
-    body: Mapping[str, Any], own: Own, *, texts: str = "input", dimensions: str, tokens: bool = False
+    body: Mapping[str, Any],
+    own: Own,
+    *,
+    texts: str = "input",
+    dimensions: str,
+    tokens: bool = False,
 ) -> EmbeddingsRequest:
     """A body with a text or a list of them → the neutral request. `texts` and `dimensions` are the fields' names.
 
@@ -58,11 +71,15 @@ def load_texts(
     given = left.pop(texts, None)
     numbers = tokens and _are_tokens(given)
     try:
-        loaded = () if numbers else msgspec.convert([given] if isinstance(given, str) else given, tuple[str, ...])
+        loaded = (
+            ()
+            if numbers
+            else msgspec.convert([given] if isinstance(given, str) else given, tuple[str, ...])
+        )
     except msgspec.ValidationError as error:
-        raise InvalidRequestError(f"an embeddings request needs the field {texts}, a text or a list of texts").at(
-            field=texts
-        ) from error
+        raise InvalidRequestError(
+            f"an embeddings request needs the field {texts}, a text or a list of texts"
+        ).at(field=texts) from error
     model = left.pop("model") if if_text(left.get("model")) else ""
     size = left.pop(dimensions) if type(left.get(dimensions)) is int else None
     alone = {texts: "text"} if isinstance(given, str) else {}
@@ -73,7 +90,9 @@ def load_texts(
 def _are_tokens(given: Any) -> bool:
     """Whether it is a text by the numbers of its tokens, or a list of such."""
     lists = if_list(given) if any(isinstance(one, list) for one in if_list(given)) else [given]
-    return all(if_list(one) and all(type(number) is int for number in if_list(one)) for one in lists)
+    return all(
+        if_list(one) and all(type(number) is int for number in if_list(one)) for one in lists
+    )
 
 
 def dump_texts(
@@ -103,7 +122,8 @@ def load_answer(body: bytes | Mapping[str, Any]) -> dict[str, Any]:
             json_bytes.bound_value(answer := cast("Any", body))
     except ValueError as error:
         raise DecodeError(
-            f"the answer is no JSON: {error}; is the base URL right?", body=body if isinstance(body, bytes) else None
+            f"the answer is no JSON: {error}; is the base URL right?",
+            body=body if isinstance(body, bytes) else None,
         ) from error
     if not isinstance(answer, dict):
         raise malformed(answer, "an answer that is no object")
@@ -173,7 +193,10 @@ def load_listed(
     usage, beside = counted(if_object(answer.get("usage")))
     metadata = rest(answer, "object", "data", "id", "usage") | ({"usage": beside} if beside else {})
     return BatchEmbeddingsResult(
-        load_entries(answer["data"]), input_usage(usage), metadata=metadata, id=if_text(answer.get("id"))
+        load_entries(answer["data"]),
+        input_usage(usage),
+        metadata=metadata,
+        id=if_text(answer.get("id")),
     )
 
 

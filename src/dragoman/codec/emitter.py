@@ -22,7 +22,17 @@ from dragoman.event import (
     RunError,
 )
 from dragoman.fold import MessageBuilder, close_part, whole_part
-from dragoman.message import Content, FinishReason, Message, Native, Origin, Role, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Message,
+    Native,
+    Origin,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
 
 __all__ = ["Emitter", "OpenPart"]
 
@@ -74,7 +84,11 @@ class Emitter:
     def start(self, *, native: Native = None, metadata: Mapping[str, Any] | None = None) -> None:
         """Opens the message, if it is not open yet."""
         if not self.started:
-            self.begin(MessageStarted(self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native))
+            self.begin(
+                MessageStarted(
+                    self.message_id, Role.MODEL, self.candidate, self.origin, metadata or {}, native
+                )
+            )
 
     def begin(self, event: MessageStarted) -> None:
         """Opens the message as an event says that is there already."""
@@ -168,11 +182,18 @@ class Emitter:
         self.close_all(cut=cut)
         self.finished = True
         self.origin = origin or self.origin
-        self._finish = MessageFinished(self.message_id, reason, usage, origin, metadata or {}, native)
+        self._finish = MessageFinished(
+            self.message_id, reason, usage, origin, metadata or {}, native
+        )
         self.events.append(self._finish)
 
     def fail(
-        self, error: DragomanError, usage: Usage | None = None, *, origin: Origin | None = None, native: Native = None
+        self,
+        error: DragomanError,
+        usage: Usage | None = None,
+        *,
+        origin: Origin | None = None,
+        native: Native = None,
     ) -> None:
         """An error: what is open is closed as cut, and the error carries the message so far, with what it cost."""
         if (self.started or usage is not None) and not self.finished:
@@ -192,7 +213,13 @@ class Emitter:
     def calls(self) -> tuple[ToolCallPart, ...]:
         """The closed calls that somebody must answer."""
         closed = [self._closed[index] for index in sorted(self._closed)]
-        return tuple([part for part in closed if isinstance(part, ToolCallPart) and part.run_by != "provider"])
+        return tuple(
+            [
+                part
+                for part in closed
+                if isinstance(part, ToolCallPart) and part.run_by != "provider"
+            ]
+        )
 
     def _start_part(self, open_part: OpenPart) -> None:
         open_part.started = True

@@ -69,7 +69,9 @@ class ResponseEncoder(ABC):
         if isinstance(event, RunFinished) and self._state.takes(event):
             return self.close()
         objects = self.objects(event)
-        return self.frame(objects[0]) if len(objects) == 1 and not self.skip else self._framed(objects)
+        return (
+            self.frame(objects[0]) if len(objects) == 1 and not self.skip else self._framed(objects)
+        )
 
     def close(self) -> bytes:
         """The end of the events → the end of the response."""

@@ -23,12 +23,19 @@ _INNER = ("error", "errors", "innererror", "details", "detail", "metadata", "err
 _DATA = re.compile(r"^data:(.*)$", re.MULTILINE)
 _JSON = re.compile(r"\{|\[\s*\{")
 # Linear: what is opened and not closed goes on to the end, and a title holds no tag.
-_UNSEEN = re.compile(r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*+>|\Z)|<[^>]*+(>|\Z)", re.DOTALL | re.IGNORECASE)
+_UNSEEN = re.compile(
+    r"<!--.*?(-->|\Z)|<(script|style)\b.*?(</\2\s*+>|\Z)|<[^>]*+(>|\Z)", re.DOTALL | re.IGNORECASE
+)
 _TITLE = re.compile(r"<title[^<>]*+>\s*+([^<\s][^<]*+)</title", re.IGNORECASE)
 _NAME = re.compile(r"""(['"`])[\w.\-/:\[\]]+\1""")
 _ECHO = re.compile(r"""(input_value=|['"]input['"]: ?|\bvalue:? |\bgot )(['"]).*?\2""", re.DOTALL)
-_HEAD, _READ = 8192, 65536  # characters of a page: where its title stands, where words are looked for
-_OPENED = 4000  # characters of a text in which `&…;` are read; Python refuses numbers that are longer
+_HEAD, _READ = (
+    8192,
+    65536,
+)  # characters of a page: where its title stands, where words are looked for
+_OPENED = (
+    4000  # characters of a text in which `&…;` are read; Python refuses numbers that are longer
+)
 _SHOWN = 300  # characters of a text that is no JSON
 _DEPTH = 8
 
@@ -58,14 +65,18 @@ def words(value: Any, depth: int = _DEPTH) -> str:
         return f"{before}{text}" if text else value
     if places := [entry for entry in if_objects(value) if "msg" in entry]:
         return "; ".join(
-            f"{'.'.join(map(as_text, if_list(one.get('loc'))))}: {as_text(one['msg'])}".removeprefix(": ")
+            f"{'.'.join(map(as_text, if_list(one.get('loc'))))}: {as_text(one['msg'])}".removeprefix(
+                ": "
+            )
             for one in places
         )
     if entries := if_list(value):
         return "; ".join(filter(None, (words(entry, depth - 1) for entry in entries)))
     fields = if_object(value)
     error = fields.get("error")
-    order = ("error", *(key for key in _WORDS if key != "error")) if isinstance(error, dict) else _WORDS
+    order = (
+        ("error", *(key for key in _WORDS if key != "error")) if isinstance(error, dict) else _WORDS
+    )
     found = (words(fields.get(key), depth - 1) for key in order)
     return next(filter(None, found), "")
 
@@ -78,7 +89,11 @@ def codes(value: Any, depth: int = _DEPTH) -> Iterator[str]:
         yield from codes(entry, depth - 1)
     for key, inner in if_object(value).items():
         if key in _CODES:
-            yield from (str(each) for each in (if_list(inner) or [inner]) if isinstance(each, (str, int)) and each)
+            yield from (
+                str(each)
+                for each in (if_list(inner) or [inner])
+                if isinstance(each, (str, int)) and each
+            )
         elif isinstance(inner, str):
             yield from codes(_opened(inner)[1], depth - 1)
         elif key in _INNER:

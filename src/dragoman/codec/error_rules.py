@@ -97,7 +97,9 @@ _STATUSES: Mapping[int, _Kind] = {
 }
 """A status that says it all."""
 _BETTER: Mapping[_Kind, Patterns] = {
-    AuthenticationError: patterns((PermissionDeniedError, r"insufficient permissions|missing scopes")),
+    AuthenticationError: patterns(
+        (PermissionDeniedError, r"insufficient permissions|missing scopes")
+    ),
     RateLimitError: patterns(
         (OverloadedError, r"overloaded"), (PermissionDeniedError, r"\blimit:? 0\b.{0,40}requested")
     ),
@@ -163,7 +165,8 @@ _FAULTS = patterns(
 )
 """The same, where the request was not at fault; before those for a status from 500 on."""
 _MODEL = re.compile(
-    r"\b(models?|deployment|engine|endpoint)\b|resource not found|^(\W|404|not.?found)*$", re.IGNORECASE
+    r"\b(models?|deployment|engine|endpoint)\b|resource not found|^(\W|404|not.?found)*$",
+    re.IGNORECASE,
 )
 """A 404 that speaks of a model, or of nothing."""
 _INVALID = re.compile(
@@ -233,10 +236,14 @@ def error_info(payload: Any) -> ErrorInfo:
     return ErrorInfo(
         words=": ".join(filter(None, (text, reason, words(if_text(behind.get("raw")))[:_BEHIND]))),
         codes=" ".join(dict.fromkeys(codes(payload)))[:_READ],
-        status=next((int(status) for status in statuses if re.fullmatch("[45][0-9][0-9]", status)), None),
+        status=next(
+            (int(status) for status in statuses if re.fullmatch("[45][0-9][0-9]", status)), None
+        ),
         means=_VENDOR_STATUSES.get(vendor_status(outer)),
         request_id=if_text(outer.get("request_id")) or if_text(error.get("request_id")) or None,
-        headers={name.lower(): as_text(value) for name, value in if_object(behind.get("headers")).items()},
+        headers={
+            name.lower(): as_text(value) for name, value in if_object(behind.get("headers")).items()
+        },
     )
 
 
@@ -271,13 +278,23 @@ def error_from(
 ) -> ProviderError:
     """What is known of an error → the exception. `status`: the response's; without it, the one in the body."""
     status = status or info.status
-    kind = _kind(info.means or status or 0, f"{info.codes} {plain(info.words[:_READ])}".strip(), rules)
-    code = f"no words but {info.codes}" if re.search("[a-z]", info.codes, re.IGNORECASE) else "no words"
-    words = info.words or (f"the provider answered with HTTP {status} and {code}" if status else "the provider failed")
+    kind = _kind(
+        info.means or status or 0, f"{info.codes} {plain(info.words[:_READ])}".strip(), rules
+    )
+    code = (
+        f"no words but {info.codes}"
+        if re.search("[a-z]", info.codes, re.IGNORECASE)
+        else "no words"
+    )
+    words = info.words or (
+        f"the provider answered with HTTP {status} and {code}" if status else "the provider failed"
+    )
     advice = rules.advice.get(kind) or _ADVICE[kind]
     error = kind(f"{_short(words).rstrip('.')}. {advice}", status=status, body=body)
     if isinstance(error, RateLimitError | OverloadedError):
-        limits = limit_reset({**headers, **info.headers}) if isinstance(error, RateLimitError) else None
+        limits = (
+            limit_reset({**headers, **info.headers}) if isinstance(error, RateLimitError) else None
+        )
         waits = (info.retry_after, retry_after(headers), waiting_words(info.words), limits)
         error.retry_after = next((wait for wait in waits if wait is not None), None)
     return error.at(request_id=request_id(headers, info.request_id))
@@ -304,7 +321,9 @@ class ErrorReader(msgspec.Struct, frozen=True):
         """An error's words, as a format tells them that has no others: behind those by which its class is known, where they do not
         say it themselves."""
         known = of_class(words, error, "")
-        if not known or type(error_from(ErrorInfo(words=error.message), rules=self.rules)) is type(error):
+        if not known or type(error_from(ErrorInfo(words=error.message), rules=self.rules)) is type(
+            error
+        ):
             return error.message
         return f"{known}: {error.message}"
 

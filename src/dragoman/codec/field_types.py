@@ -9,7 +9,13 @@ from typing import Any, Literal, TypeAlias
 __all__ = ["JsonType", "fault_of_type", "typed"]
 
 JsonType: TypeAlias = Literal[
-    "a number", "a whole number", "a number as a text", "true or false", "a text", "a list", "an object"
+    "a number",
+    "a whole number",
+    "a number as a text",
+    "true or false",
+    "a text",
+    "a list",
+    "an object",
 ]
 
 _NUMBERS = (int, float)
@@ -19,7 +25,9 @@ _NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
 def typed(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
     """The fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`; words as in `_WORDS`, joined by `_or_`."""
     return {
-        field: tuple([_WORDS[word] for word in kind.split("_or_")]) for kind, names in fields.items() for field in names
+        field: tuple([_WORDS[word] for word in kind.split("_or_")])
+        for kind, names in fields.items()
+        for field in names
     }
 
 
@@ -48,5 +56,10 @@ def _is(value: Any, kind: JsonType) -> bool:
         return is_number and (kind == "a number" or value % 1 == 0)
     if kind == "a number as a text":
         return isinstance(value, str) and _NUMERAL.fullmatch(value) is not None
-    kinds: Mapping[JsonType, type] = {"true or false": bool, "a text": str, "a list": list, "an object": dict}
+    kinds: Mapping[JsonType, type] = {
+        "true or false": bool,
+        "a text": str,
+        "a list": list,
+        "an object": dict,
+    }
     return isinstance(value, kinds[kind])

@@ -97,14 +97,18 @@ class Sending(msgspec.Struct, Generic[Q], frozen=True):
 
     def conversation(
         self,
-        outgoing: Callable[[Iterable[Message], Origin | None, Q, list[Loss], Sequence[ToolSpec]], O],
+        outgoing: Callable[
+            [Iterable[Message], Origin | None, Q, list[Loss], Sequence[ToolSpec]], O
+        ],
         dump: Callable[[O], Any],
         field: str = "",
         **way: Any,
     ) -> Dumped[O]:
         """Its conversation. `outgoing` makes one ready for its dump; the rest as `history_dump.Way` has it."""
         made: Way[O] = Way(
-            lambda messages, losses, tools: outgoing(messages, self.target, self.quirks, losses, tools),
+            lambda messages, losses, tools: outgoing(
+                messages, self.target, self.quirks, losses, tools
+            ),
             dump,
             field,
             **way,
@@ -114,9 +118,12 @@ class Sending(msgspec.Struct, Generic[Q], frozen=True):
 
     def tools(self, out: Outgoing[Any], dump: Callable[[], Sequence[Any]]) -> Mapping[str, Any]:
         """The field `tools` of the body, where there are any."""
-        return dumped_tools(self.turn, out, self.request.tools, lambda: {"tools": tools} if (tools := dump()) else {})[
-            0
-        ]
+        return dumped_tools(
+            self.turn,
+            out,
+            self.request.tools,
+            lambda: {"tools": tools} if (tools := dump()) else {},
+        )[0]
 
 
 class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
@@ -192,7 +199,9 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
     ) -> HttpRequest:
         losses = [] if losses is None else losses
         quirks = self.quirks() if quirks is None else quirks
-        return self.dump(Sending(own_options(request, self.name, losses), target, quirks, losses, turn))
+        return self.dump(
+            Sending(own_options(request, self.name, losses), target, quirks, losses, turn)
+        )
 
 
 class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
@@ -214,4 +223,8 @@ class ResponseFormat(msgspec.Struct, Generic[E], frozen=True):
     ) -> dict[str, Any]:
         """Events → a whole response; an error's body where they tell of an error. `envelope` as for `encoder`."""
         message = whole_message(events, losses)
-        return self.dump_error(message).body if isinstance(message, DragomanError) else self.dump(message, envelope)
+        return (
+            self.dump_error(message).body
+            if isinstance(message, DragomanError)
+            else self.dump(message, envelope)
+        )

@@ -47,7 +47,9 @@ class EventStream:
         self._body: bytearray | None = None
         self._lines = _Lines(bytes.splitlines, (b"\n", b"\r"))
         self._after_cr = False
-        self._last: bytes | None = None  # the latest data line of the event that is being read, and those before it
+        self._last: bytes | None = (
+            None  # the latest data line of the event that is being read, and those before it
+        )
         self._before: list[bytes] = []
 
     @property
@@ -156,7 +158,11 @@ def is_cut(data: bytes) -> bool:
 
 def event_bytes(data: bytes, event: str | None = None) -> bytes:
     """One Server-Sent Event as bytes. `data` is one line, as JSON is."""
-    return b"data: " + data + b"\n\n" if event is None else b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"
+    return (
+        b"data: " + data + b"\n\n"
+        if event is None
+        else b"event: " + event.encode() + b"\ndata: " + data + b"\n\n"
+    )
 
 
 class _Lines:

@@ -33,11 +33,22 @@ def load_tool(own: Own, tool: Mapping[str, Any]) -> ToolSpec:
 
 
 def load_function(
-    own: Own, function: Mapping[str, Any], beside: Mapping[str, Any] = {}, form: Mapping[str, Any] = {}
+    own: Own,
+    function: Mapping[str, Any],
+    beside: Mapping[str, Any] = {},
+    form: Mapping[str, Any] = {},
 ) -> ToolSpec:
     """A function → the tool. `beside`: further fields of the object that holds it; `form`: of that object."""
-    description, parameters = if_text(function.get("description")), if_object(function.get("parameters"))
-    left = rest(function, "name", *(("description",) if description else ()), *(("parameters",) if parameters else ()))
+    description, parameters = (
+        if_text(function.get("description")),
+        if_object(function.get("parameters")),
+    )
+    left = rest(
+        function,
+        "name",
+        *(("description",) if description else ()),
+        *(("parameters",) if parameters else ()),
+    )
     form = form if "parameters" in function else {**form, "parameters": _ABSENT}
     name = if_text(function.get("name"))
     return ToolSpec(name, description, parameters, own.note(own_fields(beside, left), form))
@@ -46,7 +57,10 @@ def load_function(
 def dump_tool(own: Own, tool: ToolSpec, name: str) -> dict[str, Any]:
     """The inverse of `load_tool`, under that name."""
     kind = {} if "type" in own.form(tool.native) else {"type": "function"}
-    return merged({**kind, "function": dump_function(own, tool, name)}, rest(own.fields(tool.native), "function"))
+    return merged(
+        {**kind, "function": dump_function(own, tool, name)},
+        rest(own.fields(tool.native), "function"),
+    )
 
 
 def dump_function(own: Own, tool: ToolSpec, name: str) -> dict[str, Any]:

@@ -28,7 +28,9 @@ _known: dict[int, tuple[ref[Message], dict[str | None, tuple[bytes, bytes]]]] = 
 """Identity of a large message that is alive → itself, and by name what stood before it last, and its digest then."""
 
 
-def hashed(message: Message, name: str | None, counted: Callable[[Message], Any], after: bytes = b"") -> bytes:
+def hashed(
+    message: Message, name: str | None, counted: Callable[[Message], Any], after: bytes = b""
+) -> bytes:
     """The digest of a message behind `after`. `counted`: the message → what of it counts; `name`: which digest that is,
     a wire's, the neutral one (empty), or that of earlier releases (`None`)."""
     known = _known.get(id(message)) if _known else None

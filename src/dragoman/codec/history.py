@@ -69,9 +69,15 @@ class History:
         """Bytes held of conversations, about: all but the messages themselves."""
         return sum([line.size for line in self._lines.copy().values()])
 
-    def turn(self, messages: Sequence[Message], tools: Sequence[object], target: Origin, wire: str) -> Turn | None:
+    def turn(
+        self, messages: Sequence[Message], tools: Sequence[object], target: Origin, wire: str
+    ) -> Turn | None:
         """A request to `target` by this wire, to be dumped by what is known; `None`: it is too small to matter."""
-        return Turn(self, messages, target, wire) if max(len(messages), len(tools)) >= self.least else None
+        return (
+            Turn(self, messages, target, wire)
+            if max(len(messages), len(tools)) >= self.least
+            else None
+        )
 
     def find(self, messages: Sequence[Message], key: Hashable) -> Known:
         """What of the conversation is known by the line that has most of it."""
@@ -144,7 +150,9 @@ class History:
         while len(self._lines) > MOST_LINES or (self._lines and self.size > MOST_BYTES):
             self._lines.pop(next(iter(self._lines)), None)
 
-    def names(self, tools: Sequence[ToolSpec], find: Callable[[], Mapping[str, str]]) -> Mapping[str, str]:
+    def names(
+        self, tools: Sequence[ToolSpec], find: Callable[[], Mapping[str, str]]
+    ) -> Mapping[str, str]:
         """The names under which these very tools are sent where those are not their own. `find` gives them the first time."""
         for known, names in self._names:
             if _same(known, tools):
@@ -155,7 +163,10 @@ class History:
         return names
 
     def tools(
-        self, tools: Sequence[ToolSpec | ServerTool], target: Origin | None, names: Mapping[str, str]
+        self,
+        tools: Sequence[ToolSpec | ServerTool],
+        target: Origin | None,
+        names: Mapping[str, str],
     ) -> KnownTools | None:
         """What these very tools became for this target, under these names."""
         for known in self._tools:
@@ -172,7 +183,9 @@ class History:
 class Turn:
     """One request of a model. Once it is dumped, `prefix` is what an answer's `Origin.prefix` says."""
 
-    def __init__(self, history: History | None, messages: Sequence[Message], target: Origin, wire: str) -> None:
+    def __init__(
+        self, history: History | None, messages: Sequence[Message], target: Origin, wire: str
+    ) -> None:
         """`history`: `None` where nothing of it is remembered, and the messages are repaired."""
         self.history, self.messages, self.target, self.wire = history, messages, target, wire
         self.prefix = ""

@@ -14,7 +14,16 @@ from msgspec.structs import replace
 from dragoman.codec import digest
 from dragoman.codec.history import History, KnownTools, Turn
 from dragoman.codec.history_line import Segment, head_length
-from dragoman.codec.history_pieces import Dependent, Link, Pieces, Way, fresh_ids, made_ready, odd, odd_names
+from dragoman.codec.history_pieces import (
+    Dependent,
+    Link,
+    Pieces,
+    Way,
+    fresh_ids,
+    made_ready,
+    odd,
+    odd_names,
+)
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import digests_of, readable
 from dragoman.loss import Loss
@@ -43,7 +52,11 @@ class Dumped(NamedTuple, Generic[O]):
 
 
 def dumped(
-    turn: Turn | None, way: Way[O], messages: Sequence[Message], losses: list[Loss], tools: Sequence[ToolSpec]
+    turn: Turn | None,
+    way: Way[O],
+    messages: Sequence[Message],
+    losses: list[Loss],
+    tools: Sequence[ToolSpec],
 ) -> Dumped[O]:
     """A conversation → what it is on the wire. `losses` grows; with a turn that remembers, whose messages are not repaired yet, what
     repair lost stands before all else."""
@@ -65,7 +78,9 @@ def dumped(
         out = replace(out, unreadable=readable(messages, turn.target, out.quirks.reads, digest_at))
     link = None if way.link is None else way.link.find(out)
     payload = way.dump(out) if link is None or way.link is None else way.link.dump(out, link[0])
-    return Dumped(out, payload, _once(way.notes(way.elements(payload))), None if link is None else link[1])
+    return Dumped(
+        out, payload, _once(way.notes(way.elements(payload))), None if link is None else link[1]
+    )
 
 
 def dumped_tools(
@@ -92,12 +107,18 @@ def dumped_tools(
         encoded = {name: msgspec.Raw(_encode(value)) for name, value in fields.items()}
     except Exception:  # noqa: BLE001 - whatever the encoder refuses is refused where it is sent
         return fields, noted
-    history.keep_tools(KnownTools(tuple(tools), out.target, names, encoded, tuple(out.losses[begun:]), noted))
+    history.keep_tools(
+        KnownTools(tuple(tools), out.target, names, encoded, tuple(out.losses[begun:]), noted)
+    )
     return encoded, noted
 
 
 def _made_whole(
-    history: History | None, way: Way[O], messages: Sequence[Message], losses: list[Loss], tools: Sequence[ToolSpec]
+    history: History | None,
+    way: Way[O],
+    messages: Sequence[Message],
+    losses: list[Loss],
+    tools: Sequence[ToolSpec],
 ) -> O:
     """The whole made ready; without the tools where nobody's name changes for them."""
     if history is not None and tools and not odd_names(history, way, tools):
@@ -108,7 +129,12 @@ def _made_whole(
 
 
 def _remembered(
-    turn: Turn, history: History, way: Way[O], key: Hashable, losses: list[Loss], tools: Sequence[ToolSpec]
+    turn: Turn,
+    history: History,
+    way: Way[O],
+    key: Hashable,
+    losses: list[Loss],
+    tools: Sequence[ToolSpec],
 ) -> Dumped[O]:
     known = history.find(turn.messages, key)
     if way.link is not None and any(map(way.link.may, reversed(turn.messages[known.given :]))):
@@ -123,12 +149,16 @@ def _remembered(
         history.keep(known, key, turn.messages, added, pieces.names)
     losses[:0] = pieces.lost
     losses += [*known.losses, *[loss for out in pieces.outs for loss in out.losses]]
-    notes = _once([*known.notes, *[note for segment in added for note in segment.notes], *way.notes(rest)])
+    notes = _once(
+        [*known.notes, *[note for segment in added for note in segment.notes], *way.notes(rest)]
+    )
     elements = [msgspec.Raw(data), *rest] if data else rest
     return _done(turn, way, pieces, losses, head, elements, notes, None)
 
 
-def _segments(way: Way[O], pieces: Pieces[O]) -> tuple[list[Segment], Mapping[str, Any], Sequence[Any]]:
+def _segments(
+    way: Way[O], pieces: Pieces[O]
+) -> tuple[list[Segment], Mapping[str, Any], Sequence[Any]]:
     """The pieces → segments; what the payload holds beside the list; and the elements of the last piece where it is not settled."""
     added: list[Segment] = []
     head, taken = pieces.known.head, set[str]()
@@ -147,7 +177,11 @@ def _segments(way: Way[O], pieces: Pieces[O]) -> tuple[list[Segment], Mapping[st
         except Exception as error:  # whatever the encoder refuses is refused where it is sent
             raise Dependent from error
         count, losses, notes = len(piece.mended), tuple(out.losses), _once(way.notes(elements))
-        added.append(Segment(piece.given, count, head, data, losses, ids, own_names, notes, piece.digests[-1]))
+        added.append(
+            Segment(
+                piece.given, count, head, data, losses, ids, own_names, notes, piece.digests[-1]
+            )
+        )
     return added, head, []
 
 
@@ -187,7 +221,16 @@ def _linked(
             counted = len(piece.mended)
             added.append(
                 Segment(
-                    piece.given, counted, head, b"", kept, ids, names, (), piece.digests[-1], linked=number == newest
+                    piece.given,
+                    counted,
+                    head,
+                    b"",
+                    kept,
+                    ids,
+                    names,
+                    (),
+                    piece.digests[-1],
+                    linked=number == newest,
                 )
             )
     if added:

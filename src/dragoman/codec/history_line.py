@@ -23,7 +23,10 @@ _LOSS = 128
 
 def head_length(messages: Sequence[Message]) -> int:
     """How many messages at the head are the system's."""
-    return next((at for at, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+    return next(
+        (at for at, message in enumerate(messages) if message.role is not Role.SYSTEM),
+        len(messages),
+    )
 
 
 def parts(before: Message, after: Message) -> bool:
@@ -81,7 +84,12 @@ class Line:
         self.key, self.at = key, at
         self.first = ref(first)
         self.given: list[Message | None] = []
-        self.ends, self.counts, self.offsets, self.lost = array("I"), array("I"), array("I"), array("I")
+        self.ends, self.counts, self.offsets, self.lost = (
+            array("I"),
+            array("I"),
+            array("I"),
+            array("I"),
+        )
         """Up to the end of a segment: messages as given, as repaired, bytes, losses."""
         self.links = array("i")
         """Number of the last segment up to this one that a request can go on from; -1: there is none."""
@@ -115,10 +123,17 @@ class Line:
         line = Line(self.key, first, self.at)
         if segments:
             line.given = self.given[: self.ends[segments - 1]]
-            line.data, line.losses = self.data[: self.offsets[segments - 1]], self.losses[: self.lost[segments - 1]]
+            line.data, line.losses = (
+                self.data[: self.offsets[segments - 1]],
+                self.losses[: self.lost[segments - 1]],
+            )
         line.ends, line.counts = self.ends[:segments], self.counts[:segments]
         line.offsets, line.lost = self.offsets[:segments], self.lost[:segments]
-        line.digests, line.links, line.head = self.digests[: SIZE * segments], self.links[:segments], self.head
+        line.digests, line.links, line.head = (
+            self.digests[: SIZE * segments],
+            self.links[:segments],
+            self.head,
+        )
         line.ids = {name: number for name, number in self.ids.items() if number < segments}
         line.notes = {name: number for name, number in self.notes.items() if number < segments}
         line.names = {name: known for name, known in self.names.items() if known[0] < segments}
@@ -151,9 +166,20 @@ class Line:
 
     def weigh(self) -> None:
         """Finds its size."""
-        columns = (self.ends, self.counts, self.offsets, self.lost, self.links, self.digests, self.data, self.given)
+        columns = (
+            self.ends,
+            self.counts,
+            self.offsets,
+            self.lost,
+            self.links,
+            self.digests,
+            self.data,
+            self.given,
+        )
         found = (self.ids, self.notes, self.names)
-        self.size = sum(map(getsizeof, (*columns, *found))) + self.ids_size + _LOSS * len(self.losses)
+        self.size = (
+            sum(map(getsizeof, (*columns, *found))) + self.ids_size + _LOSS * len(self.losses)
+        )
 
 
 class Known(NamedTuple):
@@ -183,7 +209,11 @@ class Known(NamedTuple):
     @property
     def data(self) -> bytes:
         """Their JSON."""
-        return b"" if self.line is None else bytes(self.line.data[: self.line.offsets[self.segments - 1]])
+        return (
+            b""
+            if self.line is None
+            else bytes(self.line.data[: self.line.offsets[self.segments - 1]])
+        )
 
     @property
     def head(self) -> Mapping[str, Any]:

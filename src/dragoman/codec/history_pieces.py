@@ -24,7 +24,17 @@ from dragoman.message import Message, ToolCallPart, ToolResultPart
 from dragoman.repair import repaired
 from dragoman.request import ToolSpec
 
-__all__ = ["Dependent", "Link", "Piece", "Pieces", "Way", "fresh_ids", "made_ready", "odd", "odd_names"]
+__all__ = [
+    "Dependent",
+    "Link",
+    "Piece",
+    "Pieces",
+    "Way",
+    "fresh_ids",
+    "made_ready",
+    "odd",
+    "odd_names",
+]
 
 O = TypeVar("O", bound=Outgoing[Any])  # noqa: E741 the letter of its bound
 
@@ -68,7 +78,11 @@ class Way(msgspec.Struct, Generic[O], frozen=True, gc=False):
 
     def head(self, payload: Any) -> Mapping[str, Any]:
         """What stands beside the list."""
-        return {name: value for name, value in payload.items() if name != self.field} if self.field else {}
+        return (
+            {name: value for name, value in payload.items() if name != self.field}
+            if self.field
+            else {}
+        )
 
 
 class Dependent(Exception):
@@ -105,7 +119,9 @@ class Pieces(NamedTuple, Generic[O]):
     """Under which tools are sent in them, where those are not their own."""
 
 
-def made_ready(turn: Turn, history: History, way: Way[O], known: Known, tools: Sequence[ToolSpec]) -> Pieces[O]:
+def made_ready(
+    turn: Turn, history: History, way: Way[O], known: Known, tools: Sequence[ToolSpec]
+) -> Pieces[O]:
     """What follows what is known; all of it, where that has names of tools which they do not have any more.
 
     Raises:
@@ -119,7 +135,9 @@ def made_ready(turn: Turn, history: History, way: Way[O], known: Known, tools: S
     outs: list[O] = []
     before, chains = known.mended, _Chains(turn, known.mended, pieces)
     for piece, out in zip(pieces, made, strict=True):
-        unreadable = readable(piece.mended, turn.target, out.quirks.reads, partial(chains.at, before))
+        unreadable = readable(
+            piece.mended, turn.target, out.quirks.reads, partial(chains.at, before)
+        )
         outs.append(replace(out, before=before, unreadable=unreadable, names=names))
         before += len(piece.mended)
     return Pieces(known, pieces, outs, lost, [tuple(out.names) for out in made], names)
@@ -131,7 +149,12 @@ def fresh_ids(way: Way[O], known: Known, piece: Piece, out: O, taken: set[str]) 
     Raises:
         Dependent: one of them was used before.
     """
-    own = [each.id for one in piece.given for each in one.content if isinstance(each, ToolCallPart | ToolResultPart)]
+    own = [
+        each.id
+        for one in piece.given
+        for each in one.content
+        if isinstance(each, ToolCallPart | ToolResultPart)
+    ]
     ids = frozenset([*own, *out.ids.values(), *way.ids(out)])
     if not taken.isdisjoint(ids) or known.has(ids):
         raise Dependent
@@ -146,7 +169,9 @@ def odd_names(history: History, way: Way[Any], tools: Sequence[ToolSpec]) -> Map
 
 def odd(names: Mapping[str, str]) -> Mapping[str, str]:
     """Those that are sent as another."""
-    same = all(map(is_, names, names.values()))  # as nearly always, and seen at once also of a thousand
+    same = all(
+        map(is_, names, names.values())
+    )  # as nearly always, and seen at once also of a thousand
     return {} if same else {name: sent for name, sent in names.items() if name != sent}
 
 
@@ -177,7 +202,9 @@ def _names(
 ) -> Mapping[str, str]:
     """The names under which all tools are sent, where those are not their own."""
     before = known.names
-    if not any(map(odd, (before, *[out.names for out in made]))) and not odd_names(history, way, tools):
+    if not any(map(odd, (before, *[out.names for out in made]))) and not odd_names(
+        history, way, tools
+    ):
         return {}
     every = [way.make((), [], tools).names, *[out.names for out in made]]
     met = dict.fromkeys([*every[0], *before, *[name for names in every[1:] for name in names]])

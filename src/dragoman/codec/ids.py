@@ -58,7 +58,9 @@ NAMES = Rule(first="a-zA-Z_")
 """What all take as the name of a tool: Google's begin with a letter or an underscore."""
 
 
-def fitted(names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] = ()) -> dict[str, str]:
+def fitted(
+    names: Iterable[str], rule: Rule = NAMES, *, as_is: Collection[str] = ()
+) -> dict[str, str]:
     """Each name → the one to send. `as_is`: names that are sent whatever the rule says.
 
     The inverse tells which tool a model means when it calls one by the name that it was sent.
@@ -127,14 +129,18 @@ def call_ids(
             elif answered := waiting.get(piece.id):
                 sent = answered.popleft()
             else:
-                sent = latest.get(piece.id) or (piece.id if keep or rule.fits(piece.id) else fresh(piece.id))
+                sent = latest.get(piece.id) or (
+                    piece.id if keep or rule.fits(piece.id) else fresh(piece.id)
+                )
             taken.add(sent)
             out[position, place] = sent
     return out
 
 
 def _own_ids(
-    messages: Sequence[Message], rule: Rule, as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None
+    messages: Sequence[Message],
+    rule: Rule,
+    as_is: Callable[[ToolCallPart | ToolResultPart], bool] | None,
 ) -> dict[tuple[int, int], str] | None:
     """The same where all may be sent as they are and none comes for two calls; else `None`."""
     out: dict[tuple[int, int], str] = {}
@@ -166,13 +172,19 @@ class _Fresh:
         self._tries: dict[str, count[int]] = {}
 
     def __call__(self, name: str) -> str:
-        candidates = (self._candidate(name, tries) for tries in self._tries.setdefault(name, count()))
+        candidates = (
+            self._candidate(name, tries) for tries in self._tries.setdefault(name, count())
+        )
         return next(candidate for candidate in candidates if candidate not in self.taken)
 
     def _candidate(self, name: str, tries: int) -> str:
         rule, filler = self._rule, self._filler
-        readable = re.sub(f"[^{rule.letters}]", filler, name)[: max(0, rule.most - _DIGEST_LENGTH - 1)]
-        digest = blake2b(f"{tries} {name}".encode(errors="surrogatepass"), digest_size=16).hexdigest()
+        readable = re.sub(f"[^{rule.letters}]", filler, name)[
+            : max(0, rule.most - _DIGEST_LENGTH - 1)
+        ]
+        digest = blake2b(
+            f"{tries} {name}".encode(errors="surrogatepass"), digest_size=16
+        ).hexdigest()
         tail = digest[: max(_DIGEST_LENGTH, rule.least - len(readable))][: rule.most]
         fits = readable and len(readable) + len(filler) + len(tail) <= rule.most
         candidate = f"{readable}{filler}{tail}" if fits else tail

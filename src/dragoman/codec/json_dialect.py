@@ -20,10 +20,30 @@ Schema = Mapping[str, Any]
 
 _DEFINITIONS = ("$defs", "definitions")
 _READ = frozenset(
-    {"type", "properties", "required", "additionalProperties", "items", "anyOf", "oneOf", "allOf", "$ref"}
+    {
+        "type",
+        "properties",
+        "required",
+        "additionalProperties",
+        "items",
+        "anyOf",
+        "oneOf",
+        "allOf",
+        "$ref",
+    }
 )
 _SILENT = frozenset(
-    {"$schema", "$id", "$comment", "default", "examples", "example", "discriminator", "deprecated", "title"}
+    {
+        "$schema",
+        "$id",
+        "$comment",
+        "default",
+        "examples",
+        "example",
+        "discriminator",
+        "deprecated",
+        "title",
+    }
 )
 """Keywords that narrow nothing: where they are not kept, nothing is said of them."""
 
@@ -57,13 +77,20 @@ class _NoFormError(Exception):
 
 def fit(schema: Schema, dialect: Dialect) -> dict[str, Any] | None:
     """The schema in that dialect; `None` where it has no form in it."""
-    definitions = {f"#/{key}/{name}": each for key in _DEFINITIONS for name, each in if_object(schema.get(key)).items()}
+    definitions = {
+        f"#/{key}/{name}": each
+        for key in _DEFINITIONS
+        for name, each in if_object(schema.get(key)).items()
+    }
     fitting = _Fitting(dialect, {"#": schema, **definitions})
     try:
         out = fitting.schema(*fitting.root())
         for key in _DEFINITIONS:
             if isinstance(schema.get(key), Mapping):
-                out[key] = {name: fitting.schema(one, f"#/{key}/{name}") for name, one in schema[key].items()}
+                out[key] = {
+                    name: fitting.schema(one, f"#/{key}/{name}")
+                    for name, one in schema[key].items()
+                }
     except _NoFormError:
         return None
     return out
@@ -95,11 +122,18 @@ class _Fitting:
         if "$ref" in schema:
             return self._reference(schema, within)
         if isinstance(schema.get("anyOf"), list):
-            return {"anyOf": [self.schema(one, within) for one in schema["anyOf"]], **self._beside(schema)}
+            return {
+                "anyOf": [self.schema(one, within) for one in schema["anyOf"]],
+                **self._beside(schema),
+            }
         kinds = if_list(schema.get("type"))
         if len(kinds) > 1 and not self._dialect.lists:
             return {"anyOf": [self.schema(_of(schema, kind), within) for kind in kinds]}
-        out = {"type": schema["type"], **self._beside(schema)} if "type" in schema else self._beside(schema)
+        out = (
+            {"type": schema["type"], **self._beside(schema)}
+            if "type" in schema
+            else self._beside(schema)
+        )
         if "object" in (*kinds, schema.get("type")) or "properties" in schema:
             out |= self._object(schema, within)
         if "items" in schema:
@@ -112,7 +146,9 @@ class _Fitting:
 
     def _reference(self, schema: Schema, within: str) -> dict[str, Any]:
         """A reference takes nothing beside it."""
-        if str(schema["$ref"]) not in self._reach or (not self._dialect.recursive and self._returns(schema, within)):
+        if str(schema["$ref"]) not in self._reach or (
+            not self._dialect.recursive and self._returns(schema, within)
+        ):
             raise _NoFormError
         reference = {"$ref": schema["$ref"]}
         beside = self._beside(schema)
@@ -127,16 +163,22 @@ class _Fitting:
             raise _NoFormError
         out: dict[str, Any] = {}
         if properties:
-            out["properties"] = {str(name): self.schema(one, within) for name, one in properties.items()}
+            out["properties"] = {
+                str(name): self.schema(one, within) for name, one in properties.items()
+            }
         required = list(dict.fromkeys(map(str, if_list(schema.get("required")))))
         if known.cut_recursion:
-            required = [name for name in required if not self._returns(properties.get(name), within)]
+            required = [
+                name for name in required if not self._returns(properties.get(name), within)
+            ]
         if properties and (required or known.some_required):
             out["required"] = required or list(out["properties"])
         if known.closed:
             out["additionalProperties"] = False
         elif known.free and "additionalProperties" in schema:
-            out["additionalProperties"] = free if isinstance(free, bool) else self.schema(free, within)
+            out["additionalProperties"] = (
+                free if isinstance(free, bool) else self.schema(free, within)
+            )
         return out
 
     def _beside(self, schema: Schema) -> dict[str, Any]:
@@ -149,7 +191,12 @@ class _Fitting:
                 out["enum"] = [value]
             elif key in known.kept and (key not in known.only or value in list(known.only[key])):
                 out[key] = value
-            elif key not in _READ and key not in _SILENT and key not in _DEFINITIONS and key != "description":
+            elif (
+                key not in _READ
+                and key not in _SILENT
+                and key not in _DEFINITIONS
+                and key != "description"
+            ):
                 words.append(f"{key}: {json_bytes.encode(value).decode()}")
         if words:
             before = [str(schema["description"])] if schema.get("description") else []
@@ -167,7 +214,10 @@ class _Fitting:
                 flat = {**flat, **one, **_joined(flat, one)}
             schema = flat
         if "oneOf" in schema and "anyOf" not in schema:
-            schema = {**{key: value for key, value in schema.items() if key != "oneOf"}, "anyOf": schema["oneOf"]}
+            schema = {
+                **{key: value for key, value in schema.items() if key != "oneOf"},
+                "anyOf": schema["oneOf"],
+            }
         return schema
 
     def _referred(self, schema: Schema) -> Schema:
@@ -195,7 +245,10 @@ def _joined(one: Schema, other: Schema) -> dict[str, Any]:
     """The properties of two schemas that are to hold at once."""
     properties = {**if_object(one.get("properties")), **if_object(other.get("properties"))}
     required = [*if_list(one.get("required")), *if_list(other.get("required"))]
-    return {**({"properties": properties} if properties else {}), **({"required": required} if required else {})}
+    return {
+        **({"properties": properties} if properties else {}),
+        **({"required": required} if required else {}),
+    }
 
 
 def _of(schema: Schema, kind: Any) -> dict[str, Any]:
@@ -214,4 +267,8 @@ def _references(schema: Any) -> set[str]:
         schema = cast("Schema", schema)
         found = {schema["$ref"]} if isinstance(schema.get("$ref"), str) else set[str]()
         return found.union(*map(_references, schema.values()))
-    return set[str]().union(*map(_references, cast("list[Any]", schema))) if isinstance(schema, list) else set()
+    return (
+        set[str]().union(*map(_references, cast("list[Any]", schema)))
+        if isinstance(schema, list)
+        else set()
+    )

@@ -47,7 +47,13 @@ _STRUCTURE = {"$ref", "anyOf", "oneOf", "properties", "items"}
 _WORDS = ("title", "description", "default", "examples")
 """Keywords that narrow nothing: the outer one counts."""
 _NESTING = {"object", "array"}
-_JSON_TYPES: dict[type, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_JSON_TYPES: dict[type, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+}
 
 
 class _NotStrictError(Exception):
@@ -56,7 +62,9 @@ class _NotStrictError(Exception):
 
 def strict_schema(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     """The strict form of a schema; `None` where it has none."""
-    definitions = {key: schema[key] for key in ("$defs", "definitions") if isinstance(schema.get(key), Mapping)}
+    definitions = {
+        key: schema[key] for key in ("$defs", "definitions") if isinstance(schema.get(key), Mapping)
+    }
     try:
         root = schema
         seen: set[str] = set()
@@ -85,11 +93,16 @@ def _strict(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
     if "$ref" in schema:
         _resolved(str(schema["$ref"]), definitions)
         reference = {"$ref": schema["$ref"]}
-        return {"anyOf": [reference], **kept} if kept else reference  # a reference takes nothing beside it
+        return (
+            {"anyOf": [reference], **kept} if kept else reference
+        )  # a reference takes nothing beside it
     if "anyOf" in schema:
         if not isinstance(schema["anyOf"], list):
             raise _NotStrictError
-        return {"anyOf": [_strict(one, definitions) for one in cast("list[Any]", schema["anyOf"])], **kept}
+        return {
+            "anyOf": [_strict(one, definitions) for one in cast("list[Any]", schema["anyOf"])],
+            **kept,
+        }
     kind = _type(schema)
     if kind == "object":
         return {"type": kind, **kept, **_closed(schema, definitions)}
@@ -101,9 +114,14 @@ def _strict(schema: Any, definitions: Mapping[str, Any]) -> dict[str, Any]:
 def _closed(schema: Mapping[str, Any], definitions: Mapping[str, Any]) -> dict[str, Any]:
     """An object with its properties only, all of them required."""
     properties = schema.get("properties")
-    if not isinstance(properties, Mapping) or (not properties and schema.get("additionalProperties") is not False):
+    if not isinstance(properties, Mapping) or (
+        not properties and schema.get("additionalProperties") is not False
+    ):
         raise _NotStrictError
-    strict = {str(name): _strict(one, definitions) for name, one in cast("Mapping[str, Any]", properties).items()}
+    strict = {
+        str(name): _strict(one, definitions)
+        for name, one in cast("Mapping[str, Any]", properties).items()
+    }
     return {"properties": strict, "required": list(strict), "additionalProperties": False}
 
 
@@ -147,6 +165,8 @@ def _type(schema: Mapping[str, Any]) -> Any:
 def _resolved(name: str, definitions: Mapping[str, Any]) -> Mapping[str, Any]:
     """What a reference points to: a definition of this schema."""
     for key, schemas in definitions.items():
-        if isinstance(found := schemas.get(name.removeprefix(f"#/{key}/")), Mapping) and name.startswith(f"#/{key}/"):
+        if isinstance(
+            found := schemas.get(name.removeprefix(f"#/{key}/")), Mapping
+        ) and name.startswith(f"#/{key}/"):
             return cast("Mapping[str, Any]", found)
     raise _NotStrictError

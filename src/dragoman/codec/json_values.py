@@ -150,7 +150,11 @@ def unread(fields: dict[str, Any], read: Collection[str]) -> dict[str, Any]:
 
 def filled(fields: dict[str, Any]) -> dict[str, Any]:
     """The fields that say something: not null, not empty."""
-    return {key: value for key, value in fields.items() if value or (value is not None and value not in _EMPTY)}
+    return {
+        key: value
+        for key, value in fields.items()
+        if value or (value is not None and value not in _EMPTY)
+    }
 
 
 def gather(fields: dict[str, Any], more: Mapping[str, Any]) -> None:

@@ -32,7 +32,9 @@ class Layout(msgspec.Struct, frozen=True):
     def evidence(self, body: Mapping[str, Any]) -> int:
         """How many of the fields beside the messages hardly another format has."""
         tools = if_objects(body.get("tools")) if self.of_tools else []
-        return len(self.own & body.keys()) + sum(not self.of_tools.isdisjoint(tool) for tool in tools)
+        return len(self.own & body.keys()) + sum(
+            not self.of_tools.isdisjoint(tool) for tool in tools
+        )
 
     def payload(self, messages: Sequence[Any], body: Mapping[str, Any]) -> Any:
         """What `load_messages` takes: messages, with the fields of the body that belong to them."""

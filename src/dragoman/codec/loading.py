@@ -64,7 +64,12 @@ def load_plain(entry: Any, speakers: Mapping[str, Role], origin: Origin | None) 
     if not isinstance(entry, dict) or len(fields := cast("dict[str, Any]", entry)) != 2:
         return None
     text, name = fields.get("content"), fields.get("role")
-    if not isinstance(text, str) or not isinstance(name, str) or name not in speakers or not text.strip():
+    if (
+        not isinstance(text, str)
+        or not isinstance(name, str)
+        or name not in speakers
+        or not text.strip()
+    ):
         return None
     role = speakers[name]
     return Message(role, (TextPart(text),), origin=origin if role is Role.MODEL else None)

@@ -8,7 +8,15 @@ from operator import attrgetter
 
 from dragoman.message import Content, MarkPart, Message
 
-__all__ = ["INTERRUPT", "Places", "kinds", "only_waits", "unmarked", "unmarked_all", "without_waits"]
+__all__ = [
+    "INTERRUPT",
+    "Places",
+    "kinds",
+    "only_waits",
+    "unmarked",
+    "unmarked_all",
+    "without_waits",
+]
 
 _CONTENT = attrgetter("content")
 Places = Mapping[int, tuple[int, ...]]
@@ -27,7 +35,9 @@ def kinds(messages: Iterable[Message]) -> set[type[Content]]:
 def only_waits(message: Message) -> bool:
     """Whether a message stands there for marks of this kind alone: it is no part of the conversation."""
     content = message.content
-    return bool(content) and all(isinstance(piece, MarkPart) and piece.kind == INTERRUPT for piece in content)
+    return bool(content) and all(
+        isinstance(piece, MarkPart) and piece.kind == INTERRUPT for piece in content
+    )
 
 
 def without_waits(messages: Sequence[Message]) -> Sequence[Message]:
@@ -40,7 +50,9 @@ def without_waits(messages: Sequence[Message]) -> Sequence[Message]:
 def unmarked(message: Message) -> Message:
     """The message without its marks: itself where it has none."""
     if any(isinstance(piece, MarkPart) for piece in message.content):
-        return message.replace(content=tuple([piece for piece in message.content if not isinstance(piece, MarkPart)]))
+        return message.replace(
+            content=tuple([piece for piece in message.content if not isinstance(piece, MarkPart)])
+        )
     return message
 
 
@@ -49,10 +61,16 @@ def unmarked_all(messages: Iterable[Message]) -> tuple[tuple[Message, ...], Plac
     given = tuple(messages)
     if MarkPart not in kinds(given):
         return given, {}
-    marked = {at for at, one in enumerate(given) for piece in one.content if isinstance(piece, MarkPart)}
+    marked = {
+        at for at, one in enumerate(given) for piece in one.content if isinstance(piece, MarkPart)
+    }
     places = {
         position: tuple(
-            [place for place, piece in enumerate(given[position].content) if not isinstance(piece, MarkPart)]
+            [
+                place
+                for place, piece in enumerate(given[position].content)
+                if not isinstance(piece, MarkPart)
+            ]
         )
         for position in sorted(marked)
     }

@@ -47,7 +47,12 @@ def data_url(part: DataPart) -> str:
 def from_url(url: str, name: str | None = None) -> DataPart | LinkPart:
     """A URL → the data in it, or a link where it holds none (or holds it in a way that could not be given back)."""
     head, comma, text = url.partition(";base64,")
-    if comma and head.startswith("data:") and head != "data:" and (data := decoded(text)) is not None:
+    if (
+        comma
+        and head.startswith("data:")
+        and head != "data:"
+        and (data := decoded(text)) is not None
+    ):
         return DataPart(data, head[5:], name)
     return LinkPart(url, name=name)
 
@@ -87,7 +92,9 @@ def audio_type(data: bytes) -> str | None:
 
 def text_of(part: Media) -> str | None:
     """What a file says that is text, by its media type and by its bytes (UTF-8); `None`: it is none."""
-    if not isinstance(part, DataPart) or (_BINARY.match(part.mime_type) and not _TEXT.match(part.mime_type)):
+    if not isinstance(part, DataPart) or (
+        _BINARY.match(part.mime_type) and not _TEXT.match(part.mime_type)
+    ):
         return None
     try:
         return None if _CONTROL(part.data) else part.data.decode()
@@ -113,7 +120,9 @@ def label(part: Media) -> str:
 def _named(part: Media) -> tuple[str, str | None]:
     """The kind of a file, and its name or where it is."""
     kind = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "file"
-    return kind, part.name if not isinstance(part, LinkPart) or part.url.startswith("data:") else part.url
+    return kind, part.name if not isinstance(part, LinkPart) or part.url.startswith(
+        "data:"
+    ) else part.url
 
 
 def guessed(url: str) -> str | None:

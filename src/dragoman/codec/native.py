@@ -106,6 +106,8 @@ def signatures(native: Native) -> dict[str, str]:
     found: dict[str, str] = {}
     for wire, own in (native or {}).items():
         fields = if_object(own) if NOTES not in wire else {}
-        if signed := [each for key in _SIGNATURES if isinstance(each := fields.get(key), str) and each]:
+        if signed := [
+            each for key in _SIGNATURES if isinstance(each := fields.get(key), str) and each
+        ]:
             found[wire] = signed[0]
     return found

@@ -46,22 +46,33 @@ class Outgoing(msgspec.Struct, Generic[Q], frozen=True, kw_only=True, gc=False):
     before: int = 0
     """How many messages of the conversation stand before these, and are dumped already."""
 
-    def lose(self, position: int | None, part: int | None, what: Lost, why: str, which: str = "") -> None:
+    def lose(
+        self, position: int | None, part: int | None, what: Lost, why: str, which: str = ""
+    ) -> None:
         """Notes something that is left out or changed; see `Loss`."""
         if part is not None and position is not None and position in self.places:
             part = self.places[position][part]
-        self.losses.append(Loss(None if position is None else self.before + position, part, what, why, which))
+        self.losses.append(
+            Loss(None if position is None else self.before + position, part, what, why, which)
+        )
 
     def lose_unfinished(self, position: int, part: int, call: ToolCallPart, sent: Any) -> None:
         """Notes of a call that was cut or is invalid that it is sent as one without arguments, where that is so. `sent`: its arguments
         as they are written."""
         if call.state != "complete" and sent in ({}, "{}"):
-            self.lose(position, part, Lost.arguments, f"they are {_UNFINISHED[call.state]}; the call is sent without")
+            self.lose(
+                position,
+                part,
+                Lost.arguments,
+                f"they are {_UNFINISHED[call.state]}; the call is sent without",
+            )
 
     def exact(self, position: int) -> bool:
         """Whether a message goes to its own origin, so that what was odd about it is understood there."""
         origin = self.messages[position].origin
-        return self.target is None or (origin is not None and origin.provider == self.target.provider)
+        return self.target is None or (
+            origin is not None and origin.provider == self.target.provider
+        )
 
     def id(self, position: int, place: int, piece: ToolCallPart | ToolResultPart) -> str:
         """The id under which a call or result is sent."""
@@ -121,13 +132,21 @@ def own_options(request: ModelRequest, wire: str, losses: list[Loss]) -> ModelRe
     """The request without options that are fields of another wire; each is a loss."""
     if request.wire in (None, wire) or not request.options:
         return request
-    losses += [Loss(None, None, Lost.option, f"it is a field of {request.wire}", name) for name in request.options]
+    losses += [
+        Loss(None, None, Lost.option, f"it is a field of {request.wire}", name)
+        for name in request.options
+    ]
     return request.replace(options={}, wire=None)
 
 
 def only_text(message: Message) -> str | None:
     """The text of a message that is one text, not blank, with nothing of any wire's own, as nearly all are; `None`: of any other."""
     content = message.content
-    if message.native is None and len(content) == 1 and type(piece := content[0]) is TextPart and piece.native is None:
+    if (
+        message.native is None
+        and len(content) == 1
+        and type(piece := content[0]) is TextPart
+        and piece.native is None
+    ):
         return piece.text if piece.text.strip() else None
     return None

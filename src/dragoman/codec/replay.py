@@ -51,7 +51,9 @@ def readable(
             wire = digest.wire_of(origin.prefix)
             is_free = origin.prefix == digest.free_prefix(wire)
             out.append(
-                None if is_free or digest_at(wire, position) == origin.prefix else "what stood before it has changed"
+                None
+                if is_free or digest_at(wire, position) == origin.prefix
+                else "what stood before it has changed"
             )
         else:
             out.append(None)
@@ -65,7 +67,9 @@ def digests_of(messages: Sequence[Message]) -> DigestAt:
 
     def digest_at(wire: str, position: int) -> str:
         if wire not in chains:
-            chains[wire] = digest.signed_chain(messages, wire) if wire else digest_v1.chain(messages)
+            chains[wire] = (
+                digest.signed_chain(messages, wire) if wire else digest_v1.chain(messages)
+            )
         return chains[wire][position]
 
     return digest_at

@@ -33,7 +33,18 @@ __all__ = ["ResponseState", "kept", "further_candidates", "model_of", "whole_mes
 class ResponseState:
     """What is known of a response while its events come."""
 
-    __slots__ = ("_ids", "_inner", "_native", "_usages", "envelope", "id", "origin", "reason", "response_id", "started")
+    __slots__ = (
+        "_ids",
+        "_inner",
+        "_native",
+        "_usages",
+        "envelope",
+        "id",
+        "origin",
+        "reason",
+        "response_id",
+        "started",
+    )
 
     def __init__(self, envelope: Callable[[Native], dict[str, Any]]) -> None:
         """`envelope`: reads the wire's own fields around a message out of the `native` of its start and end."""
@@ -75,7 +86,9 @@ class ResponseState:
             return False
         if not self.started:
             self.started, self.id, self.origin = True, event.message_id, event.origin
-            self.response_id = (event.origin and event.origin.response_id) or ("" if event.anonymous else self.id)
+            self.response_id = (event.origin and event.origin.response_id) or (
+                "" if event.anonymous else self.id
+            )
         self._ids.add(event.message_id)
         self.envelope |= self._native(event.native)
         return True
@@ -98,9 +111,12 @@ class ResponseState:
 
 def further_candidates(events: Iterable[Event]) -> list[Loss]:
     """What the response of these events leaves out on every wire: the candidates beyond the first."""
-    others = [event.candidate for event in events if isinstance(event, MessageStarted) and event.candidate]
+    others = [
+        event.candidate for event in events if isinstance(event, MessageStarted) and event.candidate
+    ]
     return [
-        Loss(None, None, Lost.candidate, "a response holds the first alone", f"candidate {number}") for number in others
+        Loss(None, None, Lost.candidate, "a response holds the first alone", f"candidate {number}")
+        for number in others
     ]
 
 
@@ -128,7 +144,9 @@ def kept(events: Iterable[Event], losses: list[Loss] | None = None) -> list[Even
     return [event for place, event in enumerate(events) if place not in void] if void else events
 
 
-def whole_message(events: Iterable[Event], losses: list[Loss] | None = None) -> Message | DragomanError:
+def whole_message(
+    events: Iterable[Event], losses: list[Loss] | None = None
+) -> Message | DragomanError:
     """All messages of the model's as one, or the error that the events tell of. Its id and origin are those of the first
     message, as in a stream; the end is that of the last, the usage that of all. What a response leaves out is added to
     `losses`."""
@@ -138,7 +156,9 @@ def whole_message(events: Iterable[Event], losses: list[Loss] | None = None) -> 
     for event in events:
         if isinstance(event, RunError):
             return event.error
-    messages = [message for message in fold(events) if message.role is Role.MODEL] or [Message.model()]
+    messages = [message for message in fold(events) if message.role is Role.MODEL] or [
+        Message.model()
+    ]
     usages = [message.usage for message in messages if message.usage is not None]
     return messages[-1].replace(
         id=messages[0].id,

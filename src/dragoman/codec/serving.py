@@ -180,7 +180,13 @@ class RequestFields(msgspec.Struct, frozen=True):
     @property
     def known(self) -> frozenset[str]:
         """The fields of the body of which anything is known but that they name objects of an account."""
-        paths = (*self.idle, *self.minor, *self.lengths, *self.types, *([self.candidates] if self.candidates else ()))
+        paths = (
+            *self.idle,
+            *self.minor,
+            *self.lengths,
+            *self.types,
+            *([self.candidates] if self.candidates else ()),
+        )
         return frozenset(path for path in paths if "." not in path) - self.references
 
 
@@ -193,7 +199,11 @@ def error_response(error: DragomanError, status: int, body: dict[str, Any]) -> E
 
 
 def noted(
-    error: HistoryError, problems: list[Problem] | None, index: int, field: str | None, listed: str = "messages"
+    error: HistoryError,
+    problems: list[Problem] | None,
+    index: int,
+    field: str | None,
+    listed: str = "messages",
 ) -> None:
     """Notes what could not be read, where problems are noted. `listed`: the field that the conversation's list stands in.
 

@@ -18,7 +18,9 @@ def take_fields(body: dict[str, Any], fields: Fields) -> dict[str, Any]:
     """Takes out of `body` the fields that are settings → those by their names. A value of another type stays."""
     found: dict[str, Any] = {}
     for field, (setting, types) in fields.items():
-        if isinstance(body.get(field), types) and isinstance(body[field], bool) == (types == (bool,)):
+        if isinstance(body.get(field), types) and isinstance(body[field], bool) == (
+            types == (bool,)
+        ):
             found[setting] = body.pop(field)
     return found
 
@@ -32,7 +34,11 @@ def take_stops(body: dict[str, Any], field: str) -> dict[str, Any]:
 
 def dump_fields(settings: Settings, fields: Fields) -> dict[str, Any]:
     """The inverse of `take_fields`."""
-    return {field: value for field, (name, _) in fields.items() if (value := getattr(settings, name)) is not None}
+    return {
+        field: value
+        for field, (name, _) in fields.items()
+        if (value := getattr(settings, name)) is not None
+    }
 
 
 def effort(reasoning: str | int) -> str:

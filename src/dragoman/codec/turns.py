@@ -62,11 +62,17 @@ def turn_after(messages: Sequence[Message]) -> str | None:
 
 def only_answers(message: Message) -> bool:
     """Whether a user message brings results of tools (or what a call waits for) and nothing else."""
-    return message.role is Role.USER and bool(message.content) and all(map(_answers, message.content))
+    return (
+        message.role is Role.USER and bool(message.content) and all(map(_answers, message.content))
+    )
 
 
 def _answers(piece: Content) -> bool:
-    return piece.kind == INTERRUPT if isinstance(piece, MarkPart) else isinstance(piece, ToolResultPart)
+    return (
+        piece.kind == INTERRUPT
+        if isinstance(piece, MarkPart)
+        else isinstance(piece, ToolResultPart)
+    )
 
 
 def inner_ids(turn_id: str, taken: Container[str] = ()) -> Iterator[str]:

@@ -35,7 +35,9 @@ def load_entries(entries: Any) -> Usage | None:
 
 def dump_entries(usage: Usage | None) -> list[dict[str, Any]]:
     """The inverse: one entry, or none where nothing is known."""
-    fields = {theirs: n for ours, theirs in _FIELDS.items() if _is_count(n := getattr(usage, ours, None))}
+    fields = {
+        theirs: n for ours, theirs in _FIELDS.items() if _is_count(n := getattr(usage, ours, None))
+    }
     return [fields] if fields else []
 
 

@@ -41,7 +41,9 @@ def interrupt_of(call: ToolCallPart) -> Interrupt | None:
 
 def answering(result: ToolResultPart, resume: Resume) -> ToolResultPart:
     """The result of such a call with what is answered to the agent."""
-    return msgspec.structs.replace(result, native=_with(result.native, _ANSWERS, msgspec.to_builtins(resume)))
+    return msgspec.structs.replace(
+        result, native=_with(result.native, _ANSWERS, msgspec.to_builtins(resume))
+    )
 
 
 def answer_to(interrupt: Interrupt, result: ToolResultPart) -> Resume:

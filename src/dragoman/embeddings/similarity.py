@@ -31,7 +31,9 @@ def cosine_similarity(a: Sequence[float], b: Sequence[float]) -> float:
     return _cosine(a, _length(a), b)
 
 
-def most_similar(query: Sequence[float], documents: Iterable[Sequence[float]], limit: int | None = None) -> list[int]:
+def most_similar(
+    query: Sequence[float], documents: Iterable[Sequence[float]], limit: int | None = None
+) -> list[int]:
     """The indexes of the documents, the nearest to the query first; of equals the earlier one.
 
     `limit`: only so many.

@@ -38,7 +38,11 @@ def chunks(text: str, size: int = 512, overlap: int = 100) -> list[Chunk]:
         raise InvalidRequestError(
             f"chunks of {size} characters that overlap by {overlap}: the overlap must be below the size"
         )
-    return [chunk for start, paragraph in _paragraphs(text) for chunk in _cut(paragraph, start, size, overlap)]
+    return [
+        chunk
+        for start, paragraph in _paragraphs(text)
+        for chunk in _cut(paragraph, start, size, overlap)
+    ]
 
 
 def _paragraphs(text: str) -> Iterator[tuple[int, str]]:

@@ -67,7 +67,9 @@ def convert(
     name, field, messages = read(payload, format, problems, origin)
     losses: list[Loss] = []
     if whole and field and (request := _request(payload, name, to, messages, origin)) is not None:
-        return Converted(_body(request, name, to, target, losses), name, losses, field, problems or [])
+        return Converted(
+            _body(request, name, to, target, losses), name, losses, field, problems or []
+        )
     options = {} if version is None else {"version": version}
     made = get(to).dump_messages(messages, target=target, losses=losses, **options)
     return Converted(made, name, [*losses, *_beside(payload, field, name)], field, problems or [])
@@ -76,7 +78,11 @@ def convert(
 def placed(payload: Any, to: str, *, in_body: bool) -> Any:
     """The payload of a format as it is, or `in_body`: in the body of a request that holds nothing else, where the format has such bodies."""
     fields = layout(to).fields
-    return {fields[0]: cast("list[Any]", payload)} if in_body and fields and isinstance(payload, list) else payload
+    return (
+        {fields[0]: cast("list[Any]", payload)}
+        if in_body and fields and isinstance(payload, list)
+        else payload
+    )
 
 
 def check_version(name: str, version: str | None) -> None:
@@ -90,7 +96,9 @@ def check_version(name: str, version: str | None) -> None:
     if version is None or version in versions:
         return
     if versions:
-        raise SettingsError(f"the format {name} has no version {version!r}; there are {', '.join(versions)}")
+        raise SettingsError(
+            f"the format {name} has no version {version!r}; there are {', '.join(versions)}"
+        )
     if "version" not in signature(found.dump_messages).parameters:
         raise SettingsError(f"the format {name} has one version only; leave the version out")
 
@@ -111,11 +119,21 @@ def _request(
     return None if alone or list(request.messages) != messages else request
 
 
-def _body(request: ModelRequest, name: str, to: str, target: Origin | None, losses: list[Loss]) -> dict[str, Any]:
+def _body(
+    request: ModelRequest, name: str, to: str, target: Origin | None, losses: list[Loss]
+) -> dict[str, Any]:
     """A request that the wire `name` had → the body of the wire `to`, without a model where none is known there."""
     model = (target and target.model) or (request.model if name == to else "")
     if request.model and not model:
-        losses.append(Loss(None, None, Lost.option, "it is known to its provider alone: name the target", "model"))
+        losses.append(
+            Loss(
+                None,
+                None,
+                Lost.option,
+                "it is known to its provider alone: name the target",
+                "model",
+            )
+        )
     if name != to:
         why = f"some of it is known to {name} alone"
         own = Own(name).fields(request.native).items()
@@ -136,4 +154,8 @@ def _beside(source: Any, field: str, name: str) -> list[Loss]:
         return []
     kept = {field, *(layout(name).beside or ())}
     why = "it stands beside the conversation"
-    return [Loss(None, None, Lost.option, why, key) for key in body if key not in kept and body[key] is not None]
+    return [
+        Loss(None, None, Lost.option, why, key)
+        for key in body
+        if key not in kept and body[key] is not None
+    ]

@@ -12,11 +12,30 @@ from dragoman.errors import HistoryError
 from dragoman.formats import registry
 from dragoman.formats.format import Format
 
-__all__ = ["Detected", "Opened", "detect", "detected", "detected_in", "field_of", "opened", "payload_of"]
+__all__ = [
+    "Detected",
+    "Opened",
+    "detect",
+    "detected",
+    "detected_in",
+    "field_of",
+    "opened",
+    "payload_of",
+]
 
 _PLAIN = ("user", "assistant", "system")
 """Roles of messages that nearly all formats have with a text alone: what they vote on one they vote on all."""
-_SAMPLE = ("system", "user", "assistant", "user", "user", "assistant", "assistant", "system", "user")
+_SAMPLE = (
+    "system",
+    "user",
+    "assistant",
+    "user",
+    "user",
+    "assistant",
+    "assistant",
+    "system",
+    "user",
+)
 """Roles of messages with a text alone, in orders that a format could read otherwise than others."""
 _OF_MESSAGES = frozenset(["role", "from", "call_id", "kind"])
 """Fields that a message may have, and no body of a request."""
@@ -46,9 +65,13 @@ def _known() -> _Known:
         layouts = {name: registry.layout(name) for name in formats}
         fields = [field for layout in layouts.values() for field in layout.fields or ()]
         sample = [{"role": role, "content": f"{place}"} for place, role in enumerate(_SAMPLE)]
-        plain = {role: _ballots({"role": role, "content": "text"}, formats, formats) for role in _PLAIN}
+        plain = {
+            role: _ballots({"role": role, "content": "text"}, formats, formats) for role in _PLAIN
+        }
         readers = [name for name in formats if all(name in votes for votes in plain.values())]
-        read = {name: _reading(name, sample, {}) if name in readers else (name,) for name in formats}
+        read = {
+            name: _reading(name, sample, {}) if name in readers else (name,) for name in formats
+        }
         _last[:] = [_Known(formats, layouts, [*dict.fromkeys(fields)], plain, read)]
     return _last[0]
 
@@ -98,7 +121,9 @@ def detect(value: Any) -> str:
     found = detected(value)
     if len({each.format for each in found}) > 1:
         formats = " and ".join(dict.fromkeys(each.format for each in found))
-        raise HistoryError(f"the messages are of several formats: {formats}; give each of them by itself")
+        raise HistoryError(
+            f"the messages are of several formats: {formats}; give each of them by itself"
+        )
     return found[0].format
 
 
@@ -170,11 +195,15 @@ def opened(value: Any) -> Opened:
     if isinstance(value, list):
         return Opened(cast("list[Any]", value), "", {})
     body = if_object(value)
-    if not _OF_MESSAGES.isdisjoint(body) or any(each.votes(body) == _SURE for each in known.formats.values()):
+    if not _OF_MESSAGES.isdisjoint(body) or any(
+        each.votes(body) == _SURE for each in known.formats.values()
+    ):
         return Opened((value,), "", {})
     held = [field for field in known.lists if isinstance(body.get(field), list)]
     if len(full := [field for field in held if body[field]]) > 1:
-        raise HistoryError(f"there is a list in each of {' and '.join(full)}: give one of them, or pass format=")
+        raise HistoryError(
+            f"there is a list in each of {' and '.join(full)}: give one of them, or pass format="
+        )
     if field := next(iter(full or held), ""):
         return Opened(body[field], field, body)
     for layout in known.layouts.values():
@@ -183,14 +212,18 @@ def opened(value: Any) -> Opened:
         if body.keys() <= {layout.fields[0], *(layout.beside or ())} or "model" in body:
             return Opened((), layout.fields[0], body)
     if not body:
-        raise HistoryError(f"a conversation is a list of messages or the body of a request, not {value!r:.100}")
+        raise HistoryError(
+            f"a conversation is a list of messages or the body of a request, not {value!r:.100}"
+        )
     return Opened((value,), "", {})
 
 
 def _refute(elements: Sequence[Any], name: str, known: _Known) -> None:
     """Raises where an element cannot be of a format, and may be of another."""
     for place, element in enumerate(elements):
-        if not known.formats[name].votes(element) and any(each.votes(element) for each in known.formats.values()):
+        if not known.formats[name].votes(element) and any(
+            each.votes(element) for each in known.formats.values()
+        ):
             raise HistoryError(
                 f"the message at position {place} is not of {name}, as where it stands says: pass format="
             )
@@ -199,7 +232,9 @@ def _refute(elements: Sequence[Any], name: str, known: _Known) -> None:
 def _runs(elements: Sequence[Any], names: Sequence[str], known: _Known) -> Iterator[_Run]:
     """The longest pieces of a list that one format has."""
     start, ballots, is_plain = 0, dict.fromkeys(names, 1), True
-    counted: set[str] = set()  # roles of which a message with a text alone was voted on: another one changes nothing
+    counted: set[str] = (
+        set()
+    )  # roles of which a message with a text alone was voted on: another one changes nothing
     for place, element in enumerate(elements):
         if isinstance(element, str):
             is_plain = False
@@ -210,7 +245,9 @@ def _runs(elements: Sequence[Any], names: Sequence[str], known: _Known) -> Itera
         votes = _votes(element, role, ballots, known)
         if not votes:
             if not (votes := _votes(element, role, names, known)):
-                raise HistoryError(f"no format has a message like that at position {place}: {element!r:.200}")
+                raise HistoryError(
+                    f"no format has a message like that at position {place}: {element!r:.200}"
+                )
             yield _Run(start, list(elements[start:place]), ballots, names, is_plain)
             start, ballots, is_plain = place, {}, True
             counted.clear()
@@ -247,7 +284,9 @@ def _ballots(element: Any, names: Iterable[str], formats: Mapping[str, Format]) 
 def _best(run: _Run, body: Mapping[str, Any], known: _Known) -> list[str]:
     """The formats that messages most likely are of; one alone, too, where several read them alike. Where nothing tells more than that they
     could be of a format, one message with a fault must not decide: those that have some of them count, too."""
-    evidence = {name: (vote, known.layouts[name].evidence(body)) for name, vote in run.ballots.items()}
+    evidence = {
+        name: (vote, known.layouts[name].evidence(body)) for name, vote in run.ballots.items()
+    }
     most = max(evidence.values())
     best = [name for name, votes in evidence.items() if votes == most]
     if most == (1, 0):
@@ -268,9 +307,15 @@ def _best(run: _Run, body: Mapping[str, Any], known: _Known) -> list[str]:
 
 def _enough(messages: Sequence[Any]) -> Sequence[Any]:
     """Messages; where they are plain texts of a user and a model in turn, the first few: what a format makes of these it makes of all."""
-    roles = [role for element in messages if (role := _plain_role(element)) and "<" not in element["content"]]
+    roles = [
+        role
+        for element in messages
+        if (role := _plain_role(element)) and "<" not in element["content"]
+    ]
     start = 1 if roles[:1] == ["system"] else 0
-    alternate = all(role == ("user", "assistant")[place % 2] for place, role in enumerate(roles[start:]))
+    alternate = all(
+        role == ("user", "assistant")[place % 2] for place, role in enumerate(roles[start:])
+    )
     return messages[: start + 3] if alternate and len(roles) == len(messages) else messages
 
 

@@ -42,7 +42,11 @@ class Format(Protocol):
         ...
 
     def dump_messages(
-        self, messages: Iterable[Message], *, target: Origin | None = None, losses: list[Loss] | None = None
+        self,
+        messages: Iterable[Message],
+        *,
+        target: Origin | None = None,
+        losses: list[Loss] | None = None,
     ) -> Any:
         """Messages → a conversation of the format. What it cannot hold is added to `losses`."""
         ...

@@ -49,7 +49,9 @@ def load_messages(
         raise HistoryError(
             "items of the Agents SDK are a list, as result.to_input_list() or session.get_items() gives it"
         )
-    messages = openai_responses.load_messages({"input": cast("list[Any]", payload)}, origin=origin, problems=problems)
+    messages = openai_responses.load_messages(
+        {"input": cast("list[Any]", payload)}, origin=origin, problems=problems
+    )
     return [lift(message) if message.role is Role.MODEL else message for message in messages]
 
 

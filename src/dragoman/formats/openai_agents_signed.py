@@ -73,7 +73,9 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
     places: list[int] = []
     at = 0
     given = message.content
-    if not any(isinstance(piece, DataPart | LinkPart | FilePart) for piece in given):  # they are texts beside items
+    if not any(
+        isinstance(piece, DataPart | LinkPart | FilePart) for piece in given
+    ):  # they are texts beside items
         given = _with_items(given, {"id": FAKE_ID, "status": "completed", "type": "message"})
     while at < len(given):
         piece, taken = given[at], 1
@@ -85,7 +87,14 @@ def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message,
         else:
             held = (NAME, "google") if isinstance(piece, ToolCallPart) else (NAME,)
             if not isinstance(piece, ProviderPart) and rest(signatures(piece.native), *held):
-                losses.append(Loss(position, at, Lost.signature, "the SDK has no place for what this provider signed"))
+                losses.append(
+                    Loss(
+                        position,
+                        at,
+                        Lost.signature,
+                        "the SDK has no place for what this provider signed",
+                    )
+                )
             if isinstance(piece, ToolCallPart):
                 piece = _lower_call(piece, message.origin)
         content.append(piece)
@@ -103,14 +112,20 @@ def _with_items(content: Sequence[Content], item: dict[str, Any]) -> tuple[Conte
         ours = RESPONSES.is_ours(piece.native)
         goes_on = isinstance(piece, TextPart) and (ours or goes_on)
         if isinstance(piece, TextPart) and not goes_on:
-            piece = replace(piece, native={**(piece.native or {}), **(RESPONSES.with_notes(None, item=item) or {})})
+            piece = replace(
+                piece,
+                native={**(piece.native or {}), **(RESPONSES.with_notes(None, item=item) or {})},
+            )
         pieces.append(piece)
     return tuple(pieces)
 
 
 def _item(piece: Content) -> dict[str, Any]:
     """Fields of the item that a piece is, or begins."""
-    return {**RESPONSES.fields(piece.native), **if_object(RESPONSES.notes(piece.native).get("item"))}
+    return {
+        **RESPONSES.fields(piece.native),
+        **if_object(RESPONSES.notes(piece.native).get("item")),
+    }
 
 
 def _origin(data: Sequence[Mapping[str, Any]]) -> Origin | None:
@@ -124,7 +139,9 @@ def _origin(data: Sequence[Mapping[str, Any]]) -> Origin | None:
         provider = "anthropic"
     if not provider:
         return None
-    response_id = next((found for each in data if (found := if_text(each.get("response_id")))), None)
+    response_id = next(
+        (found for each in data if (found := if_text(each.get("response_id")))), None
+    )
     return Origin(provider, model=(rest_of_it or model) or None, response_id=response_id)
 
 
@@ -170,7 +187,9 @@ def _lower_thinking(message: Message, at: int) -> tuple[ThinkingPart, int]:
     most = notes.get("blocks") if ours else None
     parts: list[ThinkingPart] = []
     for piece in message.content[at:]:
-        if not isinstance(piece, ThinkingPart) or (isinstance(most, int) and len(parts) >= max(most, 1)):
+        if not isinstance(piece, ThinkingPart) or (
+            isinstance(most, int) and len(parts) >= max(most, 1)
+        ):
             break
         if parts and (not _is_anthropics(piece) or _OWN.is_ours(piece.native)):
             break
@@ -183,9 +202,9 @@ def _lower_thinking(message: Message, at: int) -> tuple[ThinkingPart, int]:
     if whole and if_object(item.get(_DATA)).get(_BLOCKS) == blocks:
         return load_reasoning(item), len(parts)
     envelope = rest(item, "type", "summary", "content", "encrypted_content")
-    return load_reasoning(_reasoning({**envelope, _DATA: rest(if_object(item.get(_DATA)), _BLOCKS)}, blocks)), len(
-        parts
-    )
+    return load_reasoning(
+        _reasoning({**envelope, _DATA: rest(if_object(item.get(_DATA)), _BLOCKS)}, blocks)
+    ), len(parts)
 
 
 def _reasoning(envelope: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
@@ -225,7 +244,11 @@ def _is_anthropics(part: ThinkingPart) -> bool:
 
 def _is_signed_elsewhere(part: ThinkingPart) -> bool:
     native = part.native or {}
-    return any(value for key, value in native.items() if not key.endswith(NOTES) and key not in (NAME, "openai_agents"))
+    return any(
+        value
+        for key, value in native.items()
+        if not key.endswith(NOTES) and key not in (NAME, "openai_agents")
+    )
 
 
 # ------------------------------------------------------------------ calls
@@ -238,7 +261,9 @@ def _lift_call(call: ToolCallPart) -> ToolCallPart:
     if not signature:
         return call
     own = {**fields, _DATA: rest(data, "thought_signature")}
-    return replace(call, native={**(call.native or {}), NAME: own, "google": {"thoughtSignature": signature}})
+    return replace(
+        call, native={**(call.native or {}), NAME: own, "google": {"thoughtSignature": signature}}
+    )
 
 
 def _lower_call(call: ToolCallPart, origin: Origin | None) -> ToolCallPart:

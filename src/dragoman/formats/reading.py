@@ -26,7 +26,9 @@ class Conversation(NamedTuple):
     """All of it."""
 
 
-def read(value: Any, given: str | None, problems: list[Problem] | None, origin: Origin | None = None) -> Conversation:
+def read(
+    value: Any, given: str | None, problems: list[Problem] | None, origin: Origin | None = None
+) -> Conversation:
     """A conversation as JSON has it → its messages. `given`: the name of its format, which otherwise is told by its structure. `origin` is
     given to the model's messages where they do not say whose they are. With `problems`, what cannot be read is left out and noted there.
 
@@ -42,13 +44,19 @@ def read(value: Any, given: str | None, problems: list[Problem] | None, origin: 
         else:
             it = opened(part)
             field = it.field
-            whole = None if given is None else [Detected(given, layout(given).payload(it.messages, it.body))]
+            whole = (
+                None
+                if given is None
+                else [Detected(given, layout(given).payload(it.messages, it.body))]
+            )
             runs = detected_in(it) if whole is None else whole
             found += runs
             for name, payload, at in runs:
                 noted: list[Problem] | None = None if problems is None else []
                 messages += get(name).load_messages(payload, origin=origin, problems=noted)
-                for index, of_field, error in ((each.index, each.field, each.error) for each in noted or ()):
+                for index, of_field, error in (
+                    (each.index, each.field, each.error) for each in noted or ()
+                ):
                     cast("list[Problem]", problems).append(
                         Problem(index if index < 0 else start + at + index, of_field, error)
                     )

@@ -27,7 +27,11 @@ ENTRY_POINTS = "dragoman.formats"
 
 def names() -> list[str]:
     """The names of all formats: the wires first, then dragoman's other ones, those registered, those of plug-ins."""
-    return list(dict.fromkeys([*wires.names(), *_NAMES, *_REGISTERED, *(each.name for each in plug_ins(ENTRY_POINTS))]))
+    return list(
+        dict.fromkeys(
+            [*wires.names(), *_NAMES, *_REGISTERED, *(each.name for each in plug_ins(ENTRY_POINTS))]
+        )
+    )
 
 
 def get(name: str) -> Format:
@@ -67,7 +71,9 @@ def detectable() -> dict[str, Format]:
             each = wires.get(name) if name in of_wires else get(name)
         except SettingsError:
             continue
-        if hasattr(each, "votes") and not hasattr(each, "same_as"):  # whose messages are another format's
+        if hasattr(each, "votes") and not hasattr(
+            each, "same_as"
+        ):  # whose messages are another format's
             found[name] = each
     return found
 

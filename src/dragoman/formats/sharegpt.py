@@ -20,7 +20,12 @@ from dragoman.errors import HistoryError
 from dragoman.formats.sharegpt_dump import dump_messages
 from dragoman.formats.sharegpt_pairing import Called, Pairing
 from dragoman.formats.sharegpt_tools import OWN
-from dragoman.formats.sharegpt_values import dump_function_call, load_answer, load_function_call, load_results
+from dragoman.formats.sharegpt_values import (
+    dump_function_call,
+    load_answer,
+    load_function_call,
+    load_results,
+)
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["dump_messages", "layout", "load_messages", "name", "votes"]
@@ -64,14 +69,20 @@ def load_messages(
         HistoryError: it is no such conversation, or a turn cannot be read and no problems are noted.
     """
     payload = bounded(payload) if problems is None else payload
-    document: dict[str, Any] = {"conversations": payload} if isinstance(payload, list) else if_object(payload)
+    document: dict[str, Any] = (
+        {"conversations": payload} if isinstance(payload, list) else if_object(payload)
+    )
     turns = document.get("conversations")
     if not isinstance(turns, list):
-        raise HistoryError('a conversation of ShareGPT is {"conversations": [{"from": …, "value": …}, …]}')
+        raise HistoryError(
+            'a conversation of ShareGPT is {"conversations": [{"from": …, "value": …}, …]}'
+        )
     reader = _Reader(origin)
     extra = rest(document, "conversations")
     if system := if_text(extra.get("system")):
-        reader.messages.append(Message.system(system).replace(native=OWN.note(form={"place": "system"})))
+        reader.messages.append(
+            Message.system(system).replace(native=OWN.note(form={"place": "system"}))
+        )
         del extra["system"]
     for index, turn in enumerate(cast("list[Any]", turns)):
         try:
@@ -82,13 +93,18 @@ def load_messages(
     if not messages:
         if extra:
             noted(
-                HistoryError("a conversation without turns has no message to keep its fields with"), problems, -1, None
+                HistoryError("a conversation without turns has no message to keep its fields with"),
+                problems,
+                -1,
+                None,
             )
     elif isinstance(payload, list):
         messages[0] = messages[0].replace(native=OWN.with_form(messages[0].native, payload="list"))
     elif extra:
         try:
-            messages[0] = messages[0].replace(native=OWN.with_notes(messages[0].native, document=bounded(extra)))
+            messages[0] = messages[0].replace(
+                native=OWN.with_notes(messages[0].native, document=bounded(extra))
+            )
         except HistoryError as error:
             noted(error, problems, -1, None)
     return messages
@@ -101,7 +117,9 @@ def _turn(turn: Any, index: int) -> dict[str, Any]:
     speaker, value = fields.get("from"), fields.get("value", 0)
     if not isinstance(speaker, str) or (speaker not in _ROLES and speaker not in _RESULTS):
         known = ", ".join((*_ROLES, *_RESULTS))
-        raise HistoryError(f'"from" of "conversations[{index}]" must be one of {known}, not {speaker!r:.100}')
+        raise HistoryError(
+            f'"from" of "conversations[{index}]" must be one of {known}, not {speaker!r:.100}'
+        )
     if not isinstance(value, str | None):
         raise HistoryError(f'"value" of "conversations[{index}]" must be a text')
     return fields
@@ -143,9 +161,13 @@ class _Reader:
         if speaker not in ("human", "gpt", "system"):
             form["from"] = speaker
         origin = self._origin if role is Role.MODEL else None
-        self.messages.append(Message(role, tuple(content), origin=origin, native=OWN.note(fields, form)))
+        self.messages.append(
+            Message(role, tuple(content), origin=origin, native=OWN.note(fields, form))
+        )
 
-    def _content(self, role: Role, speaker: str, value: str) -> tuple[list[Content], dict[str, Any]]:
+    def _content(
+        self, role: Role, speaker: str, value: str
+    ) -> tuple[list[Content], dict[str, Any]]:
         """The pieces of a turn that holds no results, and the wire form of the message."""
         if role is not Role.MODEL:
             return ([TextPart(value)] if value else []), {}
@@ -167,7 +189,9 @@ class _Reader:
             self._pairing.call(Called(call.id, call.name))
             yield call
 
-    def _read_results(self, speaker: str, value: str, fields: dict[str, Any], form: dict[str, Any]) -> None:
+    def _read_results(
+        self, speaker: str, value: str, fields: dict[str, Any], form: dict[str, Any]
+    ) -> None:
         parts: list[Content] = [self._paired(part) for part in load_results(value)]
         usual = speaker == "tool" and not fields and not form and not self._after_results
         if not usual:

@@ -15,7 +15,14 @@ from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
 from dragoman.formats.sharegpt_pairing import Called, Pairing
 from dragoman.formats.sharegpt_tools import OWN
-from dragoman.formats.sharegpt_values import TAGS, Held, dump_answer, dump_function_call, dump_results, load_answer
+from dragoman.formats.sharegpt_values import (
+    TAGS,
+    Held,
+    dump_answer,
+    dump_function_call,
+    dump_results,
+    load_answer,
+)
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     NOTES,
@@ -90,15 +97,25 @@ def _with_ids(messages: Sequence[Message]) -> Places:
                 of_id.setdefault(piece.id, Places()).add((position, place))
             if isinstance(piece, ToolCallPart) and _is_sent(message, piece):
                 pairing.call(Called(piece.id, piece.name, position, place))
-            elif isinstance(piece, ToolResultPart) and message.role is Role.USER and piece.run_by != "provider":
+            elif (
+                isinstance(piece, ToolResultPart)
+                and message.role is Role.USER
+                and piece.run_by != "provider"
+            ):
                 answered = pairing.find(piece.id, "") if piece.id else pairing.find("", piece.name)
                 form = OWN.form(piece.native)
                 unnamed = any(how in form for how in ("plain", "bare", "nameless"))
-                read_as = answered if "id" in form else pairing.find("", "" if unnamed else piece.name)
-                if answered is None and piece.id and "made" not in form:  # its call, if any, has its result already
+                read_as = (
+                    answered if "id" in form else pairing.find("", "" if unnamed else piece.name)
+                )
+                if (
+                    answered is None and piece.id and "made" not in form
+                ):  # its call, if any, has its result already
                     written |= {(position, place)} | of_id.get(piece.id, Places())
                 elif read_as != answered:
-                    written |= {(position, place)} | ({(answered.position, answered.place)} if answered else Places())
+                    written |= {(position, place)} | (
+                        {(answered.position, answered.place)} if answered else Places()
+                    )
                 if answered is not None:
                     pairing.answer(answered)
     return written
@@ -113,13 +130,20 @@ def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[dict[
     message = out.messages[position]
     pieces = list(enumerate(message.content))
     results = [
-        (place, piece) for place, piece in pieces if isinstance(piece, ToolResultPart) and piece.run_by != "provider"
+        (place, piece)
+        for place, piece in pieces
+        if isinstance(piece, ToolResultPart) and piece.run_by != "provider"
     ]
     if message.role is Role.USER and results:
         answers = {place for place, _ in results}
         others = [(place, piece) for place, piece in pieces if place not in answers]
         if others and others[0][0] < results[-1][0]:
-            out.lose(position, others[0][0], Lost.order, "results stand in turns of their own, before all else")
+            out.lose(
+                position,
+                others[0][0],
+                Lost.order,
+                "results stand in turns of their own, before all else",
+            )
         yield from _result_turns(out, position, results, written)
         if not others:
             return
@@ -128,7 +152,10 @@ def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[dict[
     if message.role is Role.MODEL:
         speaker, value = _answer(out, position, pieces, written)
     else:
-        speaker, value = if_text(form.get("from")) or _SPEAKERS[message.role], _text(out, position, pieces)
+        speaker, value = (
+            if_text(form.get("from")) or _SPEAKERS[message.role],
+            _text(out, position, pieces),
+        )
     if value is None:
         return
     yield {
@@ -139,12 +166,20 @@ def _turns(out: Outgoing[Any], position: int, written: Places) -> Iterator[dict[
 
 
 def _result_turns(
-    out: Outgoing[Any], position: int, results: Sequence[tuple[int, ToolResultPart]], written: Places
+    out: Outgoing[Any],
+    position: int,
+    results: Sequence[tuple[int, ToolResultPart]],
+    written: Places,
 ) -> Iterator[dict[str, Any]]:
     turns: list[list[tuple[int, ToolResultPart]]] = []
     for place, part in results:
         alone = "plain" in OWN.form(part.native)
-        if not turns or alone or "turn" in OWN.notes(part.native) or "plain" in OWN.form(turns[-1][-1][1].native):
+        if (
+            not turns
+            or alone
+            or "turn" in OWN.notes(part.native)
+            or "plain" in OWN.form(turns[-1][-1][1].native)
+        ):
             turns.append([])
         turns[-1].append((place, part))
     for turn in turns:
@@ -152,7 +187,9 @@ def _result_turns(
         held = {id(part): _result(out, position, place, part) for place, part in turn}
         ids = {id(part): part.id for place, part in turn if (position, place) in written}
         value = dump_results(
-            [part for _, part in turn], lambda part, held=held: held[id(part)], lambda part, ids=ids: ids.get(id(part))
+            [part for _, part in turn],
+            lambda part, held=held: held[id(part)],
+            lambda part, ids=ids: ids.get(id(part)),
         )
         yield {
             "from": if_text(note.get("from")) or "tool",
@@ -173,7 +210,13 @@ def _result(out: Outgoing[Any], position: int, place: int, part: ToolResultPart)
             texts.append(piece.text)
             continue
         if text_of(piece) is None:
-            out.lose(position, place, kind_of(piece), "the format holds text only; a text names it", label(piece))
+            out.lose(
+                position,
+                place,
+                kind_of(piece),
+                "the format holds text only; a text names it",
+                label(piece),
+            )
         texts.append(as_text(piece))
     if len(texts) > 1:
         out.lose(position, place, Lost.texts, "the pieces of a result are one text")
@@ -201,8 +244,12 @@ def _answer(
     value = dump_answer([piece for _, piece in held], lambda call: ids.get(id(call)))
     suspect = [(place, piece) for place, piece in held if _has_tags(piece)]
     if suspect and not _is_read_as(value, [piece for _, piece in held]):
-        for place, piece in [(place, piece) for place, piece in pieces if _has_tags(piece)] or suspect:
-            out.lose(position, place, kind_of(piece), "it has tags in it that are read as something else")
+        for place, piece in [
+            (place, piece) for place, piece in pieces if _has_tags(piece)
+        ] or suspect:
+            out.lose(
+                position, place, kind_of(piece), "it has tags in it that are read as something else"
+            )
     return "gpt" if "calls" in form else speaker, value
 
 
@@ -219,7 +266,9 @@ def _is_read_as(value: str, held: Sequence[Held]) -> bool:
     )
 
 
-def _held(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]) -> list[tuple[int, Held]]:
+def _held(
+    out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content]]
+) -> list[tuple[int, Held]]:
     """The pieces of an answer that the format holds, texts that stand beside each other as one."""
     held: list[tuple[int, Held]] = []
     tagged = any(isinstance(piece, ToolCallPart | ThinkingPart) for _, piece in pieces)
@@ -227,12 +276,19 @@ def _held(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
         if isinstance(piece, ToolCallPart) and _is_sent(out.messages[position], piece):
             _unsigned(out, position, place, piece)
             if piece.state == "cut":
-                out.lose(position, place, Lost.tool_call, "it was cut, and is written as one that is not valid")
+                out.lose(
+                    position,
+                    place,
+                    Lost.tool_call,
+                    "it was cut, and is written as one that is not valid",
+                )
             held.append((place, piece))
         elif isinstance(piece, ThinkingPart):
             held += [(place, piece)] if _holds_thinking(out, position, place, piece) else []
         elif isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart):
-            out.lose(position, place, kind_of(piece), "the format has no place for it", _which(piece))
+            out.lose(
+                position, place, kind_of(piece), "the format has no place for it", _which(piece)
+            )
         else:
             _unsigned(out, position, place, piece)
             text = _as_text(out, position, place, piece)
@@ -241,7 +297,12 @@ def _held(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
                 out.lose(position, place, Lost.texts, "a turn is one text; they are joined")
                 held[-1] = (held[-1][0], replace(before, text=before.text + text))
             elif tagged and not text.strip():
-                out.lose(position, place, Lost.text, "blank text beside tags is not told from what stands between them")
+                out.lose(
+                    position,
+                    place,
+                    Lost.text,
+                    "blank text beside tags is not told from what stands between them",
+                )
             else:
                 held.append((place, TextPart(text)))
     return held
@@ -251,7 +312,11 @@ def _holds_thinking(out: Outgoing[Any], position: int, place: int, part: Thinkin
     if not part.text and not OWN.is_ours(part.native):
         out.lose(position, place, Lost.thinking, "nothing of it can be read")
         return False
-    if any(value for key, value in (part.native or {}).items() if not key.endswith(NOTES) and key != "sharegpt"):
+    if any(
+        value
+        for key, value in (part.native or {}).items()
+        if not key.endswith(NOTES) and key != "sharegpt"
+    ):
         out.lose(position, place, Lost.signature, _UNSIGNED)
     return True
 
@@ -271,7 +336,9 @@ def _text(out: Outgoing[Any], position: int, pieces: Sequence[tuple[int, Content
     texts: list[str] = []
     for place, piece in pieces:
         if isinstance(piece, ToolCallPart | ToolResultPart | ProviderPart | ThinkingPart):
-            out.lose(position, place, kind_of(piece), "the format has no place for it", _which(piece))
+            out.lose(
+                position, place, kind_of(piece), "the format has no place for it", _which(piece)
+            )
         else:
             if texts:
                 out.lose(position, place, Lost.texts, "a turn is one text; they are joined")
@@ -283,5 +350,11 @@ def _as_text(out: Outgoing[Any], position: int, place: int, piece: Any) -> str:
     if isinstance(piece, TextPart):
         return piece.text
     if text_of(piece) is None:
-        out.lose(position, place, kind_of(piece), "the format holds text only; a text names it", label(piece))
+        out.lose(
+            position,
+            place,
+            kind_of(piece),
+            "the format holds text only; a text names it",
+            label(piece),
+        )
     return as_text(piece)

@@ -19,7 +19,16 @@ from dragoman.errors import HistoryError
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart, ToolResultPart
 
-__all__ = ["OWN", "call_object", "dump_json", "load_call", "load_result", "object_of", "result_object", "same_json"]
+__all__ = [
+    "OWN",
+    "call_object",
+    "dump_json",
+    "load_call",
+    "load_result",
+    "object_of",
+    "result_object",
+    "same_json",
+]
 
 OWN = Own("sharegpt")
 """The format's part of `native`."""
@@ -48,7 +57,15 @@ def _python(text: str) -> Any:
         value = bounded(ast.literal_eval(text))
         if isinstance(value, (dict, list)) and json_bytes.decode(json_bytes.encode(value)) == value:
             return cast("Any", value)
-    except (ArithmeticError, ValueError, TypeError, SyntaxError, RecursionError, MemoryError, HistoryError):
+    except (
+        ArithmeticError,
+        ValueError,
+        TypeError,
+        SyntaxError,
+        RecursionError,
+        MemoryError,
+        HistoryError,
+    ):
         pass
     return None
 
@@ -68,7 +85,11 @@ def load_call(value: Any) -> ToolCallPart | None:
     """An object with the name and the arguments of a call → the call, with its own id or an empty one; `None`: it is no call."""
     fields = if_object(value)
     name, arguments = if_text(fields.get("name")), fields.get("arguments", {})
-    if not name or not isinstance(arguments, (dict, str)) or not isinstance(fields.get("id", ""), str):
+    if (
+        not name
+        or not isinstance(arguments, (dict, str))
+        or not isinstance(fields.get("id", ""), str)
+    ):
         return None
     call = ToolCallPart(fields.get("id", ""), name, native=OWN.note(rest(fields, *_READ)))
     if isinstance(arguments, str):
@@ -93,11 +114,18 @@ def load_result(value: Any) -> ToolResultPart | None:
     call_id, name = fields.get("tool_call_id", ""), fields.get("name", "")
     if "content" not in fields or not isinstance(call_id, str) or not isinstance(name, str):
         return None
-    return ToolResultPart(call_id, name, fields["content"], native=OWN.note(rest(fields, *_READ_RESULT)))
+    return ToolResultPart(
+        call_id, name, fields["content"], native=OWN.note(rest(fields, *_READ_RESULT))
+    )
 
 
 def result_object(part: ToolResultPart, result: Any, call_id: str | None) -> dict[str, Any]:
     """A result → the object. `result`: what it says, as JSON's value; `call_id`: to be written in it."""
     named = part.name and "nameless" not in OWN.form(part.native)
     names: Mapping[str, Any] = {"name": part.name} if named else {}
-    return {**({"tool_call_id": call_id} if call_id else {}), **names, "content": result, **OWN.fields(part.native)}
+    return {
+        **({"tool_call_id": call_id} if call_id else {}),
+        **names,
+        "content": result,
+        **OWN.fields(part.native),
+    }

@@ -63,7 +63,11 @@ def dump_answer(pieces: Sequence[Held], call_id: Callable[[ToolCallPart], str | 
     """The inverse. `call_id`: the id that is to be written for a call."""
 
     def tagged(piece: Any) -> str:
-        return f"<think>{_thinking(piece)}</think>" if isinstance(piece, ThinkingPart) else _call(piece, call_id(piece))
+        return (
+            f"<think>{_thinking(piece)}</think>"
+            if isinstance(piece, ThinkingPart)
+            else _call(piece, call_id(piece))
+        )
 
     return _dump(pieces, tagged)
 
@@ -76,7 +80,9 @@ def _answer_tags(value: str) -> Iterator[_Tag]:
     for tag in tags:
         kind, inside = tag[2], opened[2] if opened is not None else None
         if not tag[1]:
-            if (inside is None or inside == kind == "tool_call") and tag.start() < last.get(kind, -1):
+            if (inside is None or inside == kind == "tool_call") and tag.start() < last.get(
+                kind, -1
+            ):
                 opened = tag
         elif opened is not None and kind == inside:
             inner = value[opened.end() : tag.start()]
@@ -137,10 +143,15 @@ def load_function_call(value: str) -> list[ToolCallPart] | None:
     calls = [call for each in objects if (call := load_call(each)) is not None]
     if not calls or len(calls) < len(objects):
         return None
-    return [replace(call, native=OWN.with_form(call.native, id=True)) if call.id else call for call in calls]
+    return [
+        replace(call, native=OWN.with_form(call.native, id=True)) if call.id else call
+        for call in calls
+    ]
 
 
-def dump_function_call(calls: Sequence[ToolCallPart], given: Any, call_id: Callable[[ToolCallPart], str | None]) -> str:
+def dump_function_call(
+    calls: Sequence[ToolCallPart], given: Any, call_id: Callable[[ToolCallPart], str | None]
+) -> str:
     """The inverse. `given`: the text that it was, where that was not the usual one."""
     if isinstance(given, str):
         read = load_function_call(given) or []
@@ -177,7 +188,9 @@ def dump_results(
         and isinstance(result_of(first), str)
     ):
         return result_of(first)
-    return _dump(parts, lambda part: f"{_RESULT}{_result(part, result_of(part), call_id(part))}{_RESULT_END}")
+    return _dump(
+        parts, lambda part: f"{_RESULT}{_result(part, result_of(part), call_id(part))}{_RESULT_END}"
+    )
 
 
 def _result_tags(value: str) -> Iterator[_Tag]:
@@ -201,13 +214,21 @@ def _load_result(inner: str) -> ToolResultPart:
     form: dict[str, Any] = {}
     if part is None:
         lined = len(inner) > 1 and inner[0] == inner[-1] == "\n"
-        return ToolResultPart("", "", inner[1:-1] if lined else inner, native=OWN.note(form={"bare": lined or "tight"}))
+        return ToolResultPart(
+            "",
+            "",
+            inner[1:-1] if lined else inner,
+            native=OWN.note(form={"bare": lined or "tight"}),
+        )
     if not part.name:
         form["nameless"] = True
     if part.id:
         form["id"] = True
     named = replace(part, native=OWN.with_form(part.native, **form))
-    if inner != f"\n{dump_json(result_object(named, part.result, part.id), _RESULT, _RESULT_END)}\n":
+    if (
+        inner
+        != f"\n{dump_json(result_object(named, part.result, part.id), _RESULT, _RESULT_END)}\n"
+    ):
         form["inner"] = inner
     return replace(part, native=OWN.with_form(part.native, **form)) if form else part
 
@@ -273,7 +294,9 @@ def _dump(pieces: Sequence[Any], tagged: Callable[[Any], str]) -> str:
         if isinstance(piece, TextPart):
             if before is not None:
                 gap = _gap(before)
-                out.append(gap if piece.text.startswith(gap) else OWN.form(before.native).get("after", gap))
+                out.append(
+                    gap if piece.text.startswith(gap) else OWN.form(before.native).get("after", gap)
+                )
             out.append(piece.text)
         else:
             usual = "" if before is None else "\n"

@@ -15,6 +15,12 @@ if TYPE_CHECKING:
 
 __all__ = ["Changes", "MessageList", "Plan", "plan", "put"]
 
-_MODULES = {"Changes": "changes", "MessageList": "list", "Plan": "planning", "plan": "planning", "put": "lens"}
+_MODULES = {
+    "Changes": "changes",
+    "MessageList": "list",
+    "Plan": "planning",
+    "plan": "planning",
+    "put": "lens",
+}
 
 __getattr__ = lazy("dragoman.history", _MODULES)

@@ -42,7 +42,14 @@ class Adding:
     """One addition to rows: from where it comes, and what it found."""
 
     def __init__(
-        self, rows: Rows, source: Source, mint: Mint, digests: Digests, *, merge: bool = True, apart: str | bool = False
+        self,
+        rows: Rows,
+        source: Source,
+        mint: Mint,
+        digests: Digests,
+        *,
+        merge: bool = True,
+        apart: str | bool = False,
     ) -> None:
         """`merge`: whether messages become one with others; `apart`: a response begins a turn of its own, of that id, where it is one."""
         self.source: Source = source
@@ -59,7 +66,9 @@ class Adding:
         self._is_whole = False  # what was added last is a turn by itself, which it began
         self._sources = frozenset([source])
 
-    def add(self, messages: Sequence[Message], *, is_lone: bool = False, ordered: bool = False) -> None:
+    def add(
+        self, messages: Sequence[Message], *, is_lone: bool = False, ordered: bool = False
+    ) -> None:
         """Adds messages, none of them the system's. `is_lone`: it is one, and no list; `ordered`: what was loaded is in order, whatever its times."""
         self._ordered = ordered
         sorts = self.source == "memory" and not ordered
@@ -88,7 +97,9 @@ class Adding:
         if self._early:
             self.rows.insert(self._early)
 
-    def _known(self, messages: tuple[Message, ...]) -> Sequence[tuple[int | None, tuple[Message, ...]]]:
+    def _known(
+        self, messages: tuple[Message, ...]
+    ) -> Sequence[tuple[int | None, tuple[Message, ...]]]:
         """A turn in pieces: which of the turns that are there it belongs to, by ids. What is new goes with what it follows."""
         rows, name = self.rows, messages[0].turn
         if not len(rows):
@@ -118,8 +129,12 @@ class Adding:
             before = self.rows[start - 1].message.id if start else None
             self.branches.append(Branch(before, tuple([row.message for row in known])))
         given = {message.id for message in messages}
-        made = self._made(known, found.messages, given, is_stored=found.stored_first, replaced=found.replaced)
-        if len(made) != len(known) or any(one is not other for one, other in zip(made, known, strict=True)):
+        made = self._made(
+            known, found.messages, given, is_stored=found.stored_first, replaced=found.replaced
+        )
+        if len(made) != len(known) or any(
+            one is not other for one, other in zip(made, known, strict=True)
+        ):
             self._warn_of_changed_record(known, made)
             self.rows.splice(start, stop, made)
         if found.more:
@@ -133,7 +148,9 @@ class Adding:
         if self.source != "input" or all(row.origins <= _INPUT for row in known):
             return
         said, now = ([_record(row.message) for row in rows] for rows in (known, made))
-        changed = [message_id for message_id, words in said if words and (message_id, words) not in now]
+        changed = [
+            message_id for message_id, words in said if words and (message_id, words) not in now
+        ]
         if changed:
             _log.warning(
                 "a client's copy changed what is stored of %s: texts or results of the message are the client's now; "
@@ -152,7 +169,14 @@ class Adding:
     ) -> list[Row]:
         """The rows of a turn after a copy of it came. `given`: ids of what came."""
         old = {row.message.id: row for row in known}
-        turn = next((message.turn for message in (*(row.message for row in known), *messages) if message.turn), None)
+        turn = next(
+            (
+                message.turn
+                for message in (*(row.message for row in known), *messages)
+                if message.turn
+            ),
+            None,
+        )
         made: list[Row] = []
         for message in messages:
             row = None if message.id is None else old.get(message.id)
@@ -165,10 +189,17 @@ class Adding:
                 live = self._live(row or known[0], is_stored=is_stored, replaced=replaced)
                 origins = (row.origins if row else NOWHERE) | live
                 made.append(Row(message, before.order if row is None else row.order, live, origins))
-            elif self.source == "response" and message.id in given and row.live and row.live != RESPONSE:
+            elif (
+                self.source == "response"
+                and message.id in given
+                and row.live
+                and row.live != RESPONSE
+            ):
                 made.append(row._replace(live=RESPONSE, origins=row.origins | RESPONSE))
             elif is_stored:
-                made.append(row._replace(live=row.live | self._sources, origins=row.origins | self._sources))
+                made.append(
+                    row._replace(live=row.live | self._sources, origins=row.origins | self._sources)
+                )
             else:
                 made.append(row)
         return in_order(made)
@@ -189,7 +220,9 @@ class Adding:
             messages = self._with_step(messages)
         unit: list[Row] = []
         before = last
-        for message, full in zip(messages, filled(self.rows, messages) if self._has_calls else messages, strict=True):
+        for message, full in zip(
+            messages, filled(self.rows, messages) if self._has_calls else messages, strict=True
+        ):
             made = stamped(full, self.mint, None if before is None else before.message.created_at)
             if self.source == "response":
                 if made.turn is None and (turn or made.role is Role.MODEL or only_answers(made)):
@@ -213,7 +246,9 @@ class Adding:
     def _append(self, unit: Sequence[Row]) -> None:
         """Puts a turn, or the end of one, behind all else."""
         rows = self.rows
-        changes = self.source == "response"  # turns are named as they come, so that they end elsewhere than they did
+        changes = (
+            self.source == "response"
+        )  # turns are named as they come, so that they end elsewhere than they did
         rows.append(unit[0], True if self._is_whole and not changes else None)
         self._is_whole = rows.last_start == len(rows) - 1
         for row in unit[1:]:
@@ -227,7 +262,9 @@ class Adding:
                 found = without_step(rows[position].message)
                 if found is not None and messages[0].role is Role.MODEL:
                     rows.splice(position, position + 1, [rows[position]._replace(message=found[0])])
-                    return messages[0].replace(content=(found[1], *messages[0].content)), *messages[1:]
+                    return messages[0].replace(content=(found[1], *messages[0].content)), *messages[
+                        1:
+                    ]
                 break
         return messages
 
@@ -245,16 +282,31 @@ class Adding:
         if (
             first.turn is not None and len(rows) > rows.last_start + 1
         ):  # all of it was looked at when its second message came
-            grows = first.role is Role.MODEL and not is_done([last.message, message]) and last.order > rows.sealed
+            grows = (
+                first.role is Role.MODEL
+                and not is_done([last.message, message])
+                and last.order > rows.sealed
+            )
             return first.turn if grows else None
         unit = rows.between(rows.last_start, len(rows))
         known = [row.message for row in unit]
-        if not is_model(known) or is_done([*known, message]) or last.order <= rows.sealed or _only_marks(known):
+        if (
+            not is_model(known)
+            or is_done([*known, message])
+            or last.order <= rows.sealed
+            or _only_marks(known)
+        ):
             return None
         if first.turn is not None:
             return first.turn
         changed = [
-            Row(row.message.replace(turn=first.id), row.order, RESPONSE, row.origins | RESPONSE, row.starts)
+            Row(
+                row.message.replace(turn=first.id),
+                row.order,
+                RESPONSE,
+                row.origins | RESPONSE,
+                row.starts,
+            )
             for row in unit
         ]
         rows.splice(rows.last_start, len(rows), changed)
@@ -263,7 +315,9 @@ class Adding:
 
 def _without_twins(messages: tuple[Message, ...]) -> Sequence[tuple[Message, ...]]:
     """A turn, cut before each message whose id it has already."""
-    if len(messages) == 1 or len({message.id or id(message) for message in messages}) == len(messages):
+    if len(messages) == 1 or len({message.id or id(message) for message in messages}) == len(
+        messages
+    ):
         return (messages,)
     pieces: list[list[Message]] = []
     ids: set[str | None] = set()
@@ -282,7 +336,9 @@ def _only_marks(messages: Sequence[Message]) -> bool:
 
 def _by_time(messages: Sequence[Message]) -> Sequence[Message]:
     """Stored messages in the order of their times; one without a time stays behind the one that it followed."""
-    by_id = {message.id or id(message): message for message in messages}  # of several with one id the last one counts
+    by_id = {
+        message.id or id(message): message for message in messages
+    }  # of several with one id the last one counts
     left = messages if len(by_id) == len(messages) else list(by_id.values())
     keys: list[int] = []
     for message in left:
@@ -297,5 +353,7 @@ def _record(message: Message) -> tuple[str | None, tuple[str, ...]]:
     """The id of a message, and what the model or a tool said in it."""
     if message.role is not Role.MODEL and not message.tool_results:
         return message.id, ()
-    results = [msgspec.json.encode(result.result, enc_hook=str).decode() for result in message.tool_results]
+    results = [
+        msgspec.json.encode(result.result, enc_hook=str).decode() for result in message.tool_results
+    ]
     return message.id, (message.text, *results)

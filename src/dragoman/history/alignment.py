@@ -31,7 +31,12 @@ def aligned(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
         while a < a_end and b < b_end and these[a] is not None and these[a] == those[b]:
             found.append((a, b))
             a, b = a + 1, b + 1
-        while a < a_end and b < b_end and these[a_end - 1] is not None and these[a_end - 1] == those[b_end - 1]:
+        while (
+            a < a_end
+            and b < b_end
+            and these[a_end - 1] is not None
+            and these[a_end - 1] == those[b_end - 1]
+        ):
             a_end, b_end = a_end - 1, b_end - 1
             found.append((a_end, b_end))
         if a == a_end or b == b_end:
@@ -40,7 +45,9 @@ def aligned(these: Sequence[Key], those: Sequence[Key]) -> list[Pair]:
         if not anchors and (a_end - a) * (b_end - b) <= _TABLE:
             found += [(a + i, b + j) for i, j in _longest_common(these[a:a_end], those[b:b_end])]
         elif not anchors:
-            found += [(a + i, b + j) for i, j in _anchors(these[a:a_end], those[b:b_end], every=True)]
+            found += [
+                (a + i, b + j) for i, j in _anchors(these[a:a_end], those[b:b_end], every=True)
+            ]
         else:
             anchors = [(a + i, b + j) for i, j in anchors]
             found += anchors
@@ -63,7 +70,11 @@ def _anchors(these: Sequence[Key], those: Sequence[Key], *, every: bool) -> list
     for place, key in enumerate(these):
         number = seen[key]
         seen[key] += 1
-        if key is not None and (key, number) in places and (every or (own[key] == 1 and counts[key] == 1)):
+        if (
+            key is not None
+            and (key, number) in places
+            and (every or (own[key] == 1 and counts[key] == 1))
+        ):
             pairs.append((place, places[key, number]))
     return _rising(pairs)
 
@@ -121,8 +132,14 @@ def _earliest(pairs: Sequence[Pair], these: Sequence[Key], those: Sequence[Key])
 def joined(these: Sequence[str], those: Sequence[str]) -> Iterator[tuple[range, range]]:
     """Texts that are cut in different places → the positions of those that are the same on both sides, from the first on."""
     one, other = "".join(these), "".join(those)
-    alike = next((at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b), min(len(one), len(other)))
-    ends, other_ends = ({end: at + 1 for at, end in enumerate(accumulate(map(len, texts)))} for texts in (these, those))
+    alike = next(
+        (at for at, (a, b) in enumerate(zip(one, other, strict=False)) if a != b),
+        min(len(one), len(other)),
+    )
+    ends, other_ends = (
+        {end: at + 1 for at, end in enumerate(accumulate(map(len, texts)))}
+        for texts in (these, those)
+    )
     i = j = 0
     for end in sorted(ends.keys() & other_ends.keys()):
         if 0 < end <= alike:

@@ -16,10 +16,17 @@ _FAMILY = "ai_sdk"
 """Name of the native fields of the formats whose calls hold such answers."""
 
 
-def approvals(copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]) -> tuple[Resume, ...]:
+def approvals(
+    copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]
+) -> tuple[Resume, ...]:
     """The answers to calls that still wait in the merged conversation. Only to those that are stored: a call that the client alone knows is
     not allowed by the client."""
-    answers = {call.id: answer for message in copy for call in message.tool_calls if (answer := _answer(call))}
+    answers = {
+        call.id: answer
+        for message in copy
+        for call in message.tool_calls
+        if (answer := _answer(call))
+    }
     if not answers:
         return ()
     from dragoman.orchestration.interrupts import ids_of  # needed for answers only

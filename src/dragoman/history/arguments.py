@@ -21,7 +21,12 @@ def filled(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]:
     """New messages, of whose calls those that come answered and without arguments have the ones of an open call of their id."""
     if not len(rows) or not lacks_arguments(messages):
         return messages
-    answered = {piece.id for message in messages for piece in message.content if isinstance(piece, ToolResultPart)}
+    answered = {
+        piece.id
+        for message in messages
+        for piece in message.content
+        if isinstance(piece, ToolResultPart)
+    }
     return [_filled(rows, message, answered) for message in messages]
 
 
@@ -61,8 +66,14 @@ def _of_open(rows: Rows, call: ToolCallPart) -> dict[str, Any] | None:
         return None
     for position in range(newest, max(-1, newest - _MOST), -1):
         for piece in rows[position].message.content:
-            if isinstance(piece, ToolCallPart) and (piece.id, piece.name) == (call.id, call.name) and piece.arguments:
+            if (
+                isinstance(piece, ToolCallPart)
+                and (piece.id, piece.name) == (call.id, call.name)
+                and piece.arguments
+            ):
                 unit = [row.message for row in rows.between(*rows.unit(position))]
-                is_open = any(item.piece is piece and item.answer is None for item in laid_flat(unit).items)
+                is_open = any(
+                    item.piece is piece and item.answer is None for item in laid_flat(unit).items
+                )
                 return piece.arguments if is_open else None
     return None

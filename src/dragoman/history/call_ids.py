@@ -11,7 +11,9 @@ from dragoman.message import Message, Role, ToolResultPart
 __all__ = ["with_stored_ids"]
 
 
-def with_stored_ids(stored: Sequence[Message], copy: Sequence[Message], whole: Mapping[int, int]) -> Sequence[Message]:
+def with_stored_ids(
+    stored: Sequence[Message], copy: Sequence[Message], whole: Mapping[int, int]
+) -> Sequence[Message]:
     """A copy whose results answer the stored calls. `whole`: message of the copy → the stored message that it is."""
     found: list[Message] = []
     ids: dict[str, str] = {}
@@ -22,7 +24,9 @@ def with_stored_ids(stored: Sequence[Message], copy: Sequence[Message], whole: M
             message = message.replace(
                 content=tuple(
                     [
-                        replace(piece, id=ids.get(piece.id, piece.id)) if isinstance(piece, ToolResultPart) else piece
+                        replace(piece, id=ids.get(piece.id, piece.id))
+                        if isinstance(piece, ToolResultPart)
+                        else piece
                         for piece in message.content
                     ]
                 )

@@ -106,7 +106,9 @@ def trimmed(
     """
     limits: dict[str, object] = {"messages": messages, "tokens": tokens, "exchanges": exchanges}
     for name, limit in limits.items():
-        if limit is not None and (isinstance(limit, bool) or not isinstance(limit, int) or limit < 0):
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, int) or limit < 0
+        ):
             raise HistoryError(f"{name} is a limit: a whole number from 0 on, not {limit!r:.50}")
     every = [row.message for row in rows]
     with unwritable_named(every):
@@ -141,6 +143,8 @@ async def summarized(
     else:
         text = (await summary.send(_PROMPT, history=old)).output
     if [row.message for row in rows.between(0, at)] != every[:at]:
-        raise HistoryError("the conversation was changed while it was summarised: nothing was put in its place")
+        raise HistoryError(
+            "the conversation was changed while it was summarised: nothing was put in its place"
+        )
     rows.splice(0, at, [])
     return Message.system(f"{_HEAD}{text}"), Branch(None, tuple(every[:at]))

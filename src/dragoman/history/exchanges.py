@@ -13,12 +13,20 @@ __all__ = ["cuts", "kept_from"]
 
 def cuts(messages: Sequence[Message]) -> list[int]:
     """Where a conversation may be cut, the start included: before a question, unless a call before it is answered behind it."""
-    left = Counter(piece.id for message in messages for piece in message.content if isinstance(piece, ToolResultPart))
+    left = Counter(
+        piece.id
+        for message in messages
+        for piece in message.content
+        if isinstance(piece, ToolResultPart)
+    )
     open_: Counter[str] = Counter()
     found: list[int] = []
     is_question = False
     for at, message in enumerate(messages):
-        was_question, is_question = is_question, message.role is Role.USER and not only_answers(message)
+        was_question, is_question = (
+            is_question,
+            message.role is Role.USER and not only_answers(message),
+        )
         if at == 0 or (is_question and not was_question and not open_):
             found.append(at)
         for piece in message.content:

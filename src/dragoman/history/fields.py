@@ -34,7 +34,19 @@ _SEALS = frozenset({"signature", "thoughtSignature", "encrypted_content", "data"
 """Fields that hold what a provider signed or encrypted."""
 _CARRIAGE = frozenset(
     {
-        *("id", "call_id", "item_id", "index", "type", "status", "role", "format", "closed", "function", "caller"),
+        *(
+            "id",
+            "call_id",
+            "item_id",
+            "index",
+            "type",
+            "status",
+            "role",
+            "format",
+            "closed",
+            "function",
+            "caller",
+        ),
         *("cache_control", "prompt_cache_breakpoint", "prefix", "logprobs"),
     }
 )
@@ -89,7 +101,13 @@ def lost_fields(messages: Sequence[Message], target: Target, known: Known) -> li
                     held[kind] = _is_held(message, bearer, kind, target)
                 if not held[kind]:
                     losses.append(
-                        Loss(position, bearer.part, what, why or f"{wire} alone has it", _which(field, value))
+                        Loss(
+                            position,
+                            bearer.part,
+                            what,
+                            why or f"{wire} alone has it",
+                            _which(field, value),
+                        )
                     )
     return losses
 
@@ -113,7 +131,9 @@ def _is_gone(position: int, bearer: _Bearer, known: Known) -> bool:
     if bearer.piece is None:
         return (position, None, Lost.system_message) in known
     return any(
-        (position, bearer.part, kind_of(piece)) in known for piece in (bearer.piece, bearer.inside) if piece is not None
+        (position, bearer.part, kind_of(piece)) in known
+        for piece in (bearer.piece, bearer.inside)
+        if piece is not None
     )
 
 
@@ -128,10 +148,19 @@ def _fields(native: Mapping[str, Any]) -> Iterator[tuple[str, str, Any]]:
 
 def _formats(message: Message) -> tuple[str, ...]:
     """The formats that have fields in a message."""
-    return tuple(sorted({wire for bearer in _bearers(message) for wire, _, _ in _fields(bearer.native)}))
+    return tuple(
+        sorted({wire for bearer in _bearers(message) for wire, _, _ in _fields(bearer.native)})
+    )
 
 
-def _kind(wire: str, field: str, bearer: _Bearer, message: Message, why: str | None, formats: tuple[str, ...]) -> _Kind:
+def _kind(
+    wire: str,
+    field: str,
+    bearer: _Bearer,
+    message: Message,
+    why: str | None,
+    formats: tuple[str, ...],
+) -> _Kind:
     return _Kind(
         wire,
         field,
@@ -150,8 +179,12 @@ def _is_held(message: Message, bearer: _Bearer, kind: _Kind, target: Target) -> 
     written anyway."""
     own = if_object(bearer.native[kind.wire])
     left, value = rest(own, kind.field), own[kind.field]
-    if message.origin is not None:  # as it stands in the conversation, whose digests are not those of one message
-        origin = msgspec.structs.replace(message.origin, prefix="another" if kind.unreadable else None)
+    if (
+        message.origin is not None
+    ):  # as it stands in the conversation, whose digests are not those of one message
+        origin = msgspec.structs.replace(
+            message.origin, prefix="another" if kind.unreadable else None
+        )
         message = message.replace(origin=origin)
     made = _whole if len(kind.formats) > 1 else _alone
 
@@ -168,7 +201,11 @@ def _another(value: Any) -> Any:
         return f"{value}?"
     if isinstance(value, bool) or not isinstance(value, int | float | dict):
         return not value if isinstance(value, bool) else value
-    return {name: _another(each) for name, each in if_object(value).items()} if isinstance(value, dict) else value + 1
+    return (
+        {name: _another(each) for name, each in if_object(value).items()}
+        if isinstance(value, dict)
+        else value + 1
+    )
 
 
 def _alone(message: Message, bearer: _Bearer, native: Native) -> Message:
@@ -183,7 +220,9 @@ def _whole(message: Message, bearer: _Bearer, native: Native) -> Message:
     if bearer.part is None:
         return message.replace(native=native)
     piece = _changed(bearer, native)
-    return message.replace(content=(*message.content[: bearer.part], piece, *message.content[bearer.part + 1 :]))
+    return message.replace(
+        content=(*message.content[: bearer.part], piece, *message.content[bearer.part + 1 :])
+    )
 
 
 def _changed(bearer: _Bearer, native: Native, *, alone: bool = False) -> Any:
@@ -193,7 +232,9 @@ def _changed(bearer: _Bearer, native: Native, *, alone: bool = False) -> Any:
         return piece
     if alone:
         return replace(inside, result=(piece,), native=None)
-    return replace(inside, result=tuple([piece if each is bearer.piece else each for each in inside.result]))
+    return replace(
+        inside, result=tuple([piece if each is bearer.piece else each for each in inside.result])
+    )
 
 
 def _which(field: str, value: Any) -> str:

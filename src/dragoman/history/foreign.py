@@ -29,11 +29,20 @@ def foreign(message: Message, taken: Collection[str | None], *, signatures: bool
     own = {} if message.id not in taken else {"id": None, "turn": None}
     if signatures:
         return message.replace(**own) if own else message
-    fields: dict[str, Any] = {"origin": None, "usage": None, "native": _native(message.native, message.role), **own}
-    return message.replace(content=foreign_content(message, message.content, signatures=False), **fields)
+    fields: dict[str, Any] = {
+        "origin": None,
+        "usage": None,
+        "native": _native(message.native, message.role),
+        **own,
+    }
+    return message.replace(
+        content=foreign_content(message, message.content, signatures=False), **fields
+    )
 
 
-def foreign_content(message: Message, content: Collection[Content], *, signatures: bool) -> tuple[Content, ...]:
+def foreign_content(
+    message: Message, content: Collection[Content], *, signatures: bool
+) -> tuple[Content, ...]:
     """Pieces of a client's message as they may be stored."""
     if signatures:
         return tuple(content)
@@ -58,4 +67,6 @@ def _native(native: Native, role: Role) -> Native:
     """Of the user's messages the fields of formats; of the model's nothing, since a signature may be anywhere in it."""
     if not native or role is Role.MODEL:
         return None
-    return {name: fields for name, fields in native.items() if name.removesuffix(NOTES) != OURS} or None
+    return {
+        name: fields for name, fields in native.items() if name.removesuffix(NOTES) != OURS
+    } or None

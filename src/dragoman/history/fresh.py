@@ -21,7 +21,9 @@ __all__ = ["add_new"]
 _BEFORE_ALL = -(1 << 80)
 
 
-def add_new(rows: Rows, messages: Sequence[Message], mint: Mint, source: Source) -> list[int] | None:
+def add_new(
+    rows: Rows, messages: Sequence[Message], mint: Mint, source: Source
+) -> list[int] | None:
     """Adds messages in one go → what each is sorted by. `None`, and nothing is added: one is there already perhaps, or belongs among what is there.
     What was loaded (`source` is `memory`) is in the order of its times."""
     if not _are_new(rows, messages):
@@ -30,7 +32,12 @@ def add_new(rows: Rows, messages: Sequence[Message], mint: Mint, source: Source)
     if last is not None and ToolCallPart in found and lacks_arguments(messages):
         return None
     times = [message.created_at for message in messages] if source == "memory" else []
-    is_early = bool(times) and times[0] is not None and last is not None and microseconds(times[0]) < last.order
+    is_early = (
+        bool(times)
+        and times[0] is not None
+        and last is not None
+        and microseconds(times[0]) < last.order
+    )
     behind = None if is_early else last
     first = None if behind is None else rows[rows.last_start].message
     starts = _starts(first, None if behind is None else behind.message, messages, found)
@@ -59,7 +66,9 @@ def _are_new(rows: Rows, messages: Sequence[Message]) -> bool:
     ids = set(given)
     if len(ids) != len(given):
         return False
-    turns = [name for name, _ in groupby([message.turn for message in messages]) if name is not None]
+    turns = [
+        name for name, _ in groupby([message.turn for message in messages]) if name is not None
+    ]
     if turns and (len(set(turns)) != len(turns) or _follows_its_name(messages)):
         return False
     return not rows.knows(ids, turns)
@@ -84,12 +93,20 @@ def _minted(rows: Rows, messages: Sequence[Message], mint: Mint) -> list[str] | 
         return made
     new = set(made)
     taken = {message.id for message in messages} | {message.turn for message in messages}
-    return made if len(new) == len(made) and taken.isdisjoint(new) and not rows.knows(new, ()) else None
+    return (
+        made
+        if len(new) == len(made) and taken.isdisjoint(new) and not rows.knows(new, ())
+        else None
+    )
 
 
-def _starts(first: Message | None, before: Message | None, messages: Sequence[Message], found: set[type]) -> list[bool]:
+def _starts(
+    first: Message | None, before: Message | None, messages: Sequence[Message], found: set[type]
+) -> list[bool]:
     """Of each message, whether a turn begins with it. `first`: of the turn that stands before them; `before`: the last message of that."""
-    if found.isdisjoint((ToolResultPart, MarkPart)) and not any(message.turn is not None for message in messages):
+    if found.isdisjoint((ToolResultPart, MarkPart)) and not any(
+        message.turn is not None for message in messages
+    ):
         begins = first is None or before is None or not goes_on(first, before, messages[0])
         return [begins, *repeat(True, len(messages) - 1)]
     starts: list[bool] = []
@@ -101,7 +118,11 @@ def _starts(first: Message | None, before: Message | None, messages: Sequence[Me
 
 
 def _stamped(
-    messages: Sequence[Message], ids: Sequence[str], mint: Mint, last: Row | None, starts: Sequence[bool] | None
+    messages: Sequence[Message],
+    ids: Sequence[str],
+    mint: Mint,
+    last: Row | None,
+    starts: Sequence[bool] | None,
 ) -> tuple[list[Message], list[int]]:
     """The messages with ids and times, and what each is sorted by. `starts`: those stand where their times say, if that is not before the one that they follow."""
     new, now = iter(ids), None

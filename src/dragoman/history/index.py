@@ -51,7 +51,9 @@ class Index:
         if self.places:
             self._layers, self.places = _joined((*self._layers, _Layer(self.places, self.upto))), {}
         other = Index()
-        other._layers = tuple([_Layer(layer.places, min(layer.limit, limit)) for layer in self._layers])
+        other._layers = tuple(
+            [_Layer(layer.places, min(layer.limit, limit)) for layer in self._layers]
+        )
         other.upto = min(self.upto, limit)
         return other
 

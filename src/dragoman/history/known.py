@@ -32,7 +32,9 @@ class Outcome(NamedTuple):
     """It was stored, and the copy that was there is newer."""
 
 
-def outcome(known: Sequence[Row], added: Sequence[Message], source: Source, *, sealed: bool, merge: bool) -> Outcome:
+def outcome(
+    known: Sequence[Row], added: Sequence[Message], source: Source, *, sealed: bool, merge: bool
+) -> Outcome:
     """`known`: the turn as it is there; `sealed`: it never changes, or one behind it does not; `merge`: whether copies are made one."""
     before = [row.message for row in known]
     if _same(before, added):
@@ -61,7 +63,10 @@ def _goes_on(known: Sequence[Message], added: Sequence[Message]) -> bool:
     """Whether what is added are results that name the turn of the model's that they are of, and are not there yet."""
     turns, ids = {message.turn for message in known}, {message.id for message in known}
     return is_model(known) and all(
-        only_answers(message) and message.turn is not None and message.turn in turns and message.id not in ids
+        only_answers(message)
+        and message.turn is not None
+        and message.turn in turns
+        and message.id not in ids
         for message in added
     )
 
@@ -74,14 +79,20 @@ def is_model(messages: Sequence[Message]) -> bool:
 def _stored_after(known: Sequence[Row], stored: Sequence[Message], *, is_live: bool) -> Outcome:
     """A stored turn that comes when there is one of its id: it is what counts, and what it has not becomes a branch."""
     before = [row.message for row in known]
-    if is_model(before) and (any("response" in row.live for row in known) or (not is_live and _is_saved(known))):
+    if is_model(before) and (
+        any("response" in row.live for row in known) or (not is_live and _is_saved(known))
+    ):
         return Outcome(merged(stored, before), stored_first=is_live)
     has_more = bool(new_items(stored, before))
     if not is_live:
         return Outcome(stored, replaced=has_more)
     if is_model(before):
         return Outcome(layered(stored, before), replaced=has_more, stored_first=True)
-    return Outcome([*map(layered_user, stored, before), *stored[len(before) :]], replaced=has_more, stored_first=True)
+    return Outcome(
+        [*map(layered_user, stored, before), *stored[len(before) :]],
+        replaced=has_more,
+        stored_first=True,
+    )
 
 
 def _is_saved(known: Sequence[Row]) -> bool:
@@ -99,8 +110,15 @@ def _says_no_more(known: Message | None, added: Message) -> bool:
         return True
     if known is None or known.content != added.content or known.role is not added.role:
         return False
-    fields = ((known.origin, added.origin), (known.usage, added.usage), (known.finish_reason, added.finish_reason))
-    if any(given is not None and given != there for there, given in (*fields, (known.native, added.native))):
+    fields = (
+        (known.origin, added.origin),
+        (known.usage, added.usage),
+        (known.finish_reason, added.finish_reason),
+    )
+    if any(
+        given is not None and given != there
+        for there, given in (*fields, (known.native, added.native))
+    ):
         return False
     return not added.metadata or added.metadata.items() <= known.metadata.items()
 

@@ -35,14 +35,20 @@ def layered(stored: Sequence[Message], held: Sequence[Message]) -> list[Message]
             and not is_result
             and isinstance(added.piece, ToolCallPart)
         ):
-            items[place] = known._replace(piece=replace(call, native=merged_native(call.native, added.piece.native)))
+            items[place] = known._replace(
+                piece=replace(call, native=merged_native(call.native, added.piece.native))
+            )
         elif answer is not None and call.run_by != "provider":
             home = added.home if is_result else added.answer_home
             if home not in moved:
                 message = second.homes[home]
                 moved[home] = len(homes)
                 homes.append(
-                    Message(Role.USER, id=None if message.id in ids else message.id, created_at=message.created_at)
+                    Message(
+                        Role.USER,
+                        id=None if message.id in ids else message.id,
+                        created_at=message.created_at,
+                    )
                 )
             items[place] = known._replace(answer=answer, answer_home=moved[home], place=added.place)
     return messages_of(Flat(tuple(items), tuple(homes)))

@@ -61,7 +61,9 @@ def put(
         and payload == formats.get(format).dump_messages(stored)
     ):
         placed = _unchanged(stored)  # equal messages stand beside each other in it
-    return _changes(stored, placed, approvals(given.messages, [message for message, _ in placed], stored))
+    return _changes(
+        stored, placed, approvals(given.messages, [message for message, _ in placed], stored)
+    )
 
 
 def _put(stored: Sequence[Message], name: str, given: Received, allowed: Allowed) -> _Placed:
@@ -75,7 +77,9 @@ def _put(stored: Sequence[Message], name: str, given: Received, allowed: Allowed
     if start.new is not None:
         return _added(stored, start.new, allowed)
     match = matched(stored, copy, name, floor=start.floor)
-    if not (match.whole or match.pieces or match.named) or not (start.is_sure or shares(stored, copy, match)):
+    if not (match.whole or match.pieces or match.named) or not (
+        start.is_sure or shares(stored, copy, match)
+    ):
         return _added(stored[: start.floor] if start.follows else stored, spoken, allowed)
     copy = with_stored_ids(stored, copy, match.whole)
     if (new := _only_new(stored, copy, match, start.floor)) is not None and not allowed.system:
@@ -91,7 +95,9 @@ def _unchanged(stored: Sequence[Message]) -> _Placed:
     return [(message, at) for at, message in enumerate(stored)]
 
 
-def _only_new(stored: Sequence[Message], copy: Sequence[Message], match: Match, floor: int) -> Sequence[Message] | None:
+def _only_new(
+    stored: Sequence[Message], copy: Sequence[Message], match: Match, floor: int
+) -> Sequence[Message] | None:
     """The messages behind those that are stored, where the copy has all of these as they are."""
     if match.pieces:
         return None
@@ -106,15 +112,29 @@ def _only_new(stored: Sequence[Message], copy: Sequence[Message], match: Match, 
         if k is None or match.whole[k] != at or k < end:
             return None
         end = k
-    new = [message for k, message in enumerate(copy) if k not in match.whole and message.role is not Role.SYSTEM]
-    return new if len(new) == sum(message.role is not Role.SYSTEM for message in copy[end + 1 :]) else None
+    new = [
+        message
+        for k, message in enumerate(copy)
+        if k not in match.whole and message.role is not Role.SYSTEM
+    ]
+    return (
+        new
+        if len(new) == sum(message.role is not Role.SYSTEM for message in copy[end + 1 :])
+        else None
+    )
 
 
 def _question(stored: Sequence[Message], message_id: str) -> int:
     """The position of the question to which a message, or the last one, is the answer; -1: there is none."""
-    known = [at for at, message in enumerate(stored) if not message_id or message_id in (message.id, message.turn)]
+    known = [
+        at
+        for at, message in enumerate(stored)
+        if not message_id or message_id in (message.id, message.turn)
+    ]
     if message_id and not known:
-        raise HistoryError(f"the message {message_id!r}, which is to be answered anew, is not there")
+        raise HistoryError(
+            f"the message {message_id!r}, which is to be answered anew, is not there"
+        )
     asks = [
         at
         for at, message in enumerate(stored[: known[0] + 1 if message_id else len(stored)])
@@ -136,9 +156,15 @@ class _Start(NamedTuple):
     """The messages that are new, where that is clear already."""
 
 
-def _start(stored: Sequence[Message], copy: Sequence[Message], given: Received, *, whole: bool) -> _Start:
+def _start(
+    stored: Sequence[Message], copy: Sequence[Message], given: Received, *, whole: bool
+) -> _Start:
     if given.after:
-        ends = [at for at, one in enumerate(stored) if one.origin is not None and one.origin.response_id == given.after]
+        ends = [
+            at
+            for at, one in enumerate(stored)
+            if one.origin is not None and one.origin.response_id == given.after
+        ]
         if ends:
             return _Start(ends[-1] + 1, follows=True)
     ids = {message.id for message in stored} - {None}
@@ -150,8 +176,16 @@ def _start(stored: Sequence[Message], copy: Sequence[Message], given: Received, 
     ):
         return _Start(is_sure=given.regenerates or whole)
     answered = next((at + 1 for at in range(len(stored) - 1, -1, -1) if _speaks(stored[at])), 0)
-    questions = [key(message) for message in stored if message.role is Role.USER and not only_answers(message)]
-    if answered and 1 < len(asks) >= len(questions) > 0 and [key(each) for each in asks[: len(questions)]] == questions:
+    questions = [
+        key(message)
+        for message in stored
+        if message.role is Role.USER and not only_answers(message)
+    ]
+    if (
+        answered
+        and 1 < len(asks) >= len(questions) > 0
+        and [key(each) for each in asks[: len(questions)]] == questions
+    ):
         return _Start(new=asks[len(questions) :])
     return _Start(answered)
 

@@ -90,7 +90,9 @@ class MessageList(Whole):
             HistoryError: something cannot be read, or is of another conversation; nothing was added then.
         """
         known = source_named(source)
-        given = read(messages, format, self._format, Message.system if known == "system" else Message.user)
+        given = read(
+            messages, format, self._format, Message.system if known == "system" else Message.user
+        )
         if given.problems and errors == "raise":
             raise unreadable(given.problems)
         if known == "system":
@@ -104,9 +106,13 @@ class MessageList(Whole):
             self._place(given, known, merge=merge, ordered=ordered)
         return self
 
-    def _place(self, given: Given, source: Source, *, merge: bool = True, ordered: bool = False) -> None:
+    def _place(
+        self, given: Given, source: Source, *, merge: bool = True, ordered: bool = False
+    ) -> None:
         talk = [message for message in given.messages if message.role is not Role.SYSTEM]
-        adding = Adding(self._placed, source, self._mint, self._digests, merge=merge, apart=self._apart)
+        adding = Adding(
+            self._placed, source, self._mint, self._digests, merge=merge, apart=self._apart
+        )
         adding.add(talk, is_lone=given.is_lone, ordered=ordered)
         self._apart = adding.apart
         self._branches += adding.branches
@@ -136,7 +142,13 @@ class MessageList(Whole):
             HistoryError: the payload is nothing of the format; nothing was changed then.
             SettingsError: no format has that name.
         """
-        allowed = {"system": system, "results": results, "answers": answers, "signatures": signatures, "whole": whole}
+        allowed = {
+            "system": system,
+            "results": results,
+            "answers": answers,
+            "signatures": signatures,
+            "whole": whole,
+        }
         changes = put(tuple(self), format, payload, **allowed)
         threads.check(changes.added, self.thread_id, self.resource_id)
         changes, branch = putting.placed(self._rows, changes, self._mint)
@@ -167,7 +179,9 @@ class MessageList(Whole):
         """The text of the user's last message that has one."""
         for position in range(len(self._rows) - 1, -1, -1):
             message = self._rows[position].message
-            if message.role is Role.USER and any(isinstance(piece, TextPart) for piece in message.content):
+            if message.role is Role.USER and any(
+                isinstance(piece, TextPart) for piece in message.content
+            ):
                 return message.text
         return None
 
@@ -188,12 +202,16 @@ class MessageList(Whole):
         Raises:
             SettingsError: no format has that name.
         """
-        written = write(self, format_target(formats.get(format), target, **how), fields=losses is not None)
+        written = write(
+            self, format_target(formats.get(format), target, **how), fields=losses is not None
+        )
         if losses is not None:
             losses += (*written.repairs, *written.losses)
         return threads.named(written.payload, format, self.thread_id, self.resource_id)
 
-    def to_ui_messages(self, version: str | None = None, *, metadata: bool = False) -> list[dict[str, Any]]:
+    def to_ui_messages(
+        self, version: str | None = None, *, metadata: bool = False
+    ) -> list[dict[str, Any]]:
         """The conversation as UI messages of the AI SDK, a turn each, without system messages.
 
         Args:
@@ -325,7 +343,11 @@ class MessageList(Whole):
             id_factory=self._mint.new_id,
             clock=self._mint.clock,
         )
-        made._rows, made._systems, made._format = self._rows.fork(stop), self._systems.fork(), self._format
+        made._rows, made._systems, made._format = (
+            self._rows.fork(stop),
+            self._systems.fork(),
+            self._format,
+        )
         return made
 
     def edit(self, message_id: str, message: object) -> Self:
@@ -336,7 +358,11 @@ class MessageList(Whole):
         """
         given = read(message, None, self._format)
         if given.problems or len(given.messages) != 1:
-            raise unreadable(given.problems) if given.problems else editing.not_one(len(given.messages))
+            raise (
+                unreadable(given.problems)
+                if given.problems
+                else editing.not_one(len(given.messages))
+            )
         position = editing.place(self._rows, message_id)
         self._cut(position)
         edited = given.messages[0].replace(id=message_id, turn=None)
@@ -373,7 +399,9 @@ class MessageList(Whole):
         """
         return editing.trimmed(self._rows, messages, tokens, exchanges, tokens_of)
 
-    async def summarize(self, summary: Summary, *, exchanges: int = 1, tag: str = "summary") -> Message | None:
+    async def summarize(
+        self, summary: Summary, *, exchanges: int = 1, tag: str = "summary"
+    ) -> Message | None:
         """Puts a summary in the place of all but the last exchanges: a system message under a tag, which replaces that of the time before. What
         is summarised becomes a branch. `summary`: a function of messages, plain or async, that returns a text, or an agent. `None`: there is
         nothing to be summarised."""
@@ -390,11 +418,17 @@ class MessageList(Whole):
 
     def dump(self) -> bytes:
         """All of it as JSON, which `load` reads."""
-        return stored.dump(stored.Held(self._rows, self._systems, self._branches, self.thread_id, self.resource_id))
+        return stored.dump(
+            stored.Held(self._rows, self._systems, self._branches, self.thread_id, self.resource_id)
+        )
 
     @classmethod
     def load(
-        cls, data: bytes | str, *, id_factory: Callable[[], str] = new_id, clock: Callable[[], datetime] = now
+        cls,
+        data: bytes | str,
+        *,
+        id_factory: Callable[[], str] = new_id,
+        clock: Callable[[], datetime] = now,
     ) -> Self:
         """What `dump` wrote → the list.
 
@@ -402,6 +436,11 @@ class MessageList(Whole):
             HistoryError: it is something else.
         """
         held = stored.load(data)
-        made = cls(thread_id=held.thread_id, resource_id=held.resource_id, id_factory=id_factory, clock=clock)
+        made = cls(
+            thread_id=held.thread_id,
+            resource_id=held.resource_id,
+            id_factory=id_factory,
+            clock=clock,
+        )
         made._rows, made._systems, made._branches = held.rows, held.systems, held.branches
         return made

@@ -42,12 +42,21 @@ class _Gap(NamedTuple):
     copy: tuple[int, int]
 
 
-def matched(stored: Sequence[Message], copy: Sequence[Message], format: str, *, floor: int = 0) -> Match:  # noqa: A002 what it is called everywhere
+def matched(
+    stored: Sequence[Message],
+    copy: Sequence[Message],
+    format: str,
+    *,
+    floor: int = 0,
+) -> Match:
     """`floor`: the first stored message that the copy may have."""
     named = _named(stored, copy, floor)
     stored_keys: list[str] = [key(message) for message in stored[floor:]]
     copy_keys = [key(message) for message in copy]
-    pairs = [(at + floor, k) for at, k in _certain(stored[floor:], copy, stored_keys, copy_keys, named, floor)]
+    pairs = [
+        (at + floor, k)
+        for at, k in _certain(stored[floor:], copy, stored_keys, copy_keys, named, floor)
+    ]
     found = Match({k: at for at, k in pairs}, {}, set(), named, set())
     _take_moved(found, copy, stored_keys, copy_keys, pairs, floor)
     gaps = list(_gaps(pairs, floor, len(stored), len(copy)))
@@ -83,7 +92,10 @@ class _View:
 
     def of(self, positions: Iterable[int]) -> list[Shown]:
         """What is shown of these messages, in order."""
-        return [self._shown[n] for n in sorted({n for at in set(positions) for n in self._of.get(at, ())})]
+        return [
+            self._shown[n]
+            for n in sorted({n for at in set(positions) for n in self._of.get(at, ())})
+        ]
 
 
 def _named(stored: Sequence[Message], copy: Sequence[Message], floor: int) -> dict[int, int]:
@@ -108,7 +120,11 @@ def _certain(
     anchors: list[tuple[int, int]] = []
     if named:
         pairs = aligned([message.id for message in stored], [message.id for message in copy])
-        anchors = [(at, k) for at, k in pairs if named.get(k) == at + floor and stored_keys[at] == copy_keys[k]]
+        anchors = [
+            (at, k)
+            for at, k in pairs
+            if named.get(k) == at + floor and stored_keys[at] == copy_keys[k]
+        ]
     i = j = 0
     for at, k in [*anchors, (len(stored), len(copy))]:
         yield from ((i + a, j + b) for a, b in aligned(stored_keys[i:at], copy_keys[j:k]))
@@ -139,7 +155,9 @@ def _take_moved(
             continue
         is_behind = k > pairs[-1][1]
         at = found.named.get(k, places[0])
-        if at in places and not (is_behind and (at < pairs[0][0] or (message.role is Role.USER and message.text))):
+        if at in places and not (
+            is_behind and (at < pairs[0][0] or (message.role is Role.USER and message.text))
+        ):
             places.remove(at)
             found.whole[k] = at
 
@@ -193,18 +211,30 @@ def _link(found: Match, free: dict[Place, Piece], piece: Piece, sources: Sequenc
         free.pop(place, None)
 
 
-def _match_texts(found: Match, free: dict[Place, Piece], those: Sequence[Piece], role: Role) -> None:
+def _match_texts(
+    found: Match, free: dict[Place, Piece], those: Sequence[Piece], role: Role
+) -> None:
     """Texts of one role that were split or joined: from the first on, and from the last back, as long as they read alike."""
     for step in (1, -1):
-        own = [piece for piece in free.values() if piece.role is role and isinstance(piece.part, TextPart)][::step]
-        left = [p for p in _open(found, those) if p.role is role and isinstance(p.part, TextPart)][::step]
-        for a, b in joined([letters(piece)[::step] for piece in own], [letters(piece)[::step] for piece in left]):
+        own = [
+            piece
+            for piece in free.values()
+            if piece.role is role and isinstance(piece.part, TextPart)
+        ][::step]
+        left = [p for p in _open(found, those) if p.role is role and isinstance(p.part, TextPart)][
+            ::step
+        ]
+        for a, b in joined(
+            [letters(piece)[::step] for piece in own], [letters(piece)[::step] for piece in left]
+        ):
             if len(a) > 1 or len(b) > 1:
                 for j in b:
                     _link(found, free, left[j], [own[i].place for i in a])
 
 
-def _match_elsewhere(found: Match, shown: Sequence[Shown], stored: Sequence[Message], copy: Sequence[Message]) -> None:
+def _match_elsewhere(
+    found: Match, shown: Sequence[Shown], stored: Sequence[Message], copy: Sequence[Message]
+) -> None:
     """Pieces that the client put elsewhere, and calls and results by the call's id, whatever they say, where no other call has it. A text of
     the user's behind all that is stored is a new one."""
     last = max([*found.whole, *(k for k, _ in found.pieces)], default=-1)
@@ -216,14 +246,25 @@ def _match_elsewhere(found: Match, shown: Sequence[Shown], stored: Sequence[Mess
         by_key.setdefault(each.key, deque()).append(each)
     used: set[Place] = set()
     for piece in left:
-        is_new = piece.place[0] > last and piece.role is Role.USER and not isinstance(piece.part, ToolResultPart)
+        is_new = (
+            piece.place[0] > last
+            and piece.role is Role.USER
+            and not isinstance(piece.part, ToolResultPart)
+        )
         if not is_new and (places := by_key.get(piece.key)):
             sources = places.popleft().sources
             found.pieces[piece.place] = sources
             used.update(sources)
-    calls = {place: stored[place[0]].content[place[1]] for each in shown for place in each.sources if place not in used}
+    calls = {
+        place: stored[place[0]].content[place[1]]
+        for each in shown
+        for place in each.sources
+        if place not in used
+    }
     unique = _unique(stored) & _unique(copy)
-    by_call = {call: place for place, part in calls.items() if (call := _call(part)) and call[1] in unique}
+    by_call = {
+        call: place for place, part in calls.items() if (call := _call(part)) and call[1] in unique
+    }
     for piece in _open(found, left):
         if (call := _call(piece.part)) and (place := by_call.pop(call, None)) is not None:
             found.changed.add(piece.place)
@@ -232,8 +273,12 @@ def _match_elsewhere(found: Match, shown: Sequence[Shown], stored: Sequence[Mess
 
 def _unique(messages: Sequence[Message]) -> set[str]:
     """The ids that no two calls have."""
-    counts = Counter(piece.id for one in messages for piece in one.content if isinstance(piece, ToolCallPart))
-    results = Counter(piece.id for one in messages for piece in one.content if isinstance(piece, ToolResultPart))
+    counts = Counter(
+        piece.id for one in messages for piece in one.content if isinstance(piece, ToolCallPart)
+    )
+    results = Counter(
+        piece.id for one in messages for piece in one.content if isinstance(piece, ToolResultPart)
+    )
     return {call_id for call_id in counts | results if counts[call_id] < 2 and results[call_id] < 2}
 
 

@@ -68,7 +68,9 @@ def shares(stored: Sequence[Message], copy: Sequence[Message], match: Match) -> 
     spoken = [k for k, message in enumerate(copy) if message.role is not Role.SYSTEM]
     if match.named or any(copy[k].role is Role.MODEL or copy[k].tool_results for k in known):
         return True
-    begins = next((at for at, message in enumerate(stored) if message.role is not Role.SYSTEM), None)
+    begins = next(
+        (at for at, message in enumerate(stored) if message.role is not Role.SYSTEM), None
+    )
     return len(spoken) > 1 and bool(known) and begins in owners.get(spoken[0], ())
 
 
@@ -95,7 +97,10 @@ def merged(
         if at in kept:
             placed.append(((where, 1, at), message, at))
     changed, added = _changed(stored, copy, links, match, needed, allowed)
-    placed = [(order, changed.get(at, message) if at is not None else message, at) for order, message, at in placed]
+    placed = [
+        (order, changed.get(at, message) if at is not None else message, at)
+        for order, message, at in placed
+    ]
     taken: set[str | None] = {message.id for message in stored}
     for order, message in added:
         new = foreign(message, taken, signatures=allowed.signatures)
@@ -121,7 +126,9 @@ def _links(copy: Sequence[Message], match: Match) -> _Links:
     return links
 
 
-def _needed(stored: Sequence[Message], links: _Links, match: Match, floor: int) -> dict[int, list[int]]:
+def _needed(
+    stored: Sequence[Message], links: _Links, match: Match, floor: int
+) -> dict[int, list[int]]:
     """The places of what a copy must have of each stored message that it has not as a whole, or else it was taken away. Not that which
     this client shows nowhere: no file, no call or no result of an answer of which it has the rest."""
     whole = set(match.whole.values())
@@ -134,7 +141,11 @@ def _needed(stored: Sequence[Message], links: _Links, match: Match, floor: int) 
         if at in whole:
             shown.update(map(_kind, stored[at].content))
             continue
-        shared[at] = [p for p, one in enumerate(stored[at].content) if is_shared(one) and (at, p) not in match.hidden]
+        shared[at] = [
+            p
+            for p, one in enumerate(stored[at].content)
+            if is_shared(one) and (at, p) not in match.hidden
+        ]
         for place in shared[at]:
             kind = _kind(stored[at].content[place])
             if (at, place) in links.places:
@@ -142,7 +153,10 @@ def _needed(stored: Sequence[Message], links: _Links, match: Match, floor: int) 
             elif units[at] in alive:
                 missing.add(kind)
     lacking = missing - shown - {""}
-    return {at: [p for p in places if _kind(stored[at].content[p]) not in lacking] for at, places in shared.items()}
+    return {
+        at: [p for p in places if _kind(stored[at].content[p]) not in lacking]
+        for at, places in shared.items()
+    }
 
 
 def _kind(piece: Content) -> str:
@@ -216,7 +230,9 @@ def _replaced(
             else:
                 beside = None
 
-    spoken = [k for k, message in enumerate(copy) if message.role is not Role.SYSTEM or allowed.system]
+    spoken = [
+        k for k, message in enumerate(copy) if message.role is not Role.SYSTEM or allowed.system
+    ]
     first = next((place for place, k in enumerate(spoken) if k in links.owners), len(spoken))
     take(spoken[: first + 1][::-1], -1)
     take(spoken[first:], 1)
@@ -283,7 +299,9 @@ def _cuts(
     spoken = [k for k, message in enumerate(copy) if message.role is not Role.SYSTEM]
     place = max((n for n, k in enumerate(spoken) if last in links.owners.get(k, ())), default=-1)
     goes_on = any(links.extra.get(k) and k not in links.owners for k in spoken[place + 1 :])
-    begins = first == next((at for at in range(floor, len(stored)) if stored[at].role is not Role.SYSTEM), None)
+    begins = first == next(
+        (at for at in range(floor, len(stored)) if stored[at].role is not Role.SYSTEM), None
+    )
     asks = bool(spoken) and copy[spoken[-1]].role is Role.USER
     return goes_on or asks or begins or allowed.whole or allowed.regenerates
 
@@ -306,9 +324,15 @@ def _changed(
         owners = [at for at in links.owners.get(k, ()) if stored[at].role is message.role]
         new, own = _parted(stored, message, k, owners, links, match, allowed)
         if new:
-            partly = {} if len(new) == len(links.extra[k]) and k not in links.owners else {"id": None}
+            partly = (
+                {} if len(new) == len(links.extra[k]) and k not in links.owners else {"id": None}
+            )
             hidden = not partly
-            content = [p for place, p in enumerate(message.content) if place in new or (hidden and not is_shared(p))]
+            content = [
+                p
+                for place, p in enumerate(message.content)
+                if place in new or (hidden and not is_shared(p))
+            ]
             added.append(((k, 2, 0), message.replace(content=tuple(content), **partly)))
         for at in owners:
             contents.setdefault(at, [])
@@ -325,12 +349,18 @@ def _changed(
     changed: dict[int, Message] = {}
     for at, content in contents.items():
         before = stored[at]
-        had = {place for place, piece in content if place is not None and piece is before.content[place]}
+        had = {
+            place
+            for place, piece in content
+            if place is not None and piece is before.content[place]
+        }
         if len(had) == len(content) and had.issuperset(needed.get(at, ())):
             continue  # the same pieces, in another order perhaps
         after = _composed(before, content, needed.get(at, ()), allowed)
         if after != before.content and (before.role is not Role.MODEL or allowed.answers):
-            changed[at] = before.replace(content=after, metadata={**before.own_metadata, **metadata[at]})
+            changed[at] = before.replace(
+                content=after, metadata={**before.own_metadata, **metadata[at]}
+            )
     return changed, added
 
 
@@ -368,7 +398,10 @@ def _with_id(piece: Content, before: Content) -> Content:
 
 
 def _composed(
-    before: Message, content: Sequence[tuple[int | None, Content]], needed: Collection[int], allowed: Allowed
+    before: Message,
+    content: Sequence[tuple[int | None, Content]],
+    needed: Collection[int],
+    allowed: Allowed,
 ) -> tuple[Content, ...]:
     """The content of a message that the client changed: what its copy has, and behind what stood before it in the stored one what the copy
     could not have."""

@@ -11,13 +11,23 @@ from msgspec.structs import replace
 from dragoman.history.flat import STEP, Flat, Item, key_of, laid_flat, messages_of, rank
 from dragoman.message import MarkPart, Message, Native, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["cut_at_steps", "matched", "merged", "merged_call", "merged_native", "new_items", "with_fields"]
+__all__ = [
+    "cut_at_steps",
+    "matched",
+    "merged",
+    "merged_call",
+    "merged_native",
+    "new_items",
+    "with_fields",
+]
 
 
 def merged(known: Sequence[Message], added: Sequence[Message]) -> list[Message]:
     """A turn, and a copy of it that says more, as one. Messages that gain nothing stay the same objects; new ones keep their ids, unless the
     turn has them already."""
-    if len(known) == len(added) and all(one == other for one, other in zip(known, added, strict=True)):
+    if len(known) == len(added) and all(
+        one == other for one, other in zip(known, added, strict=True)
+    ):
         return list(known)
     first, second = laid_flat(known), laid_flat(added)
     pairs = matched(first, second)
@@ -52,7 +62,11 @@ def matched(first: Flat, second: Flat) -> dict[int, int]:
     pairs: dict[int, int] = {}
     for at, item in enumerate(second.items):
         key = key_of(item)
-        places = known.get(key) or (known.get(("result call", *key[1:])) if key[0] == "result" else None) or []
+        places = (
+            known.get(key)
+            or (known.get(("result call", *key[1:])) if key[0] == "result" else None)
+            or []
+        )
         skipped = len(places) - counts[key] if key[0] == "call" else 0
         number = met[key] + skipped
         met[key] += 1
@@ -97,7 +111,11 @@ def merged_call(known: Item, added: Item) -> Item:
             else known._replace(answer=other, answer_home=added.home, place=added.place)
         )
     if not isinstance(piece, ToolCallPart) or not isinstance(other, ToolCallPart):
-        return known if piece.native or not other.native else known._replace(piece=replace(piece, native=other.native))
+        return (
+            known
+            if piece.native or not other.native
+            else known._replace(piece=replace(piece, native=other.native))
+        )
     forward = rank(added) >= rank(known)
     if piece.state == "cut" and other.state != "cut":
         piece = replace(other, native=merged_native(piece.native, other.native))
@@ -135,7 +153,9 @@ def _alike(known: ToolResultPart | None, added: ToolResultPart) -> bool:
     )
 
 
-def _homes(first: Flat, second: Flat, pairs: Mapping[int, int]) -> tuple[list[Message], dict[int, int]]:
+def _homes(
+    first: Flat, second: Flat, pairs: Mapping[int, int]
+) -> tuple[list[Message], dict[int, int]]:
     """All messages that items stand in, and number of a message of the second copy → its number there. One is that of the first copy where a
     piece of it is found."""
     homes = list(first.homes)
@@ -149,7 +169,14 @@ def _homes(first: Flat, second: Flat, pairs: Mapping[int, int]) -> tuple[list[Me
         if number in moved and homes[moved[number]].role is message.role:
             homes[moved[number]] = with_fields(homes[moved[number]], message)
             continue
-        same = next((n for n, home in enumerate(first.homes) if message.id is not None and home.id == message.id), None)
+        same = next(
+            (
+                n
+                for n, home in enumerate(first.homes)
+                if message.id is not None and home.id == message.id
+            ),
+            None,
+        )
         if same is not None and homes[same].role is message.role:
             moved[number] = same
             homes[same] = with_fields(homes[same], message)
@@ -184,7 +211,12 @@ def cut_at_steps(items: Sequence[tuple[Item, bool]], homes: list[Message]) -> Fl
     answered: set[int] = set()
     for item, is_new in items:
         home = cut.get(item.home, item.home)
-        if is_new and isinstance(item.piece, MarkPart) and item.piece.kind == STEP and home in answered:
+        if (
+            is_new
+            and isinstance(item.piece, MarkPart)
+            and item.piece.kind == STEP
+            and home in answered
+        ):
             cut[item.home] = home = len(homes)
             homes.append(Message(Role.MODEL, origin=homes[item.home].origin))
         if item.answer is not None:

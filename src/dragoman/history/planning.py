@@ -41,7 +41,9 @@ class Plan(msgspec.Struct, frozen=True):
         serious = [loss for loss in self.losses if not loss.is_minor]
         minor = [loss for loss in self.losses if loss.is_minor]
         sections = (("lost or changed", serious), ("repaired", self.repairs), ("minor", minor))
-        counts = [f"{len(losses)} {title}" for title, losses in sections if losses] or ["nothing is lost"]
+        counts = [f"{len(losses)} {title}" for title, losses in sections if losses] or [
+            "nothing is lost"
+        ]
         lines = [f"{self.target}: {', '.join(counts)}; about {self.tokens:,} tokens"]
         for title, losses in sections:
             if losses:

@@ -27,7 +27,18 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["Piece", "Place", "Shown", "is_shared", "key", "letters", "merges_answers", "pieces", "projected", "spans"]
+__all__ = [
+    "Piece",
+    "Place",
+    "Shown",
+    "is_shared",
+    "key",
+    "letters",
+    "merges_answers",
+    "pieces",
+    "projected",
+    "spans",
+]
 
 Place = tuple[int, int]
 """Position of a message, and place of a piece in its content."""
@@ -85,7 +96,11 @@ def pieces(messages: Sequence[Message], positions: Iterable[int]) -> list[Piece]
 
 def spans(messages: Sequence[Message], ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges of messages, which rise, widened so that each begins with a question, or with the first message, and ends before one."""
-    starts = [at for at, message in enumerate(messages) if message.role is Role.USER and not only_answers(message)]
+    starts = [
+        at
+        for at, message in enumerate(messages)
+        if message.role is Role.USER and not only_answers(message)
+    ]
     begins, at = [0, *starts], 0
     found: list[tuple[int, int]] = []
     for first, end in ranges:
@@ -127,7 +142,9 @@ def projected(messages: Sequence[Message], start: int, end: int, format: str) ->
     return found
 
 
-def _unordered(own: Sequence[Piece], shown: Sequence[Piece], pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
+def _unordered(
+    own: Sequence[Piece], shown: Sequence[Piece], pairs: Sequence[tuple[int, int]]
+) -> list[tuple[int, int]]:
     """Pieces that the format has in another order."""
     used, placed = {a for a, _ in pairs}, {b for _, b in pairs}
     by_key: dict[str, deque[int]] = {}
@@ -135,7 +152,9 @@ def _unordered(own: Sequence[Piece], shown: Sequence[Piece], pairs: Sequence[tup
         if at not in used:
             by_key.setdefault(piece.key, deque()).append(at)
     return [
-        (places.popleft(), n) for n, piece in enumerate(shown) if n not in placed and (places := by_key.get(piece.key))
+        (places.popleft(), n)
+        for n, piece in enumerate(shown)
+        if n not in placed and (places := by_key.get(piece.key))
     ]
 
 
@@ -154,7 +173,9 @@ def _assign(
             these = [at for at in own if at in free and _is(free[at], kind, role)]
             those = [n for n in places if n not in sources and _is(shown[n], kind, role)]
             if kind == "text" and len(these) != len(those):
-                for a, b in joined([letters(free[at]) for at in these], [letters(shown[n]) for n in those]):
+                for a, b in joined(
+                    [letters(free[at]) for at in these], [letters(shown[n]) for n in those]
+                ):
                     from_ = tuple([free.pop(these[at]).place for at in a])
                     sources.update(dict.fromkeys([those[n] for n in b], from_))
                 these = [at for at in these if at in free]

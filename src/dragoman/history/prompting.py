@@ -22,7 +22,13 @@ def sanitized(message: Message) -> Message | None:
     """A message without marks and blank texts; `None` where nothing is left of it. A model's blank text stays where it is all there is."""
     bare = unmarked(message)
     if any(isinstance(piece, TextPart) and not piece.text.strip() for piece in bare.content):
-        content = tuple([piece for piece in bare.content if not isinstance(piece, TextPart) or piece.text.strip()])
+        content = tuple(
+            [
+                piece
+                for piece in bare.content
+                if not isinstance(piece, TextPart) or piece.text.strip()
+            ]
+        )
         if content or bare.role is not Role.MODEL:
             bare = bare.replace(content=content)
     return bare if bare.content or not message.content else None

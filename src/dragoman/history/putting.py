@@ -33,7 +33,10 @@ def placed(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Branch | 
             new = stamped(message, mint, None if before is None else before.message.created_at)
             order = 0 if new.created_at is None else microseconds(new.created_at)
             row = Row(
-                new, order if edited is None else edited.order, _INPUT, _INPUT | (edited.origins if edited else _INPUT)
+                new,
+                order if edited is None else edited.order,
+                _INPUT,
+                _INPUT | (edited.origins if edited else _INPUT),
             )
         if before is not None and row.order <= before.order:
             row = row._replace(order=before.order + 1)

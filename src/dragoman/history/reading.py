@@ -18,7 +18,9 @@ __all__ = ["Given", "read", "unreadable"]
 
 _SPEAKING = ("user", "system", "developer")
 """Roles of messages that always say something."""
-_BARE = frozenset(["role", "content", "parts", "id", "name", "createdAt", "metadata", "threadId", "resourceId"])
+_BARE = frozenset(
+    ["role", "content", "parts", "id", "name", "createdAt", "metadata", "threadId", "resourceId"]
+)
 """Fields beside which a message needs a content."""
 _EXPECTED = "a message is a string, a Message, or an object as a format has it"
 
@@ -60,7 +62,9 @@ def read(
         elif kind == "message":
             messages += elements
         else:
-            problems += [Problem(at, *_fault(element)) for at, element in enumerate(elements, position)]
+            problems += [
+                Problem(at, *_fault(element)) for at, element in enumerate(elements, position)
+            ]
         position += len(elements)
     return Given(messages, problems, last, _is_lone(given))
 
@@ -79,7 +83,11 @@ def _flat(given: object) -> Iterator[Any]:
         for element in stack[-1]:
             if isinstance(element, Message):
                 yield element
-            elif element is None or element in ("", b"") or (isinstance(element, Mapping) and not element):
+            elif (
+                element is None
+                or element in ("", b"")
+                or (isinstance(element, Mapping) and not element)
+            ):
                 continue
             elif isinstance(element, (str, bytes, Mapping)) or not isinstance(element, Iterable):
                 yield element
@@ -107,7 +115,9 @@ def _kind(element: object) -> str:
         return "message"
     if isinstance(element, dict):
         fields = cast("dict[str, Any]", element)
-        says_nothing = not _says(fields) and fields.get("role") in _SPEAKING and fields.keys() <= _BARE
+        says_nothing = (
+            not _says(fields) and fields.get("role") in _SPEAKING and fields.keys() <= _BARE
+        )
         return "other" if says_nothing else "object"
     return "string" if isinstance(element, str) else "other"
 
@@ -120,12 +130,19 @@ def _fault(element: object) -> tuple[str | None, str]:
     """The field at fault, and what is wrong."""
     if isinstance(element, dict):
         role = cast("dict[str, Any]", element)["role"]
-        return "content", f"a message of the role {role!r} has neither content nor parts; an empty string is fine"
+        return (
+            "content",
+            f"a message of the role {role!r} has neither content nor parts; an empty string is fine",
+        )
     return None, f"{_EXPECTED}, not {type(element).__name__}"
 
 
 def _objects(
-    elements: Sequence[dict[str, Any]], start: int, name: str | None, near: str | None, problems: list[Problem]
+    elements: Sequence[dict[str, Any]],
+    start: int,
+    name: str | None,
+    near: str | None,
+    problems: list[Problem],
 ) -> tuple[list[Message], str | None]:
     """JSON objects beside each other → messages, and the format of the last."""
     messages: list[Message] = []
@@ -205,7 +222,8 @@ def _load(name: str, payload: Any, start: int, problems: list[Problem]) -> list[
     found: list[Problem] = []
     messages = formats.get(name).load_messages(payload, problems=found)
     problems += [
-        Problem(each.index if each.index < 0 else start + each.index, each.field, each.error) for each in found
+        Problem(each.index if each.index < 0 else start + each.index, each.field, each.error)
+        for each in found
     ]
     return messages
 

@@ -38,7 +38,11 @@ def received(payload: Any, format: str) -> Received:  # noqa: A002 what it is ca
     if payload is None or isinstance(payload, str):
         return Received([Message.user(payload)] if payload else [])
     body = if_object(bounded(payload))
-    if isinstance(body.get("message"), dict) and "role" not in body and not any(field in body for field in _LISTS):
+    if (
+        isinstance(body.get("message"), dict)
+        and "role" not in body
+        and not any(field in body for field in _LISTS)
+    ):
         body = {**body, "messages": [body["message"]]}
     value = body or payload
     messages = codec.load_messages(payload_of(value, format)) if value else []
@@ -52,7 +56,12 @@ def received(payload: Any, format: str) -> Received:  # noqa: A002 what it is ca
 def _until(messages: list[Message], message_id: str) -> list[Message]:
     """The messages up to that which is to be answered anew."""
     at = next(
-        (at for at, message in enumerate(messages) if message_id and message_id in (message.id, message.turn)), None
+        (
+            at
+            for at, message in enumerate(messages)
+            if message_id and message_id in (message.id, message.turn)
+        ),
+        None,
     )
     if at is None:
         at = len(messages)

@@ -39,7 +39,9 @@ def resent(rows: Rows, given: Sequence[Message], digests: Digests) -> list[int]:
     if count and (count == len(rows) or _answered(given[:count])):
         return list(range(count))
     count = _overlap(rows, given, digests)
-    return list(range(len(rows) - count, len(rows))) if count > 1 and _answered(given[:count]) else []
+    return (
+        list(range(len(rows) - count, len(rows))) if count > 1 and _answered(given[:count]) else []
+    )
 
 
 def _answered(messages: Sequence[Message]) -> bool:

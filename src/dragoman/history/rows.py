@@ -113,13 +113,21 @@ class Rows:
         if self._ids.upto < len(self):
             self._extend(self._ids, _message_id)
         place = self._ids.find(message_id)
-        return place if place is not None and place < len(self) and self[place].message.id == message_id else None
+        return (
+            place
+            if place is not None and place < len(self) and self[place].message.id == message_id
+            else None
+        )
 
     def turn(self, turn_id: str) -> int | None:
         """Where a message of the turn of that id stands."""
         self._extend(self._turns, _turn_id)
         place = self._turns.find(turn_id)
-        return place if place is not None and place < len(self) and self[place].message.turn == turn_id else None
+        return (
+            place
+            if place is not None and place < len(self) and self[place].message.turn == turn_id
+            else None
+        )
 
     def call(self, call_id: str) -> int | None:
         """Where the newest call of that id stands."""
@@ -127,7 +135,10 @@ class Rows:
         place = self._calls.find(call_id)
         if place is None or (place < len(self) and call_id in _call_ids(self[place].message)):
             return place
-        return next((at for at in range(len(self) - 1, -1, -1) if call_id in _call_ids(self[at].message)), None)
+        return next(
+            (at for at in range(len(self) - 1, -1, -1) if call_id in _call_ids(self[at].message)),
+            None,
+        )
 
     def knows(self, ids: AbstractSet[str], turns: Sequence[str]) -> bool:
         """Whether a message may have one of these ids, or a turn one of these names or the id of a message."""
@@ -156,11 +167,15 @@ class Rows:
         if (message.native or message.metadata) and is_sealed(message):
             self.sealed = max(self.sealed, row.order)
         if starts is None:
-            starts = last is None or not goes_on(self[self.last_start].message, last.message, message)
+            starts = last is None or not goes_on(
+                self[self.last_start].message, last.message, message
+            )
         place = len(self)
         if starts:
             self.last_start = place
-        if self._ids.upto == place:  # as it is while messages with ids are added, one by one or all at once
+        if (
+            self._ids.upto == place
+        ):  # as it is while messages with ids are added, one by one or all at once
             self._ids.upto = place + 1
             if message.id is not None:
                 self._ids.places[message.id] = place
@@ -175,10 +190,15 @@ class Rows:
         if self._ids.upto == place:
             self._ids.upto = place + len(given)
             self._ids.places.update(
-                [(row.message.id, at) for at, row in enumerate(given, place) if row.message.id is not None]
+                [
+                    (row.message.id, at)
+                    for at, row in enumerate(given, place)
+                    if row.message.id is not None
+                ]
             )
         self.last_start = next(
-            (at for at in range(place + len(given) - 1, place - 1, -1) if given[at - place].starts), self.last_start
+            (at for at in range(place + len(given) - 1, place - 1, -1) if given[at - place].starts),
+            self.last_start,
         )
         self.sealed = max(self.sealed, _last_sealed(given))
         rows = [*self._tail, *given]
@@ -193,7 +213,9 @@ class Rows:
             if row.starts:
                 self._waiting.append([])
             self._waiting[-1].append(row)
-            self._waiting_keys.update([key for key in (row.message.id, row.message.turn) if key is not None])
+            self._waiting_keys.update(
+                [key for key in (row.message.id, row.message.turn) if key is not None]
+            )
         self.least_waiting = given[0].order
 
     def settle(self) -> None:
@@ -231,13 +253,23 @@ class Rows:
         rows, stop = self._marked(start, stop, given)
         chunk, base = start // _SIZE, min(start // _SIZE, len(self._chunks)) * _SIZE
         if len(rows) == stop - start and stop <= base + _SIZE and chunk < len(self._chunks):
-            self._chunks[chunk] = (*self.between(base, start), *rows, *self.between(stop, base + _SIZE))
+            self._chunks[chunk] = (
+                *self.between(base, start),
+                *rows,
+                *self.between(stop, base + _SIZE),
+            )
         else:
             left = [*self.between(base, start), *rows, *self.between(stop, len(self))]
             whole = len(left) - len(left) % _SIZE
-            self._chunks[base // _SIZE :] = [tuple(left[at : at + _SIZE]) for at in range(0, whole, _SIZE)]
+            self._chunks[base // _SIZE :] = [
+                tuple(left[at : at + _SIZE]) for at in range(0, whole, _SIZE)
+            ]
             self._tail = left[whole:]
-        for index, keys in ((self._ids, _message_id), (self._turns, _turn_id), (self._calls, _call_ids)):
+        for index, keys in (
+            (self._ids, _message_id),
+            (self._turns, _turn_id),
+            (self._calls, _call_ids),
+        ):
             if len(rows) != stop - start or stop > index.upto:
                 index.upto = min(index.upto, start)
                 continue
@@ -251,7 +283,11 @@ class Rows:
         other = Rows()
         other._chunks = self._chunks[: stop // _SIZE]
         other._tail = self.between(len(other._chunks) * _SIZE, stop)
-        for index, keys in ((self._ids, _message_id), (self._turns, _turn_id), (self._calls, _call_ids)):
+        for index, keys in (
+            (self._ids, _message_id),
+            (self._turns, _turn_id),
+            (self._calls, _call_ids),
+        ):
             self._extend(index, keys)  # once, for all forks
         other._ids, other._turns = self._ids.fork(stop), self._turns.fork(stop)
         other._calls = self._calls.fork(stop)
@@ -294,7 +330,10 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
 
 def is_sealed(message: Message) -> bool:
     """Whether a message says that it never changes."""
-    for held in (message.native and message.native.get(OURS), message.metadata and message.metadata.get("mastra")):
+    for held in (
+        message.native and message.native.get(OURS),
+        message.metadata and message.metadata.get("mastra"),
+    ):
         if isinstance(held, dict) and cast("dict[str, Any]", held).get("sealed") is True:
             return True
     return False

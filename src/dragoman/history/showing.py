@@ -29,7 +29,9 @@ def shown(messages: Iterable[Message]) -> list[Message]:
         )
         content = (*last.content, *((MarkPart(STEP),) if is_step else ()), *message.content)
         metadata = {**last.own_metadata, **message.own_metadata}
-        found[-1] = last.replace(content=content, metadata=metadata, finish_reason=message.finish_reason)
+        found[-1] = last.replace(
+            content=content, metadata=metadata, finish_reason=message.finish_reason
+        )
     return found
 
 

@@ -63,7 +63,9 @@ def source_named(name: Any) -> Source:
     if name == "user":
         return "input"
     if name not in SOURCES:
-        raise HistoryError(f"messages come from one of {', '.join(SOURCES)}, not from {name!r:.100}")
+        raise HistoryError(
+            f"messages come from one of {', '.join(SOURCES)}, not from {name!r:.100}"
+        )
     return name
 
 
@@ -87,7 +89,9 @@ def later(time: datetime | None, now: datetime) -> datetime:
         return now
 
 
-def stamped(message: Message, mint: Mint, latest: datetime | None, turn: str | None = None) -> Message:
+def stamped(
+    message: Message, mint: Mint, latest: datetime | None, turn: str | None = None
+) -> Message:
     """The message with an id, a time, and, where one is given, a turn: itself where it has them."""
     needs_turn = turn is not None and message.turn is None
     if message.id is not None and message.created_at is not None and not needs_turn:

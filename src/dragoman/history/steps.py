@@ -12,7 +12,16 @@ from dragoman.history.sources import Mint
 from dragoman.history.tool_updates import replaced_unit
 from dragoman.message import OURS, Content, MarkPart, Message, Role
 
-__all__ = ["Boundary", "boundary", "describe", "rolled_back", "seal", "start", "step_content", "without_step"]
+__all__ = [
+    "Boundary",
+    "boundary",
+    "describe",
+    "rolled_back",
+    "seal",
+    "start",
+    "step_content",
+    "without_step",
+]
 
 _UI = "ai_sdk"
 
@@ -36,7 +45,9 @@ def start(rows: Rows, mint: Mint) -> bool:
         return False
     time = int(mint.clock().timestamp() * 1000)
     mark = MarkPart(STEP, {_UI: {"createdAt": time}})
-    replaced_unit(rows, position, position + 1, [message.replace(content=(*message.content, mark))], mint)
+    replaced_unit(
+        rows, position, position + 1, [message.replace(content=(*message.content, mark))], mint
+    )
     return True
 
 
@@ -49,9 +60,13 @@ def describe(rows: Rows, model: str, mint: Mint) -> bool:
             if isinstance(piece, MarkPart) and piece.kind == STEP:
                 own: Any = (piece.native or {}).get(_UI)
                 fields = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
-                mark = replace(piece, native={**(piece.native or {}), _UI: {**fields, "model": model}})
+                mark = replace(
+                    piece, native={**(piece.native or {}), _UI: {**fields, "model": model}}
+                )
                 content = (*message.content[:place], mark, *message.content[place + 1 :])
-                replaced_unit(rows, position, position + 1, [message.replace(content=content)], mint)
+                replaced_unit(
+                    rows, position, position + 1, [message.replace(content=content)], mint
+                )
                 return True
     return False
 
@@ -64,7 +79,9 @@ def step_content(rows: Rows, number: int) -> list[Content]:
     steps: list[list[Content]] = [[]]
     home = 0
     for item in flat.items:
-        begins = _is_step(item.piece) or (item.home != home and flat.homes[item.home].role is Role.MODEL)
+        begins = _is_step(item.piece) or (
+            item.home != home and flat.homes[item.home].role is Role.MODEL
+        )
         if begins and steps[-1]:
             steps.append([])
         home = item.home if flat.homes[item.home].role is Role.MODEL else home
@@ -77,7 +94,9 @@ def step_content(rows: Rows, number: int) -> list[Content]:
 def boundary(rows: Rows) -> Boundary:
     """The place behind all that there is."""
     last = rows.last
-    return Boundary(None, 0) if last is None else Boundary(last.message.id, len(last.message.content))
+    return (
+        Boundary(None, 0) if last is None else Boundary(last.message.id, len(last.message.content))
+    )
 
 
 def rolled_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None:

@@ -74,8 +74,14 @@ def dump(held: Held) -> bytes:
             [row.order for row in rows],
             [_bits(row.live) for row in rows],
             [_bits(row.origins) for row in rows],
-            [_System(msgspec.Raw(each.message.to_json()), each.tag, each.behind) for each in held.systems.every],
-            [_Branch(each.behind, msgspec.Raw(saved.dump_messages(each.messages))) for each in held.branches],
+            [
+                _System(msgspec.Raw(each.message.to_json()), each.tag, each.behind)
+                for each in held.systems.every
+            ],
+            [
+                _Branch(each.behind, msgspec.Raw(saved.dump_messages(each.messages)))
+                for each in held.branches
+            ],
             held.thread_id,
             held.resource_id,
         )
@@ -89,16 +95,25 @@ def load(data: bytes | str) -> Held:
         HistoryError: it is no list that `dump` wrote.
     """
     if not isinstance(cast(object, data), bytes | bytearray | str):
-        raise HistoryError(f"a stored list of messages is bytes or a string, not {type(data).__name__}")
+        raise HistoryError(
+            f"a stored list of messages is bytes or a string, not {type(data).__name__}"
+        )
     try:
         json_bytes.bound(data, 2 + 2 * json_bytes.MOST_DEPTH)
         found = msgspec.json.decode(data, type=_Stored)
     except (ValueError, RecursionError) as error:
-        raise HistoryError(f"not a stored list of messages: {error}. Write it with MessageList.dump().") from error
+        raise HistoryError(
+            f"not a stored list of messages: {error}. Write it with MessageList.dump()."
+        ) from error
     if found.list_version != _VERSION:
-        raise HistoryError(f"a list of messages of version {found.list_version}; this release reads version {_VERSION}")
+        raise HistoryError(
+            f"a list of messages of version {found.list_version}; this release reads version {_VERSION}"
+        )
     messages = saved.load_messages(bytes(found.messages))
-    systems = [System(Message.from_json(bytes(each.message)), each.tag, each.behind) for each in found.system]
+    systems = [
+        System(Message.from_json(bytes(each.message)), each.tag, each.behind)
+        for each in found.system
+    ]
     if {len(found.order), len(found.live), len(found.origins)} != {len(messages)}:
         raise HistoryError(
             "not a stored list of messages: it does not know of each message when it came, and from where"
@@ -106,12 +121,19 @@ def load(data: bytes | str) -> Held:
     if any(each.message.role is not Role.SYSTEM for each in systems) or any(
         one.role is Role.SYSTEM for one in messages
     ):
-        raise HistoryError("not a stored list of messages: system messages stand in `system`, all others in `messages`")
+        raise HistoryError(
+            "not a stored list of messages: system messages stand in `system`, all others in `messages`"
+        )
     rows = Rows()
-    known = zip(messages, found.order, map(_sources, found.live), map(_sources, found.origins), strict=True)
+    known = zip(
+        messages, found.order, map(_sources, found.live), map(_sources, found.origins), strict=True
+    )
     for message, order, live, origins in known:
         rows.append(Row(message, order, live, origins))
-    branches = [Branch(each.behind, tuple(saved.load_messages(bytes(each.messages)))) for each in found.branches]
+    branches = [
+        Branch(each.behind, tuple(saved.load_messages(bytes(each.messages))))
+        for each in found.branches
+    ]
     return Held(rows, Systems(systems), branches, found.thread_id, found.resource_id)
 
 
@@ -120,7 +142,8 @@ def _bits(sources: frozenset[str]) -> int:
 
 
 _SETS: Sequence[frozenset[str]] = [
-    frozenset(source for place, source in enumerate(SOURCES) if bits & 1 << place) for bits in range(1 << len(SOURCES))
+    frozenset(source for place, source in enumerate(SOURCES) if bits & 1 << place)
+    for bits in range(1 << len(SOURCES))
 ]
 
 

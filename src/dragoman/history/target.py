@@ -27,7 +27,9 @@ Dump = Callable[[Sequence[Message], list[Loss]], Any]
 """Messages → what is written of them. What is left out or changed is added to the losses."""
 
 
-Mended = Callable[[Sequence[Message]], tuple[Sequence[Message], list[Loss], Sequence[Source] | None]]
+Mended = Callable[
+    [Sequence[Message]], tuple[Sequence[Message], list[Loss], Sequence[Source] | None]
+]
 """Messages → the same, repaired, with what that made up or dropped, and where each stood (as `repair.traced`)."""
 
 
@@ -75,7 +77,9 @@ def find_target(target: str | Provider | Format) -> Target:
     except SettingsError as error:
         if target in formats.names():
             return format_target(formats.get(target))
-        raise SettingsError(f"{error.message}. The formats are {', '.join(formats.names())}") from error
+        raise SettingsError(
+            f"{error.message}. The formats are {', '.join(formats.names())}"
+        ) from error
     if provider.by_url and string.chat is None and target in formats.names():
         return format_target(formats.get(target))
     return _model(provider, string)
@@ -85,7 +89,9 @@ def _model(provider: Provider, string: ModelString) -> Target:
     wire = wires.client(provider.wire) or wires.get(provider.wire)
     model = string.chat or provider.chat_model
     url = written_base_url(provider) or provider.base_url or (model if provider.by_url else None)
-    endpoint = public_url(url if provider.by_url else joined(url, "")) if isinstance(url, str) else None
+    endpoint = (
+        public_url(url if provider.by_url else joined(url, "")) if isinstance(url, str) else None
+    )
     origin = Origin(provider.name, endpoint, model)
 
     def dump(messages: Sequence[Message], losses: list[Loss]) -> Any:
@@ -93,7 +99,9 @@ def _model(provider: Provider, string: ModelString) -> Target:
         return wire.dump_request(request, target=origin, quirks=provider.quirks, losses=losses)
 
     reads = getattr(provider.quirks, "reads", ())
-    return Target(str(ModelString(provider.name, model)), dump, traced, provider.name, origin, reads)
+    return Target(
+        str(ModelString(provider.name, model)), dump, traced, provider.name, origin, reads
+    )
 
 
 def format_target(found: Format, origin: Origin | None = None, **how: Any) -> Target:
@@ -108,7 +116,9 @@ def format_target(found: Format, origin: Origin | None = None, **how: Any) -> Ta
         return found.dump_messages(messages, target=origin, losses=losses, **how)
 
     mended = traced if is_wire else getattr(found, "mended", None)
-    return Target(found.name, dump, mended, "", origin, getattr(quirks, "reads", ()), found is dragoman)
+    return Target(
+        found.name, dump, mended, "", origin, getattr(quirks, "reads", ()), found is dragoman
+    )
 
 
 def _quirks(wire: str, origin: Origin | None) -> Any:

@@ -40,10 +40,17 @@ def check(messages: Sequence[Message], thread_id: str | None, resource_id: str |
 
 def named(payload: Any, format_: str, thread_id: str | None, resource_id: str | None) -> Any:
     """What a list was written as: where its format names thread and resource, with those of the list where a message has none."""
-    own = {name: value for name, value in (("threadId", thread_id), ("resourceId", resource_id)) if value is not None}
+    own = {
+        name: value
+        for name, value in (("threadId", thread_id), ("resourceId", resource_id))
+        if value is not None
+    }
     if format_ not in _FORMATS or not own:
         return payload
-    return [{**row, **{name: value for name, value in own.items() if not row.get(name)}} for row in payload]
+    return [
+        {**row, **{name: value for name, value in own.items() if not row.get(name)}}
+        for row in payload
+    ]
 
 
 def _named(message: Message, name: str) -> str | None:

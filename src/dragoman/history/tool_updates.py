@@ -30,12 +30,16 @@ def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint)
     start, stop = rows.unit(position)
     flat = laid_flat([row.message for row in rows.between(start, stop)])
     at = max(
-        n for n, item in enumerate(flat.items) if isinstance(item.piece, ToolCallPart) and item.piece.id == result.id
+        n
+        for n, item in enumerate(flat.items)
+        if isinstance(item.piece, ToolCallPart) and item.piece.id == result.id
     )
     call = flat.items[at].piece
     assert isinstance(call, ToolCallPart)
     result = replace(result, name=name or result.name or call.name, run_by=call.run_by)
-    made = _by_provider(flat, at, result) if call.run_by == "provider" else _answered(flat, at, result)
+    made = (
+        _by_provider(flat, at, result) if call.run_by == "provider" else _answered(flat, at, result)
+    )
     replaced_unit(rows, start, stop, messages_of(made), mint)
     return True
 
@@ -46,7 +50,13 @@ def put_metadata(rows: Rows, call_id: str, metadata: Mapping[str, Any], mint: Mi
     if position is None:
         return False
     message = rows[position].message
-    replaced_unit(rows, position, position + 1, [message.replace(metadata={**message.own_metadata, **metadata})], mint)
+    replaced_unit(
+        rows,
+        position,
+        position + 1,
+        [message.replace(metadata={**message.own_metadata, **metadata})],
+        mint,
+    )
     return True
 
 
@@ -77,14 +87,20 @@ def _answered(flat: Flat, at: int, result: ToolResultPart) -> Flat:
     if item.answer is not None:
         result = replace(result, native=merged_native(item.answer.native, result.native))
         return _with(flat, at, item._replace(answer=result))
-    beside = [one.answer_home for one in flat.items if one.home == item.home and one.answer is not None]
+    beside = [
+        one.answer_home for one in flat.items if one.home == item.home and one.answer is not None
+    ]
     if not beside:
         homes = (*homes, Message(Role.USER))
     answered = _with(
-        Flat(flat.items, homes), at, item._replace(answer=result, answer_home=beside[-1] if beside else len(homes) - 1)
+        Flat(flat.items, homes),
+        at,
+        item._replace(answer=result, answer_home=beside[-1] if beside else len(homes) - 1),
     )
     # What stands behind the call in a later step follows the result now, as it does once the list was stored.
-    return cut_at_steps([(one, place > at) for place, one in enumerate(answered.items)], list(answered.homes))
+    return cut_at_steps(
+        [(one, place > at) for place, one in enumerate(answered.items)], list(answered.homes)
+    )
 
 
 def _by_provider(flat: Flat, at: int, result: ToolResultPart) -> Flat:

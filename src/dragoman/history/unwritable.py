@@ -27,7 +27,14 @@ def unwritable_named(messages: Iterable[Message]) -> Generator[None]:
     """
     try:
         yield
-    except (HistoryError, TypeError, ValueError, AttributeError, RecursionError, OverflowError) as error:
+    except (
+        HistoryError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
         for position, message in enumerate(messages):
             if (fault := _fault(message)) is not None:
                 raise HistoryError(

@@ -41,7 +41,9 @@ def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -
     with unwritable_named(given):
         payload = target.dump(mended, losses)
         if fields:
-            losses += lost_fields(mended, target, {(loss.message, loss.part, loss.what) for loss in losses})
+            losses += lost_fields(
+                mended, target, {(loss.message, loss.part, loss.what) for loss in losses}
+            )
     return Written(
         payload,
         _in_order(given_losses(unrepaired_losses(losses, sources), places)),
@@ -57,7 +59,11 @@ def _moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> Itera
             if stood is None or isinstance(piece, MarkPart):
                 continue
             if first is not None and stood > first:
-                yield Loss(*stood, Lost.order, "results stand right behind their calls, in the order of these")
+                yield Loss(
+                    *stood,
+                    Lost.order,
+                    "results stand right behind their calls, in the order of these",
+                )
             first = stood if first is None else min(first, stood)
 
 

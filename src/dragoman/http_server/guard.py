@@ -34,7 +34,9 @@ def host_names(hosts: Iterable[str]) -> list[str]:
     names = [host.lower() for host in expect_each("hosts", hosts, str)]
     for name in names:
         if not _HOST.fullmatch(name.encode()):
-            raise SettingsError(f"hosts={name!r:.100} is no name of a host; write it without https:// and a path")
+            raise SettingsError(
+                f"hosts={name!r:.100} is no name of a host; write it without https:// and a path"
+            )
     return names
 
 
@@ -61,7 +63,9 @@ class HostGuard:
     or as another origin; both are refused.
     """
 
-    def __init__(self, app: ASGIApp, *, hosts: Iterable[str] = (), origins: Iterable[str] = ()) -> None:
+    def __init__(
+        self, app: ASGIApp, *, hosts: Iterable[str] = (), origins: Iterable[str] = ()
+    ) -> None:
         """`hosts`: names beside those of this machine, with a port where only that one is meant; `*`: any. `origins`: such as `https://chat.example.com`, whose pages
         may use the server beside its own; `*` in the place of a port: any port; `*` alone: any origin."""
         self._app = app
@@ -87,7 +91,9 @@ class HostGuard:
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
             words = "this server is not known by that name; whoever runs it can allow it (hosts=)"
             return PlainTextResponse(words, 421)
-        if len(origins) > 1 or not all(self._may_use(origin, scope, hosts[0]) for origin in origins):
+        if len(origins) > 1 or not all(
+            self._may_use(origin, scope, hosts[0]) for origin in origins
+        ):
             words = "pages of that origin may not use this server; whoever runs it can allow it (origins=)"
             return PlainTextResponse(words, 403)
         return None
@@ -127,4 +133,8 @@ class HostGuard:
         page = origin.decode("latin-1").lower()
         own = f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}".lower()
         without_port = re.sub(r"(?<=[^/:]):[0-9]+$", "", page)
-        return "*" in self._origins or page == own or not self._origins.isdisjoint((page, f"{without_port}:*"))
+        return (
+            "*" in self._origins
+            or page == own
+            or not self._origins.isdisjoint((page, f"{without_port}:*"))
+        )

@@ -59,7 +59,9 @@ def listening(host: str, port: int) -> socket.socket:
     """
     expect("port", port, int)
     if not 0 <= port <= _MOST_PORT:
-        raise SettingsError(f"port={port} is no port; it is a number up to {_MOST_PORT}, or 0 for any that is free")
+        raise SettingsError(
+            f"port={port} is no port; it is a number up to {_MOST_PORT}, or 0 for any that is free"
+        )
     try:
         family, _, _, _, address = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)[0]
     except (socket.gaierror, UnicodeError) as error:
@@ -72,7 +74,9 @@ def listening(host: str, port: int) -> socket.socket:
             raise SettingsError(
                 f"port {port} of {host} is taken by another program; give another port, or 0 for any that is free"
             ) from error
-        raise SettingsError(f"nothing can be served at port {port} of {host}: {error.strerror}") from error
+        raise SettingsError(
+            f"nothing can be served at port {port} of {host}: {error.strerror}"
+        ) from error
 
 
 def url_of(host: str, listener: socket.socket) -> str:

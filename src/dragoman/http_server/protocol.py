@@ -90,7 +90,10 @@ class BoundedProtocol(HttpToolsProtocol):
         """See `asyncio.Protocol`."""
         self._overhead += len(data)
         super().data_received(data)
-        if self._overhead > self.header_bytes + _FRAMING * self._body and not self.transport.is_closing():
+        if (
+            self._overhead > self.header_bytes + _FRAMING * self._body
+            and not self.transport.is_closing()
+        ):
             if not self._cycles:
                 self.transport.write(_REFUSAL)
             self.transport.close()
@@ -120,7 +123,10 @@ class BoundedProtocol(HttpToolsProtocol):
 
     def plain_head(self) -> bytes:
         """Returns the request's first line and headers without the offer of another protocol."""
-        lines = [b"%b %b HTTP/%b" % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())]
+        lines = [
+            b"%b %b HTTP/%b"
+            % (self.parser.get_method(), self.url, self.parser.get_http_version().encode())
+        ]
         for name, value in self.headers:
             if name == b"connection":
                 words = [word.strip() for word in value.split(b",")]
@@ -178,7 +184,9 @@ class BoundedProtocol(HttpToolsProtocol):
         if self.parser is None:  # pyright: ignore[reportUnnecessaryComparison] - so uvicorn has it when the connection is lost
             return
         self._unread = self.transport.get_write_buffer_size()
-        self._deadline = self.loop.call_later(self.timeout_keep_alive + self.header_seconds, self._end)
+        self._deadline = self.loop.call_later(
+            self.timeout_keep_alive + self.header_seconds, self._end
+        )
 
     def _end(self) -> None:
         unread = self.transport.get_write_buffer_size()

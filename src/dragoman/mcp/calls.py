@@ -43,7 +43,9 @@ class ServerCall:
         self.answered = False
         """The server has answered the call itself."""
 
-    async def run(self, session: ClientSession, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+    async def run(
+        self, session: ClientSession, name: str, arguments: dict[str, Any]
+    ) -> types.CallToolResult:
         """Sends the call, and what the server wants to know before it answers.
 
         Raises:
@@ -58,9 +60,13 @@ class ServerCall:
                 return result
         finally:
             await self._end()
-        raise AssertionError("a call that is cancelled has a question")  # unreachable: `_end` raises it
+        raise AssertionError(
+            "a call that is cancelled has a question"
+        )  # unreachable: `_end` raises it
 
-    async def _result(self, session: ClientSession, name: str, arguments: dict[str, Any]) -> types.CallToolResult:
+    async def _result(
+        self, session: ClientSession, name: str, arguments: dict[str, Any]
+    ) -> types.CallToolResult:
         result = self._left()
         responses: types.InputResponses | None = None
         for again in range(_MOST_ROUNDS):
@@ -81,7 +87,10 @@ class ServerCall:
             except MCPError as error:
                 if again or result is None or error.code != types.INVALID_PARAMS:
                     raise
-                result, responses = None, None  # the server knows no more of it, and so has not gone on: from the start
+                result, responses = (
+                    None,
+                    None,
+                )  # the server knows no more of it, and so has not gone on: from the start
                 self._answers.start_again()
                 continue
             if isinstance(given, types.CallToolResult):
@@ -102,7 +111,9 @@ class ServerCall:
         for key, question in (result.input_requests or {}).items():
             given = await self.answer(question)
             if isinstance(given, types.ErrorData):
-                raise ToolError(f"{self._name} asks for what is not to be had here: {given.message}")
+                raise ToolError(
+                    f"{self._name} asks for what is not to be had here: {given.message}"
+                )
             responses[key] = given
         return responses or None
 
@@ -141,7 +152,9 @@ class ServerCall:
             return nobody(request)
         if error is not None:
             _LOG.warning("a request of an MCP server's failed: %s", error)
-            return types.ErrorData(code=types.INTERNAL_ERROR, message="the request failed on the client's side")
+            return types.ErrorData(
+                code=types.INTERNAL_ERROR, message="the request failed on the client's side"
+            )
         return work.result()
 
     async def _end(self) -> None:

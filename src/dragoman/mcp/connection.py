@@ -79,14 +79,18 @@ class Connection:
             SignIn: somebody must sign in first.
             ToolError: the server cannot be started or reached, does not answer, or refuses.
         """
-        self._task = asyncio.create_task(self._own(), context=Context())  # it outlives the call that needs it first
+        self._task = asyncio.create_task(
+            self._own(), context=Context()
+        )  # it outlives the call that needs it first
         try:
             async with asyncio.timeout(self._options.connect_timeout):
                 await self._ready.wait()
         except TimeoutError:
             await self._abandon()
             bound = f"{self._options.connect_timeout:g} seconds (connect_timeout=)"
-            raise ToolError(f"{self._name} did not answer within {bound}{self._last_words()}") from None
+            raise ToolError(
+                f"{self._name} did not answer within {bound}{self._last_words()}"
+            ) from None
         except asyncio.CancelledError:
             await self._abandon()
             raise

@@ -15,7 +15,13 @@ from dragoman.message import DataPart, LinkPart, TextPart
 
 __all__ = ["Block", "bounded", "parts_of", "resource_part"]
 
-Block = types.TextContent | types.ImageContent | types.AudioContent | types.ResourceLink | types.EmbeddedResource
+Block = (
+    types.TextContent
+    | types.ImageContent
+    | types.AudioContent
+    | types.ResourceLink
+    | types.EmbeddedResource
+)
 _Part = TextPart | DataPart | LinkPart
 _Contents = types.TextResourceContents | types.BlobResourceContents
 _MEDIA = ("image/", "audio/", "video/", "application/pdf")
@@ -39,7 +45,11 @@ def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part 
     """
     uri = contents.uri
     if isinstance(contents, types.TextResourceContents):
-        native = {"uri": uri, **({"mimeType": contents.mime_type} if contents.mime_type else {}), **beside}
+        native = {
+            "uri": uri,
+            **({"mimeType": contents.mime_type} if contents.mime_type else {}),
+            **beside,
+        }
         return TextPart(contents.text, {MCP: native}) if contents.text else None
     name = unquote(urlsplit(uri).path.rpartition("/")[2]) or None
     mime_type = contents.mime_type or "application/octet-stream"
@@ -49,9 +59,17 @@ def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part 
 def bounded(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
     """Raises `ToolError` where parts, and so many bytes beside them, are more than `most`."""
     for part in parts:
-        beside += len(part.text) if isinstance(part, TextPart) else len(part.data) if isinstance(part, DataPart) else 0
+        beside += (
+            len(part.text)
+            if isinstance(part, TextPart)
+            else len(part.data)
+            if isinstance(part, DataPart)
+            else 0
+        )
     if beside > most:
-        raise ToolError(f"{server} gave {beside:,} bytes, and no more than {most:,} are taken; ask for less of it")
+        raise ToolError(
+            f"{server} gave {beside:,} bytes, and no more than {most:,} are taken; ask for less of it"
+        )
 
 
 def _part(block: Any) -> _Part | None:
@@ -65,7 +83,9 @@ def _part(block: Any) -> _Part | None:
         return resource_part(block.resource, beside)
     if isinstance(block, types.ResourceLink):
         return _link(block)
-    raise ToolError(f"the MCP server gave a piece of content that cannot be read: {type(block).__name__}")
+    raise ToolError(
+        f"the MCP server gave a piece of content that cannot be read: {type(block).__name__}"
+    )
 
 
 def _link(link: types.ResourceLink) -> _Part:

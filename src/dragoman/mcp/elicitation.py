@@ -29,14 +29,18 @@ class VisitPage(AskUser):
 
     reason: Reason = "auth"
 
-    def __init__(self, url: str, message: str, server: str, notes: Mapping[str, Any] | None = None) -> None:
+    def __init__(
+        self, url: str, message: str, server: str, notes: Mapping[str, Any] | None = None
+    ) -> None:
         """`url`: the page. `message`: why. `server`: who wants it.
 
         Raises:
             ToolError: it is no page of the web.
         """
         if urlsplit(url).scheme not in ("https", "http"):
-            raise ToolError(f"{server} wants somebody to go to an address that is no web page; nobody was asked")
+            raise ToolError(
+                f"{server} wants somebody to go to an address that is no web page; nobody was asked"
+            )
         metadata = {"url": url, "server": server, **({_NOTES: notes} if notes else {})}
         super().__init__(message[:_LONGEST], {"type": "boolean"}, metadata=metadata)
 
@@ -52,7 +56,9 @@ class Answers:
         notes = if_object(context.record.question_metadata.get(_NOTES))
         questions = [str(one) for one in if_list(notes.get("questions"))]
         self._server = server
-        self._given = list(zip(questions, context.answers[-len(questions) :] if questions else (), strict=False))
+        self._given = list(
+            zip(questions, context.answers[-len(questions) :] if questions else (), strict=False)
+        )
         self._unused = list(self._given)
         self.round = if_object(notes.get("round")) or None
         """What the server wants to know before the call goes on, as it said so; `None`: nothing, or it asks by itself."""
@@ -77,7 +83,9 @@ class Answers:
         if isinstance(question, types.ElicitRequestURLParams):
             return types.ElicitResult(action="accept" if value is True else "decline")
         if wrong := faults({"type": "object", **question.requested_schema}, value):
-            raise ToolError(f"the answer is not fit for what {self._server} asks: {'; '.join(wrong)}")
+            raise ToolError(
+                f"the answer is not fit for what {self._server} asks: {'; '.join(wrong)}"
+            )
         return types.ElicitResult(action="accept", content=cast("dict[str, Any]", value))
 
     def _question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
@@ -93,5 +101,9 @@ class Answers:
 
 def _digest(question: types.ElicitRequestParams) -> str:
     """What a person reads of a question, so that another one is told from it."""
-    page = question.url if isinstance(question, types.ElicitRequestURLParams) else question.requested_schema
+    page = (
+        question.url
+        if isinstance(question, types.ElicitRequestURLParams)
+        else question.requested_schema
+    )
     return sha256(msgspec.json.encode((question.message, page), order="deterministic")).hexdigest()

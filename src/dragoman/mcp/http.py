@@ -67,10 +67,14 @@ async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[A
         auth = SignInAuth(server, options.oauth)
     read = max(_READ_SECONDS, options.timeout or 0.0)
     timeout = httpx2.Timeout(_CONNECT_SECONDS, read=read)
-    client = _Client(failures, options.max_result, headers=dict(options.headers), timeout=timeout, auth=auth)
+    client = _Client(
+        failures, options.max_result, headers=dict(options.headers), timeout=timeout, auth=auth
+    )
     async with (
         client,
-        streamable_http_client(server, http_client=client, max_sse_event_size=_most(options.max_result)) as streams,
+        streamable_http_client(
+            server, http_client=client, max_sse_event_size=_most(options.max_result)
+        ) as streams,
     ):
         yield streams
 
@@ -90,7 +94,9 @@ class _Client(httpx2.AsyncClient):
         try:
             response = await super().send(request, **how)
         except _UNREACHED as error:
-            return self._failed(request, Failure("unreached", f"it cannot be reached: {_words(error)}"))
+            return self._failed(
+                request, Failure("unreached", f"it cannot be reached: {_words(error)}")
+            )
         except httpx2.TransportError as error:
             return self._failed(request, Failure("lost", f"the connection broke: {_words(error)}"))
         except OAuthFlowError as error:
@@ -102,7 +108,9 @@ class _Client(httpx2.AsyncClient):
             raise
         if response.status_code == 404 and _SESSION in request.headers:
             await response.aclose()
-            return self._failed(request, Failure("forgotten", "it does not know the session any more"))
+            return self._failed(
+                request, Failure("forgotten", "it does not know the session any more")
+            )
         if response.status_code >= 400 and not _is_json(response):
             await response.aclose()
             return self._failed(request, Failure("status", _refusal(response.status_code)))
@@ -111,8 +119,14 @@ class _Client(httpx2.AsyncClient):
         return response
 
     def _failed(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
-        error = {"code": INTERNAL_ERROR, "message": failure.text, "data": self._failures.add(failure)}
-        return httpx2.Response(500, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request)
+        error = {
+            "code": INTERNAL_ERROR,
+            "message": failure.text,
+            "data": self._failures.add(failure),
+        }
+        return httpx2.Response(
+            500, json={"jsonrpc": "2.0", "id": None, "error": error}, request=request
+        )
 
 
 class _Bounded(httpx2.AsyncByteStream):
@@ -130,7 +144,9 @@ class _Bounded(httpx2.AsyncByteStream):
                     raise httpx2.StreamError("the answer is larger than max_result= allows")
                 yield data
         except httpx2.TransportError as error:  # the library lets it end the session
-            raise httpx2.StreamError(f"the connection broke ({_words(error)}); it may have run or not") from error
+            raise httpx2.StreamError(
+                f"the connection broke ({_words(error)}); it may have run or not"
+            ) from error
 
     async def aclose(self) -> None:
         await self._stream.aclose()

@@ -54,7 +54,11 @@ class Inputs:
         """Has a person asked."""
         return await self._respond(types.ElicitRequest(params=params))
 
-    async def sample(self, context: ClientRequestContext, params: types.CreateMessageRequestParams) -> Any:  # noqa: ARG002 - the library's signature
+    async def sample(
+        self,
+        context: ClientRequestContext,
+        params: types.CreateMessageRequestParams,
+    ) -> Any:
         """Has a model asked."""
         return await self._respond(types.CreateMessageRequest(params=params))
 
@@ -65,7 +69,9 @@ class Inputs:
     async def _respond(self, request: types.InputRequest) -> Any:
         call = await self._asking()
         if call is None:
-            _LOG.warning("%s asks something, and nobody can tell for which of its calls", self._name)
+            _LOG.warning(
+                "%s asks something, and nobody can tell for which of its calls", self._name
+            )
             return nobody(request)
         return await call.respond(request)
 

@@ -25,17 +25,25 @@ Known = dict[str, tuple[Any, Tool]]
 """Name → what was listed, and the tool that it became."""
 
 
-def as_tools(toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: Known) -> Known:
+def as_tools(
+    toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: Known
+) -> Known:
     """The tools of a list. `known`: those of the last."""
     found: Known = {}
     for one in listed:
         if not one.name or one.name in found:
             _LOG.warning(
-                "%s lists a tool %r that is there already or has no name: it is left out", toolset.name, one.name
+                "%s lists a tool %r that is there already or has no name: it is left out",
+                toolset.name,
+                one.name,
             )
             continue
         before = known.get(one.name)
-        found[one.name] = before if before is not None and before[0] == one else (one, _tool(toolset, options, one))
+        found[one.name] = (
+            before
+            if before is not None and before[0] == one
+            else (one, _tool(toolset, options, one))
+        )
     return found
 
 
@@ -71,7 +79,9 @@ def _schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 def _native(given: types.Tool) -> dict[str, Any] | None:
     """What a server says of a tool and no model is told."""
-    fields = given.model_dump(mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"})
+    fields = given.model_dump(
+        mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"}
+    )
     return {MCP: fields} if fields else None
 
 

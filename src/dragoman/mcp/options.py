@@ -22,7 +22,9 @@ from dragoman.tools.inner import Sender
 
 __all__ = ["ApprovalPolicy", "Command", "Options", "Sampling", "Server", "label", "parse_server"]
 
-Sampling: TypeAlias = Sender | str | Callable[[ModelRequest], Message | str | Awaitable[Message | str]]
+Sampling: TypeAlias = (
+    Sender | str | Callable[[ModelRequest], Message | str | Awaitable[Message | str]]
+)
 """What answers when a server asks for a model: an agent, a model string, or a function, plain or async, of what is asked."""
 ApprovalPolicy: TypeAlias = bool | Callable[[Tool], bool | Approval]
 """Whether calls need approval: for all tools, or as a function says of each, which may give a function of the call."""
@@ -74,9 +76,13 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     def __post_init__(self) -> None:
         is_url = isinstance(self.server, str)
         if (self.headers or self.oauth is not None) and not is_url:
-            raise SettingsError("headers= and oauth= are for MCP servers at a URL; give a program its keys with env=")
+            raise SettingsError(
+                "headers= and oauth= are for MCP servers at a URL; give a program its keys with env="
+            )
         if (self.env or self.cwd is not None) and not isinstance(self.server, Command):
-            raise SettingsError("env= and cwd= are for MCP servers that are started; give one at a URL headers=")
+            raise SettingsError(
+                "env= and cwd= are for MCP servers that are started; give one at a URL headers="
+            )
 
 
 def parse_server(server: str | Sequence[str] | object) -> Server:
@@ -90,7 +96,9 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
         if "://" in server.partition(" ")[0]:
             parts = urlsplit(server)
             if parts.scheme not in ("http", "https") or not parts.hostname:
-                raise SettingsError(f"mcp({server!r:.100}) is no URL of a server: it begins with https:// and a host")
+                raise SettingsError(
+                    f"mcp({server!r:.100}) is no URL of a server: it begins with https:// and a host"
+                )
             return server
         try:
             words = shlex.split(server, posix=os.name == "posix")
@@ -103,11 +111,17 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
             expect(f"server[{place}]", word, str, os.PathLike)  # pyright: ignore[reportUnknownArgumentType]
         words = [os.fspath(word) for word in server]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     elif server is None or isinstance(server, bool | int | float | bytes | Mapping | type | Path):
-        raise wrong("server", cast(object, server), "a command line, its words, a URL, or a server of the library mcp")
+        raise wrong(
+            "server",
+            cast(object, server),
+            "a command line, its words, a URL, or a server of the library mcp",
+        )
     else:
         return server
     if not words:
-        raise SettingsError("mcp() needs a command, such as 'npx -y @scope/server', or a URL that begins with https://")
+        raise SettingsError(
+            "mcp() needs a command, such as 'npx -y @scope/server', or a URL that begins with https://"
+        )
     return Command(tuple(words))
 
 

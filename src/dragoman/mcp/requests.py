@@ -54,8 +54,12 @@ class Requests:
         async def listed(connection: Connection) -> list[Resource]:
             session = connection.client.session
             return [
-                Resource(str(one.uri), one.name, one.title, one.description, one.mime_type, one.size)
-                for one in await _all(lambda params: session.list_resources(params=params), "resources")
+                Resource(
+                    str(one.uri), one.name, one.title, one.description, one.mime_type, one.size
+                )
+                for one in await _all(
+                    lambda params: session.list_resources(params=params), "resources"
+                )
             ]
 
         return await self._ask(listed)
@@ -68,7 +72,8 @@ class Requests:
             return [
                 Resource(one.uri_template, one.name, one.title, one.description, one.mime_type)
                 for one in await _all(
-                    lambda params: session.list_resource_templates(params=params), "resource_templates"
+                    lambda params: session.list_resource_templates(params=params),
+                    "resource_templates",
                 )
             ]
 
@@ -96,7 +101,12 @@ class Requests:
                     one.name,
                     one.title,
                     one.description,
-                    tuple([PromptArgument(a.name, a.description, bool(a.required)) for a in one.arguments or ()]),
+                    tuple(
+                        [
+                            PromptArgument(a.name, a.description, bool(a.required))
+                            for a in one.arguments or ()
+                        ]
+                    ),
                 )
                 for one in await _all(lambda params: session.list_prompts(params=params), "prompts")
             ]
@@ -113,7 +123,9 @@ class Requests:
                 parts = parts_of([one.content])
                 bounded(parts, self._options.max_result, self._name)
                 if parts:
-                    messages.append(Message.user(*parts) if one.role == "user" else Message.model(*parts))
+                    messages.append(
+                        Message.user(*parts) if one.role == "user" else Message.model(*parts)
+                    )
             return messages
 
         return await self._ask(got)
@@ -171,7 +183,9 @@ class Requests:
         try:
             return await self._send(in_time, repeats=True)
         except TimeoutError:
-            raise ToolError(f"{self._name} did not answer within {seconds:g} seconds (connect_timeout=)") from None
+            raise ToolError(
+                f"{self._name} did not answer within {seconds:g} seconds (connect_timeout=)"
+            ) from None
 
     async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
         """Does it with a session, and once more, with a new one where the first is over, if that is safe.
@@ -198,10 +212,16 @@ class Requests:
                         await self._sessions.drop(connection)
                     safe = repeats or failure.kind != "lost"
                     if not again or not safe:
-                        raise ToolError(f"{self._name}: {failure.text}{'' if safe else _MAYBE}") from error
+                        raise ToolError(
+                            f"{self._name}: {failure.text}{'' if safe else _MAYBE}"
+                        ) from error
                 except ValidationError as error:
-                    raise ToolError(f"{self._name} gave what is not of the protocol: {str(error)[:500]}") from error
-                except RuntimeError as error:  # of the library: a result is not as its tool's output schema says
+                    raise ToolError(
+                        f"{self._name} gave what is not of the protocol: {str(error)[:500]}"
+                    ) from error
+                except (
+                    RuntimeError
+                ) as error:  # of the library: a result is not as its tool's output schema says
                     raise ToolError(f"{self._name}: {str(error)[:500]}") from error
             again = False
 
@@ -213,7 +233,9 @@ class Requests:
                 wanted = []
             if wanted:
                 return VisitPage(wanted[0].url, wanted[0].message, self._name)
-        return ToolError(f"{self._name}: {error.message[:2000] or 'it refuses, and does not say why'}")
+        return ToolError(
+            f"{self._name}: {error.message[:2000] or 'it refuses, and does not say why'}"
+        )
 
 
 async def _listed(connection: Connection) -> tuple[types.Tool, ...]:
@@ -222,7 +244,9 @@ async def _listed(connection: Connection) -> tuple[types.Tool, ...]:
     return found
 
 
-async def _all(page: Callable[[types.PaginatedRequestParams | None], Awaitable[Any]], field: str) -> tuple[Any, ...]:
+async def _all(
+    page: Callable[[types.PaginatedRequestParams | None], Awaitable[Any]], field: str
+) -> tuple[Any, ...]:
     """All pages of a list.
 
     Raises:
@@ -231,7 +255,9 @@ async def _all(page: Callable[[types.PaginatedRequestParams | None], Awaitable[A
     found: list[Any] = []
     cursor: str | None = None
     for _ in range(_MOST_PAGES):
-        result = await page(types.PaginatedRequestParams(cursor=cursor) if cursor is not None else None)
+        result = await page(
+            types.PaginatedRequestParams(cursor=cursor) if cursor is not None else None
+        )
         found += getattr(result, field)
         if (cursor := result.next_cursor) is None:
             return tuple(found)

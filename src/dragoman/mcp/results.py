@@ -23,7 +23,9 @@ def result_of(result: types.CallToolResult, most: int, server: str) -> Any:
         ToolError: the tool failed, with what it gave as content; or it gave what cannot be read, or more than `most` bytes.
     """
     parts = parts_of(result.content)
-    beside = b"" if result.structured_content is None else msgspec.json.encode(result.structured_content)
+    beside = (
+        b"" if result.structured_content is None else msgspec.json.encode(result.structured_content)
+    )
     bounded(parts, most, server, len(beside))
     value = _value(result, parts)
     if not result.is_error:
@@ -31,7 +33,10 @@ def result_of(result: types.CallToolResult, most: int, server: str) -> Any:
     if isinstance(value, str):
         raise ToolError(value)
     texts = [part.text for part in parts if isinstance(part, TextPart)]
-    raise ToolError("\n".join(texts) or f"the tool of {server} failed and does not say why", content=value or None)
+    raise ToolError(
+        "\n".join(texts) or f"the tool of {server} failed and does not say why",
+        content=value or None,
+    )
 
 
 def _value(result: types.CallToolResult, parts: Sequence[TextPart | DataPart | LinkPart]) -> Any:

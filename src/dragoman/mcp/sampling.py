@@ -53,7 +53,9 @@ async def _from_agent(policy: Any, request: ModelRequest, context: ToolContext[A
             result = await context.send(agent, None, **how)
     else:
         result = await context.send(policy, None, **how)
-    return next((one for one in reversed(result.messages) if one.role is Role.MODEL), Message.model())
+    return next(
+        (one for one in reversed(result.messages) if one.role is Role.MODEL), Message.model()
+    )
 
 
 def _request(params: types.CreateMessageRequestParams) -> ModelRequest:
@@ -64,13 +66,18 @@ def _request(params: types.CreateMessageRequestParams) -> ModelRequest:
     hints = params.model_preferences.hints if params.model_preferences else None
     wished = next((hint.name for hint in hints or () if hint.name), "")
     settings = Settings(
-        temperature=params.temperature, max_tokens=params.max_tokens, stop=tuple(params.stop_sequences or ()) or None
+        temperature=params.temperature,
+        max_tokens=params.max_tokens,
+        stop=tuple(params.stop_sequences or ()) or None,
     )
     return ModelRequest(wished, tuple(messages), settings=settings)
 
 
 def _result(message: Message) -> types.CreateMessageResult:
-    image = next((p for p in message.parts if isinstance(p, DataPart) and p.mime_type.startswith("image/")), None)
+    image = next(
+        (p for p in message.parts if isinstance(p, DataPart) and p.mime_type.startswith("image/")),
+        None,
+    )
     if message.text or image is None:
         content: types.SamplingContent = types.TextContent(text=message.text)
     else:
@@ -78,4 +85,6 @@ def _result(message: Message) -> types.CreateMessageResult:
     origin = message.origin
     model = (origin.served_model or origin.model) if origin is not None else None
     stop = _STOPS.get(message.finish_reason) if message.finish_reason is not None else "endTurn"
-    return types.CreateMessageResult(role="assistant", content=content, model=model or "unknown", stop_reason=stop)
+    return types.CreateMessageResult(
+        role="assistant", content=content, model=model or "unknown", stop_reason=stop
+    )

@@ -53,7 +53,9 @@ class Waiting(msgspec.Struct, frozen=True):
 
     def to_json(self) -> str:
         """As it goes through the client, and back by `from_json`."""
-        stored = _Stored(self.thread_id, msgspec.Raw(dump_messages(self.messages)), self.pending, self.output)
+        stored = _Stored(
+            self.thread_id, msgspec.Raw(dump_messages(self.messages)), self.pending, self.output
+        )
         return msgspec.json.encode(stored).decode()
 
     @classmethod
@@ -64,7 +66,12 @@ class Waiting(msgspec.Struct, frozen=True):
             ValueError: it is something else.
         """
         stored = msgspec.json.decode(text, type=_Stored)
-        return cls(stored.thread_id, tuple(load_messages(bytes(stored.messages))), stored.pending, stored.output)
+        return cls(
+            stored.thread_id,
+            tuple(load_messages(bytes(stored.messages))),
+            stored.pending,
+            stored.output,
+        )
 
 
 class _Stored(msgspec.Struct, frozen=True):
@@ -133,7 +140,11 @@ async def answered(
             _LOG.info("%s: the client cannot ask its user: %s", params.name, error)
             return _unanswered(waiting)
         problem = None
-    return _unanswered(waiting) if waiting is not None else error_result(f"{params.name} gave no result")
+    return (
+        _unanswered(waiting)
+        if waiting is not None
+        else error_result(f"{params.name} gave no result")
+    )
 
 
 async def _ran(run: Run[Any], progress: Progress) -> tuple[Run[Any], ChatResult[Any]]:
@@ -160,13 +171,21 @@ def _answers(waiting: Waiting, given: Mapping[str, Any]) -> list[Resume]:
     Raises:
         ResumeError: an answer cannot be read.
     """
-    return [answer(one, result) for one in waiting.pending if isinstance(result := given.get(one.id), ElicitResult)]
+    return [
+        answer(one, result)
+        for one in waiting.pending
+        if isinstance(result := given.get(one.id), ElicitResult)
+    ]
 
 
-async def _elicit(context: Context, wanted: ElicitRequestFormParams | ElicitRequestURLParams) -> ElicitResult:
+async def _elicit(
+    context: Context, wanted: ElicitRequestFormParams | ElicitRequestURLParams
+) -> ElicitResult:
     session, request_id = context.session, context.request_id
     if isinstance(wanted, ElicitRequestURLParams):
-        return await session.elicit_url(wanted.message, wanted.url, wanted.elicitation_id or "", request_id)
+        return await session.elicit_url(
+            wanted.message, wanted.url, wanted.elicitation_id or "", request_id
+        )
     return await session.elicit_form(wanted.message, wanted.requested_schema, request_id)
 
 

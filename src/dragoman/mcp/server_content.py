@@ -35,7 +35,9 @@ def json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallToolResul
     """A JSON value: a text as it is, all else as JSON; an object is structured content too."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     structured = cast("dict[str, Any]", value) if isinstance(value, dict) else None
-    return CallToolResult(content=[TextContent(text=text), *blocks(more)], structured_content=structured)
+    return CallToolResult(
+        content=[TextContent(text=text), *blocks(more)], structured_content=structured
+    )
 
 
 def tool_result(part: ToolResultPart) -> CallToolResult:
@@ -69,8 +71,12 @@ def _block(place: int, part: ResultPart) -> ContentBlock:
         return AudioContent(data=data, mime_type=part.mime_type)
     uri = f"attachment:///{quote(part.name or str(place))}"
     if kind == "text" and (text := _text(part)) is not None:
-        return EmbeddedResource(resource=TextResourceContents(uri=uri, mime_type=part.mime_type, text=text))
-    return EmbeddedResource(resource=BlobResourceContents(uri=uri, mime_type=part.mime_type, blob=data))
+        return EmbeddedResource(
+            resource=TextResourceContents(uri=uri, mime_type=part.mime_type, text=text)
+        )
+    return EmbeddedResource(
+        resource=BlobResourceContents(uri=uri, mime_type=part.mime_type, blob=data)
+    )
 
 
 def _text(part: DataPart) -> str | None:

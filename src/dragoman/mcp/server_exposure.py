@@ -45,7 +45,9 @@ _CLAIMS = 10_000
 class Exposure:
     """An agent as a tool, its tools, or both."""
 
-    def __init__(self, agent: Agent[Any], entry: AgentEntry | None, *, tools: bool, options: Options | None) -> None:
+    def __init__(
+        self, agent: Agent[Any], entry: AgentEntry | None, *, tools: bool, options: Options | None
+    ) -> None:
         """`entry`: the agent as a tool; `None`: it is not shown. `tools`: whether its tools are."""
         self._agent = agent
         self._set = CombinedToolset(agent.tools)
@@ -60,12 +62,16 @@ class Exposure:
         async with self._set:
             yield
 
-    async def list_tools(self, context: Context, _: PaginatedRequestParams | None) -> ListToolsResult:
+    async def list_tools(
+        self, context: Context, _: PaginatedRequestParams | None
+    ) -> ListToolsResult:
         """What the client may call."""
         own = [] if self._entry is None else [self._entry.listed]
         return ListToolsResult(tools=[*own, *map(tool_entry, await self._tools(context))])
 
-    async def call_tool(self, context: Context, params: CallToolRequestParams) -> CallToolResult | InputRequiredResult:
+    async def call_tool(
+        self, context: Context, params: CallToolRequestParams
+    ) -> CallToolResult | InputRequiredResult:
         """Runs what the client calls.
 
         Raises:
@@ -75,14 +81,21 @@ class Exposure:
             return await self._ask(context, params, self._entry)
         known = [tool.name for tool in await self._tools(context)]
         if params.name not in known:
-            names = ", ".join([*([self._entry.listed.name] if self._entry else []), *known]) or "none"
-            raise MCPError(INVALID_PARAMS, f"there is no tool named {params.name[:100]!r}; the tools are: {names}")
+            names = (
+                ", ".join([*([self._entry.listed.name] if self._entry else []), *known]) or "none"
+            )
+            raise MCPError(
+                INVALID_PARAMS,
+                f"there is no tool named {params.name[:100]!r}; the tools are: {names}",
+            )
         call = ToolCallPart(new_id(), params.name, params.arguments or {})
 
         def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[str]:
             how = self._how(context, waiting, resume)
             how["model"] = caller(call if waiting is None else None)
-            return self._agent.run(None if waiting else f"An MCP client calls {params.name}.", **how)
+            return self._agent.run(
+                None if waiting else f"An MCP client calls {params.name}.", **how
+            )
 
         return await answered(context, params, begin, _call_result, call.id)
 
@@ -95,7 +108,9 @@ class Exposure:
 
         def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[Any]:
             how = self._how(context, waiting, resume)
-            return self._agent.run(None if waiting else prompt, output_type=entry.output_type, **how)
+            return self._agent.run(
+                None if waiting else prompt, output_type=entry.output_type, **how
+            )
 
         async def agent_result(result: ChatResult[Any], before: Waiting | None) -> CallToolResult:
             messages = (*(before.messages if before is not None else ()), *result.messages)
@@ -106,7 +121,9 @@ class Exposure:
             text = joined(before, result.output)
             return CallToolResult(content=blocks([*([TextPart(text)] if text else []), *files]))
 
-        return await answered(context, params, begin, agent_result, typed=entry.output_type is not str)
+        return await answered(
+            context, params, begin, agent_result, typed=entry.output_type is not str
+        )
 
     async def _file(self, part: DataPart | FilePart) -> DataPart | FilePart:
         """A file that the provider holds → its bytes, where they can be had."""
@@ -117,7 +134,9 @@ class Exposure:
         except DragomanError:
             return part
 
-    def _how(self, context: Context, waiting: Waiting | None, resume: Sequence[Resume]) -> RunOptions:
+    def _how(
+        self, context: Context, waiting: Waiting | None, resume: Sequence[Resume]
+    ) -> RunOptions:
         """The options of a run: those that were given, and those with which it goes on."""
         how: RunOptions = {"claim": self._claim, "thread_id": new_id(), **self._given(context)}
         if waiting is not None:
@@ -132,7 +151,11 @@ class Exposure:
         if not self._shows_tools:
             return ()
         given = self._given(context)
-        known = ToolContext(given.get("deps"), resource_id=given.get("resource_id"), metadata=given.get("metadata", {}))
+        known = ToolContext(
+            given.get("deps"),
+            resource_id=given.get("resource_id"),
+            metadata=given.get("metadata", {}),
+        )
         return [one for one in await self._set.list_tools(known) if _is_callable(one)]
 
 
@@ -142,7 +165,12 @@ def _is_callable(tool: Tool) -> bool:
 
 async def _call_result(result: ChatResult[Any], _: Waiting | None) -> CallToolResult:
     """What came of the one call that a run was."""
-    parts = [part for message in result.messages for part in message.content if isinstance(part, ToolResultPart)]
+    parts = [
+        part
+        for message in result.messages
+        for part in message.content
+        if isinstance(part, ToolResultPart)
+    ]
     return tool_result(parts[-1]) if parts else error_result("the call gave no result")
 
 

@@ -7,7 +7,12 @@ from types import MappingProxyType
 from typing import Any, cast
 
 import msgspec
-from mcp_types import ClientCapabilities, ElicitRequestFormParams, ElicitRequestURLParams, ElicitResult
+from mcp_types import (
+    ClientCapabilities,
+    ElicitRequestFormParams,
+    ElicitRequestURLParams,
+    ElicitResult,
+)
 
 from dragoman.errors import ResumeError
 from dragoman.interrupt import Interrupt, Reason, Resume
@@ -18,7 +23,15 @@ _ANSWER = "answer"
 """Name of the one field of a form for an answer that is no flat object."""
 _FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
     {
-        "string": ("title", "description", "default", "minLength", "maxLength", "enum", "enumNames"),
+        "string": (
+            "title",
+            "description",
+            "default",
+            "minLength",
+            "maxLength",
+            "enum",
+            "enumNames",
+        ),
         "number": ("title", "description", "default", "minimum", "maximum"),
         "integer": ("title", "description", "default", "minimum", "maximum"),
         "boolean": ("title", "description", "default"),
@@ -27,7 +40,12 @@ _FIELDS: Mapping[str, tuple[str, ...]] = MappingProxyType(
 """Type of a form's field → what may be said of it."""
 _FORMATS = ("date", "date-time", "email", "uri")
 _WAITS: Mapping[Reason, str] = MappingProxyType(
-    {"approval": "approval of", "input": "an answer for", "auth": "a sign-in for", "tool": "the result of"}
+    {
+        "approval": "approval of",
+        "input": "an answer for",
+        "auth": "a sign-in for",
+        "tool": "the result of",
+    }
 )
 
 
@@ -63,7 +81,11 @@ def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
         ResumeError: it cannot be read; the text says why.
     """
     if result.action != "accept":
-        return interrupt.deny() if result.action == "decline" and interrupt.reason == "approval" else interrupt.cancel()
+        return (
+            interrupt.deny()
+            if result.action == "decline" and interrupt.reason == "approval"
+            else interrupt.cancel()
+        )
     content: Mapping[str, Any] = result.content or {}
     if interrupt.reason == "approval":
         return _verdict(interrupt, content)
@@ -111,7 +133,11 @@ def _words(interrupt: Interrupt) -> str:
 
 
 def _call(interrupt: Interrupt) -> str:
-    return "the run" if interrupt.call is None else f"{interrupt.call.name} {_json(interrupt.call.arguments)}"
+    return (
+        "the run"
+        if interrupt.call is None
+        else f"{interrupt.call.name} {_json(interrupt.call.arguments)}"
+    )
 
 
 def _json(value: Any) -> str:
@@ -124,11 +150,20 @@ def _form(interrupt: Interrupt) -> dict[str, Any]:
     if interrupt.reason == "approval":
         fields: dict[str, Any] = {
             "approved": {"type": "boolean", "title": "Run it"},
-            "reason": {"type": "string", "title": "Why not", "description": "What the model is told of a refusal"},
+            "reason": {
+                "type": "string",
+                "title": "Why not",
+                "description": "What the model is told of a refusal",
+            },
         }
         if interrupt.editable and interrupt.call is not None:
             text = _json(interrupt.call.arguments)
-            fields["arguments"] = {"type": "string", "title": "Arguments", "description": "As JSON", "default": text}
+            fields["arguments"] = {
+                "type": "string",
+                "title": "Arguments",
+                "description": "As JSON",
+                "default": text,
+            }
         return {"type": "object", "properties": fields, "required": ["approved"]}
     schema = interrupt.schema
     if schema is not None and (flat := _flat(schema)) is not None:
@@ -136,7 +171,10 @@ def _form(interrupt: Interrupt) -> dict[str, Any]:
     if schema is None:
         field: Mapping[str, Any] = {"type": "string"}
     else:
-        field = _field(schema) or {"type": "string", "description": f"JSON by this JSON Schema: {_json(schema)}"}
+        field = _field(schema) or {
+            "type": "string",
+            "description": f"JSON by this JSON Schema: {_json(schema)}",
+        }
     return {"type": "object", "properties": {_ANSWER: field}, "required": [_ANSWER]}
 
 

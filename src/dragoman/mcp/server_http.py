@@ -25,7 +25,9 @@ _CLOSING_SECONDS = 2
 """So long open streams may take to end."""
 
 
-def http_app(server: Server[Any], *, host: str = "127.0.0.1", token: str | None = None) -> Starlette:
+def http_app(
+    server: Server[Any], *, host: str = "127.0.0.1", token: str | None = None
+) -> Starlette:
     """A server as an ASGI application, at the path `/mcp`.
 
     `host`: the name or address by which clients reach it. Requests to another host, or from a web page of another, are refused, so
@@ -36,7 +38,9 @@ def http_app(server: Server[Any], *, host: str = "127.0.0.1", token: str | None 
         SettingsError: the token is empty.
     """
     anybody = TransportSecuritySettings(enable_dns_rebinding_protection=False)  # the guard protects
-    app = server.streamable_http_app(streamable_http_path=_PATH, host=host, transport_security=anybody)
+    app = server.streamable_http_app(
+        streamable_http_path=_PATH, host=host, transport_security=anybody
+    )
     if token is not None:
         if not token.strip():
             raise SettingsError("the token is empty; give one that nobody can guess")
@@ -87,7 +91,9 @@ class _TokenRequired:
         if scope["type"] == "http":
             given = Headers(scope=scope).get("authorization", "")
             if not compare_digest(given.encode("latin-1"), self._expected):
-                refusal = JSONResponse({"error": "the token is missing or wrong"}, 401, {"WWW-Authenticate": "Bearer"})
+                refusal = JSONResponse(
+                    {"error": "the token is missing or wrong"}, 401, {"WWW-Authenticate": "Bearer"}
+                )
                 await refusal(scope, receive, send)
                 return
         await self._app(scope, receive, send)

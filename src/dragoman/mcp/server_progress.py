@@ -48,7 +48,9 @@ class Progress:
                 await self._report(done, total, message)
             return
         far = f"{done:g}" if total is None else f"{done:g}/{total:g}"
-        await self._count(f"{self._names.get(value['call_id'], 'tool')} {far}{f': {message}' if message else ''}")
+        await self._count(
+            f"{self._names.get(value['call_id'], 'tool')} {far}{f': {message}' if message else ''}"
+        )
 
     async def _of_message(self, event: Event) -> None:
         if isinstance(event, PartDelta):

@@ -9,7 +9,11 @@ from typing import Any
 from dragoman.fold import unfold
 from dragoman.message import Message, ToolCallPart
 from dragoman.model.chat_model import ChatModel
-from dragoman.orchestration import DefaultStreamingOrchestrator, StreamingIterationResult, StreamingState
+from dragoman.orchestration import (
+    DefaultStreamingOrchestrator,
+    StreamingIterationResult,
+    StreamingState,
+)
 from dragoman.orchestration.orchestrator import Steps
 from dragoman.providers.provider import Provider
 
@@ -42,7 +46,9 @@ class _OneCall(DefaultStreamingOrchestrator):
     ) -> Steps:
         """The call, where it is still to be made, and its answer."""
         if self._call is not None:
-            message = Message.model(self._call).replace(id=state.new_id and state.new_id(), created_at=state.clock())
+            message = Message.model(self._call).replace(
+                id=state.new_id and state.new_id(), created_at=state.clock()
+            )
             state.add_to_history(message)
             yield StreamingIterationResult(events=unfold([message]), messages=(message,))
             steps = self.answered(state, message.tool_calls)

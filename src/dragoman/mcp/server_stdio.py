@@ -27,7 +27,9 @@ async def serve_stdio(server: Server[Any]) -> None:
     standard input finds it empty.
     """
     with _input() as descriptor:
-        lines = _lines(descriptor)  # the library's own reader could not be cancelled while it waits for a line
+        lines = _lines(
+            descriptor
+        )  # the library's own reader could not be cancelled while it waits for a line
         try:
             async with stdio_server(stdin=cast("Any", lines)) as (received, sent):
                 with redirect_stdout(
@@ -65,7 +67,9 @@ async def _lines(descriptor: int) -> AsyncGenerator[str, None]:
             except (RuntimeError, asyncio.CancelledError):  # the loop has ended
                 return
 
-    Thread(target=read, name="mcp-stdin", daemon=True).start()  # a daemon: nothing can end a read that waits
+    Thread(
+        target=read, name="mcp-stdin", daemon=True
+    ).start()  # a daemon: nothing can end a read that waits
     rest: list[bytes] = []
     while piece := await pieces.get():
         *lines, last = piece.split(b"\n")

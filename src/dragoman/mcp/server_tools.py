@@ -47,7 +47,10 @@ def tool_entry(tool: Tool) -> MCPTool:
     spec = tool.spec
     own = if_object((tool.native or {}).get(MCP))
     ours = {"idempotentHint": tool.idempotent, "destructiveHint": bool(tool.requires_approval)}
-    hints = {**{name: True for name, holds in ours.items() if holds}, **if_object(own.get("annotations"))}
+    hints = {
+        **{name: True for name, holds in ours.items() if holds},
+        **if_object(own.get("annotations")),
+    }
     try:
         return MCPTool(
             name=spec.name,
@@ -57,7 +60,9 @@ def tool_entry(tool: Tool) -> MCPTool:
             annotations=ToolAnnotations.model_validate(hints, by_name=False) if hints else None,
         )
     except ValidationError as error:
-        raise ToolError(f"what {tool.name!r} says in native[{MCP!r}] is no title and annotations: {error}") from error
+        raise ToolError(
+            f"what {tool.name!r} says in native[{MCP!r}] is no title and annotations: {error}"
+        ) from error
 
 
 def agent_entry(title: str, description: str | None, output_type: Any) -> AgentEntry:
@@ -66,7 +71,10 @@ def agent_entry(title: str, description: str | None, output_type: Any) -> AgentE
     Raises:
         SettingsError: the output type cannot be described.
     """
-    prompt = {"type": "string", "description": "What to do or to answer, with all that must be known for it."}
+    prompt = {
+        "type": "string",
+        "description": "What to do or to answer, with all that must be known for it.",
+    }
     schema, is_wrapped = None, False
     if output_type is not str:
         schema = dict(typed_output(output_type).schema)

@@ -59,14 +59,21 @@ def server(
     if not isinstance(served, Agent):
         tools = (served,) if isinstance(served, (Tool, Toolset)) else served
         served, expose = (
-            Agent(caller(), tools=cast("Iterable[Tool | Toolset]", tools), display_name=name or "tools"),
+            Agent(
+                caller(),
+                tools=cast("Iterable[Tool | Toolset]", tools),
+                display_name=name or "tools",
+            ),
             "tools",
         )
     title = name or served.display_name
     entry = None if expose == "tools" else agent_entry(title, description, output_type)
     exposure = Exposure(served, entry, tools=expose != "agent", options=options)
     made = Server[Any](
-        title, on_list_tools=exposure.list_tools, on_call_tool=exposure.call_tool, lifespan=exposure.lifespan
+        title,
+        on_list_tools=exposure.list_tools,
+        on_call_tool=exposure.call_tool,
+        lifespan=exposure.lifespan,
     )
     made.middleware.append(RequestStateBoundary(_security(key), default_audience=title))
     return made
@@ -74,5 +81,7 @@ def server(
 
 def _security(key: str | bytes | None) -> RequestStateSecurity:
     if key is not None and len(key) < _SHORTEST_KEY:
-        raise SettingsError(f"the key has {len(key)} bytes; it must be a secret of {_SHORTEST_KEY} or more")
+        raise SettingsError(
+            f"the key has {len(key)} bytes; it must be a secret of {_SHORTEST_KEY} or more"
+        )
     return RequestStateSecurity(keys=[key or os.urandom(_SHORTEST_KEY)], ttl=_ANSWER_SECONDS)

@@ -68,7 +68,9 @@ async def take_answer(server: str, oauth: OAuth, address: str) -> None:
         await _save(server, oauth, msgspec.structs.replace(kept, begun=None))
         why = given.get("error_description", given.get("error", ["no code came back"]))[0]
         raise ToolError(f"nobody has signed in: {why[:500]}")
-    begun = msgspec.structs.replace(begun, code=given["code"][0], issuer=given.get("iss", [None])[0])
+    begun = msgspec.structs.replace(
+        begun, code=given["code"][0], issuer=given.get("iss", [None])[0]
+    )
     await _save(server, oauth, msgspec.structs.replace(kept, begun=begun))
 
 
@@ -84,7 +86,9 @@ class SignInAuth(OAuthClientProvider):
         )
         self._server, self._oauth = server, oauth
         self._failure: Failure | None = None
-        super().__init__(server, metadata, _Storage(server, oauth), client_metadata_url=oauth.client_metadata_url)
+        super().__init__(
+            server, metadata, _Storage(server, oauth), client_metadata_url=oauth.client_metadata_url
+        )
 
     async def _initialize(self) -> None:
         await super()._initialize()
@@ -113,7 +117,9 @@ class SignInAuth(OAuthClientProvider):
     async def _handle_token_response(self, response: httpx2.Response) -> None:
         try:
             await super()._handle_token_response(response)
-        except OAuthFlowError as error:  # nobody is asked again by the same connection, so that this is said
+        except (
+            OAuthFlowError
+        ) as error:  # nobody is asked again by the same connection, so that this is said
             self._failure = Failure("status", f"signing in failed: {error}")
             raise
 
@@ -141,7 +147,9 @@ class SignInAuth(OAuthClientProvider):
             if "offline_access" in scope.split():
                 fields["prompt"] = "consent"
         separator = "&" if urlsplit(endpoint).query else "?"
-        return _Begun(f"{endpoint}{separator}{urlencode(fields)}", state, pkce.code_verifier, time.time())
+        return _Begun(
+            f"{endpoint}{separator}{urlencode(fields)}", state, pkce.code_verifier, time.time()
+        )
 
 
 class _Storage:
@@ -157,7 +165,9 @@ class _Storage:
     async def set_tokens(self, tokens: OAuthToken) -> None:
         kept = await _load(self._server, self._oauth)
         expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
-        changed = msgspec.structs.replace(kept, tokens=tokens.model_dump(mode="json"), expires_at=expires_at)
+        changed = msgspec.structs.replace(
+            kept, tokens=tokens.model_dump(mode="json"), expires_at=expires_at
+        )
         await _save(self._server, self._oauth, changed)
 
     async def get_client_info(self) -> OAuthClientInformationFull | None:
@@ -170,7 +180,9 @@ class _Storage:
             client_id=self._oauth.client_id,
             client_secret=self._oauth.client_secret,
             redirect_uris=[AnyUrl(self._oauth.redirect_uri)],
-            token_endpoint_auth_method="client_secret_post" if self._oauth.client_secret else "none",
+            token_endpoint_auth_method="client_secret_post"
+            if self._oauth.client_secret
+            else "none",
         )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:

@@ -42,7 +42,10 @@ async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerat
     assert isinstance(options.server, Command)
     program, *arguments = options.server.arguments
     parameters = StdioServerParameters(
-        command=program, args=arguments, env=dict(options.env), cwd=None if options.cwd is None else str(options.cwd)
+        command=program,
+        args=arguments,
+        env=dict(options.env),
+        cwd=None if options.cwd is None else str(options.cwd),
     )
     if sys.platform == "win32":  # no loop there waits for a pipe
         async with stdio_client(parameters) as streams:

@@ -57,7 +57,10 @@ class MCPToolset(Toolset):
         return [tool for _, tool in self._known.values()]
 
     async def call_tool(
-        self, name: str, arguments: Mapping[str, Any] | None = None, context: ToolContext[Any] = _NO_RUN
+        self,
+        name: str,
+        arguments: Mapping[str, Any] | None = None,
+        context: ToolContext[Any] = _NO_RUN,
     ) -> Any:
         """Calls a tool by the server's name of it → what a tool returns: a text, a JSON value, or parts.
 
@@ -128,7 +131,11 @@ class MCPToolset(Toolset):
 
     def addresses(self, context: ToolContext[Any]) -> Iterator[str]:
         """Those answers of a call that are addresses to which somebody was sent back."""
-        return (one for one in context.answers if isinstance(one, str)) if self._options.oauth is not None else iter(())
+        return (
+            (one for one in context.answers if isinstance(one, str))
+            if self._options.oauth is not None
+            else iter(())
+        )
 
     async def _take(self, address: str) -> None:
         self._ready()
@@ -142,9 +149,16 @@ class MCPToolset(Toolset):
             try:
                 from dragoman.mcp.requests import Requests
             except ModuleNotFoundError as error:
-                if (error.name or "").partition(".")[0] not in ("mcp", "mcp_types", "httpx2", "pydantic"):
+                if (error.name or "").partition(".")[0] not in (
+                    "mcp",
+                    "mcp_types",
+                    "httpx2",
+                    "pydantic",
+                ):
                     raise
-                raise SettingsError(f"MCP servers need the library mcp: {extra_hint('mcp')}") from error
+                raise SettingsError(
+                    f"MCP servers need the library mcp: {extra_hint('mcp')}"
+                ) from error
             self._requests = Requests(self._sessions, self._options, self.name)
         return self._requests
 
@@ -153,7 +167,10 @@ class MCPToolset(Toolset):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self._sessions.leave()
 

@@ -66,7 +66,8 @@ def fits(thread: Thread, wanted: ThreadQuery) -> bool:
         (wanted.ids is None or thread.id in wanted.ids)
         and owned(thread, wanted.resource_id)
         and all(
-            name in thread.metadata and _same(thread.metadata[name], wanted.metadata[name]) for name in wanted.metadata
+            name in thread.metadata and _same(thread.metadata[name], wanted.metadata[name])
+            for name in wanted.metadata
         )
     )
 

@@ -24,7 +24,9 @@ def cloned(messages: Iterable[Message], new_id: Callable[[], str]) -> tuple[Mess
             ids[old] = new_id()
         return ids[old]
 
-    return tuple([each.replace(id=named(each.id), turn=each.turn and named(each.turn)) for each in messages])
+    return tuple(
+        [each.replace(id=named(each.id), turn=each.turn and named(each.turn)) for each in messages]
+    )
 
 
 def clone_of(

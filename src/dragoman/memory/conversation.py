@@ -29,14 +29,20 @@ def conversation_of(memory: Memory | None, how: Any) -> Conversation | None:
     messages = None if isinstance(history, (list, tuple)) else _message_list(history)
     if messages is None and (memory is None or not thread_id):
         return None
-    return Conversation(messages, memory if thread_id else None, thread_id or "", how.get("resource_id"))
+    return Conversation(
+        messages, memory if thread_id else None, thread_id or "", how.get("resource_id")
+    )
 
 
 class Conversation:
     """Takes the messages of one run. What was kept is not kept again."""
 
     def __init__(
-        self, messages: MessageList | None, memory: Memory | None, thread_id: str, resource_id: str | None
+        self,
+        messages: MessageList | None,
+        memory: Memory | None,
+        thread_id: str,
+        resource_id: str | None,
     ) -> None:
         """`messages`: the list that is to have them. `memory`: where the thread is."""
         self._messages, self._memory = messages, memory
@@ -76,12 +82,16 @@ class Conversation:
         thread = await self._memory.thread(self._thread_id)
         stored: list[Message] = []
         if thread is not None:
-            stored = await _stored(self._memory, thread, self._resource_id, new, goes_on=not _asks((*given, *new)))
+            stored = await _stored(
+                self._memory, thread, self._resource_id, new, goes_on=not _asks((*given, *new))
+            )
         known = stored if thread is None else await self._known(self._memory, thread, given, stored)
         early = incoming(given, known)
         given_ids = {message.id for message in (*early, *new)}
         self.loaded = tuple([message for message in stored if message.id not in given_ids])
-        self._early = [self._memory.stamped(message) for message in early if message.role is not Role.SYSTEM]
+        self._early = [
+            self._memory.stamped(message) for message in early if message.role is not Role.SYSTEM
+        ]
         if self._messages is not None:
             self._messages.add(list(self.loaded), "memory", ordered=True)
         rest = iter(self._early)
@@ -92,15 +102,23 @@ class Conversation:
         self, memory: Memory, thread: Thread, given: Sequence[Message], stored: Sequence[Message]
     ) -> Sequence[Message]:
         """What the thread has of messages that came with the prompt; something at least, where it is not empty."""
-        last = max([at for at, message in enumerate(given) if message.role is Role.MODEL], default=None)
+        last = max(
+            [at for at, message in enumerate(given) if message.role is Role.MODEL], default=None
+        )
         if last is None:
             return stored
         there = {message.id for message in stored}
-        wanted = tuple([each.id for each in given[last:] if each.id is not None and each.id not in there])
+        wanted = tuple(
+            [each.id for each in given[last:] if each.id is not None and each.id not in there]
+        )
         own = MessageQuery(thread_id=thread.id, branch=thread.branch)
-        older = await memory.store.messages(msgspec.structs.replace(own, ids=wanted)) if wanted else []
+        older = (
+            await memory.store.messages(msgspec.structs.replace(own, ids=wanted)) if wanted else []
+        )
         if not stored and not older:
-            older = await memory.store.messages(msgspec.structs.replace(own, newest_first=True, limit=1))
+            older = await memory.store.messages(
+                msgspec.structs.replace(own, newest_first=True, limit=1)
+            )
         return [*stored, *[each.message for each in older]]
 
     async def keep(self, messages: Sequence[Message]) -> None:
@@ -137,7 +155,12 @@ async def load_thread(memory: Memory, thread_id: str, resource_id: str | None) -
 
 
 async def _stored(
-    memory: Memory, thread: Thread, resource_id: str | None, beside: Sequence[Message], *, goes_on: bool
+    memory: Memory,
+    thread: Thread,
+    resource_id: str | None,
+    beside: Sequence[Message],
+    *,
+    goes_on: bool,
 ) -> list[Message]:
     check_owner(thread, resource_id)
     found = await memory.newest(thread, beside=tokens_of(*beside) if beside else 0, goes_on=goes_on)

@@ -42,4 +42,7 @@ class _Known:
         if message.role is Role.MODEL:
             calls = {call.id for call in message.tool_calls}
             return neutral(message) in self._answers or (bool(calls) and calls <= self._calls)
-        return only_answers(message) and {result.id for result in message.tool_results} <= self._answered
+        return (
+            only_answers(message)
+            and {result.id for result in message.tool_results} <= self._answered
+        )

@@ -14,7 +14,13 @@ from dragoman.memory.changing import check_owner, owned
 from dragoman.memory.cloning import clone_of, cloned
 from dragoman.memory.open import open_store
 from dragoman.memory.paging import Neighbours, page_of, with_neighbours
-from dragoman.memory.settings import checked_id, checked_metadata, checked_page, checked_title, window
+from dragoman.memory.settings import (
+    checked_id,
+    checked_metadata,
+    checked_page,
+    checked_title,
+    window,
+)
 from dragoman.memory.store import Batch, Make, MessageQuery, Store, ThreadChange, ThreadQuery
 from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 from dragoman.memory.window import Loaded, newest
@@ -90,12 +96,18 @@ class Memory:
             ThreadNotFoundError: it is another resource's.
             HistoryError: something cannot be stored.
         """
-        return await self._change(thread_id or self._new_id(), "missing", resource_id, title, metadata)
+        return await self._change(
+            thread_id or self._new_id(), "missing", resource_id, title, metadata
+        )
 
     async def thread(self, thread_id: str, *, resource_id: str | None = None) -> Thread | None:
         """A thread by its id; `None`: there is none, or it is not this resource's."""
         found = await self.store.threads(ThreadQuery(ids=(checked_id("thread_id", thread_id),)))
-        return found[0] if found and owned(found[0], _optional_id("resource_id", resource_id)) else None
+        return (
+            found[0]
+            if found and owned(found[0], _optional_id("resource_id", resource_id))
+            else None
+        )
 
     async def threads(
         self,
@@ -115,7 +127,9 @@ class Memory:
         fields = {} if metadata is None else checked_metadata("metadata", metadata)
         for name, value in fields.items():
             if isinstance(value, (dict, list)):
-                raise HistoryError(f"metadata[{name!r}]: threads are found by texts, numbers, booleans and None alone")
+                raise HistoryError(
+                    f"metadata[{name!r}]: threads are found by texts, numbers, booleans and None alone"
+                )
         query = ThreadQuery(
             resource_id=_optional_id("resource_id", resource_id),
             metadata=fields,
@@ -188,7 +202,9 @@ class Memory:
         if thread is None:
             raise ThreadNotFoundError(f"Source thread with id {thread_id} not found")
         wanted = None if ids is None else tuple(_ids(ids))
-        query = MessageQuery(thread_id=thread_id, branch=thread.branch, ids=wanted, since=since, until=until)
+        query = MessageQuery(
+            thread_id=thread_id, branch=thread.branch, ids=wanted, since=since, until=until
+        )
         if last_messages is not None:
             checked_page(0, last_messages)
             query = msgspec.structs.replace(query, newest_first=True, limit=last_messages)
@@ -204,7 +220,9 @@ class Memory:
             metadata=checked_metadata("metadata", metadata or {}),
         )
         new = checked_id("new_id", new_id) if new_id is not None else self._new_id()
-        batch = Batch(thread_id=new, messages=cloned(messages, self._new_id), at=at, make="new", change=change)
+        batch = Batch(
+            thread_id=new, messages=cloned(messages, self._new_id), at=at, make="new", change=change
+        )
         return await self.store.save(batch)
 
     # branches
@@ -216,7 +234,9 @@ class Memory:
             return []
         return await self.store.branches(checked_id("thread_id", thread_id))
 
-    async def show_branch(self, thread_id: str, branch: int, *, resource_id: str | None = None) -> Thread:
+    async def show_branch(
+        self, thread_id: str, branch: int, *, resource_id: str | None = None
+    ) -> Thread:
         """Shows another branch, and goes on with it. → the thread.
 
         Raises:
@@ -228,7 +248,11 @@ class Memory:
         await self._owned(thread_id, resource_id)
         change = ThreadChange(branch=branch, resource_id=resource_id)
         batch = Batch(
-            thread_id=checked_id("thread_id", thread_id), messages=(), at=self._clock(), make="never", change=change
+            thread_id=checked_id("thread_id", thread_id),
+            messages=(),
+            at=self._clock(),
+            make="never",
+            change=change,
         )
         return await self.store.save(batch)
 
@@ -306,9 +330,13 @@ class Memory:
         found = page_of([] if per_page == 0 else await self.store.messages(query), page, per_page)
         items = {each.position: each for each in found.items}
         for wanted in expect_each("include", include, Neighbours):
-            items |= {each.position: each for each in await with_neighbours(self.store, query, wanted)}
+            items |= {
+                each.position: each for each in await with_neighbours(self.store, query, wanted)
+            }
         ordered = [each for _, each in sorted(items.items(), reverse=newest_first)]
-        (problems if problems is not None else []).extend([each.problem for each in ordered if each.problem])
+        (problems if problems is not None else []).extend(
+            [each.problem for each in ordered if each.problem]
+        )
         return Page(
             items=tuple([each.message for each in ordered if each.problem is None]),
             page=page,
@@ -360,18 +388,26 @@ class Memory:
         given = expect_each("messages", messages, Message)
         thread = await self._owned(thread_id, resource_id)
         ids = tuple([checked_id("the id of a message", each.id or "") for each in given])
-        found = await self.store.messages(MessageQuery(thread_id=thread.id, branch=thread.branch, ids=ids))
+        found = await self.store.messages(
+            MessageQuery(thread_id=thread.id, branch=thread.branch, ids=ids)
+        )
         if missing := {*ids} - {each.message.id for each in found}:
-            raise HistoryError(f'the thread "{thread_id}" shows no message with the id {min(missing)!r}')
+            raise HistoryError(
+                f'the thread "{thread_id}" shows no message with the id {min(missing)!r}'
+            )
         return await self.save(given, thread_id, resource_id=resource_id)
 
-    async def delete_messages(self, ids: Iterable[str], thread_id: str, *, resource_id: str | None = None) -> int:
+    async def delete_messages(
+        self, ids: Iterable[str], thread_id: str, *, resource_id: str | None = None
+    ) -> int:
         """Deletes messages of a thread, in all its branches → how many; none where there is no such thread of this resource."""
         self._check_writable()
         wanted = _ids(ids)
         if not await self._is_reachable(thread_id, resource_id):
             return 0
-        return await self.store.delete_messages(checked_id("thread_id", thread_id), wanted, self._clock())
+        return await self.store.delete_messages(
+            checked_id("thread_id", thread_id), wanted, self._clock()
+        )
 
     def stamped(self, message: Message) -> Message:
         """A message with an id and a time, as it is stored.
@@ -379,7 +415,9 @@ class Memory:
         Raises:
             HistoryError: its id is none that can be stored.
         """
-        message_id = self._new_id() if message.id is None else checked_id("the id of a message", message.id)
+        message_id = (
+            self._new_id() if message.id is None else checked_id("the id of a message", message.id)
+        )
         if message.turn is not None:
             checked_id("the turn of a message", message.turn)
         return message.replace(id=message_id, created_at=message.created_at or self._clock())
@@ -389,7 +427,9 @@ class Memory:
         loaded = await newest(self.store, thread, self.window, beside=beside, goes_on=goes_on)
         if loaded.trimmed > thread.trimmed and not self.read_only:
             change = ThreadChange(trimmed=loaded.trimmed)
-            batch = Batch(thread_id=thread.id, messages=(), at=self._clock(), make="never", change=change)
+            batch = Batch(
+                thread_id=thread.id, messages=(), at=self._clock(), make="never", change=change
+            )
             await self.store.save(batch)
         return loaded
 
@@ -414,10 +454,17 @@ class Memory:
 
     async def _is_reachable(self, thread_id: str, resource_id: str | None) -> bool:
         """Whether a resource may use a thread; without a resource nothing is asked."""
-        return resource_id is None or await self.thread(thread_id, resource_id=resource_id) is not None
+        return (
+            resource_id is None or await self.thread(thread_id, resource_id=resource_id) is not None
+        )
 
     async def _change(
-        self, thread_id: str, make: Make, resource_id: str | None, title: str | None, metadata: Mapping[str, Any] | None
+        self,
+        thread_id: str,
+        make: Make,
+        resource_id: str | None,
+        title: str | None,
+        metadata: Mapping[str, Any] | None,
     ) -> Thread:
         self._check_writable()
         change = ThreadChange(
@@ -432,7 +479,9 @@ class Memory:
 
     def _check_writable(self) -> None:
         if self.read_only:
-            raise SettingsError("this memory is read-only: make another one of the same store to write")
+            raise SettingsError(
+                "this memory is read-only: make another one of the same store to write"
+            )
 
 
 def _ids(ids: Iterable[str]) -> list[str]:

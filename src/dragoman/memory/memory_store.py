@@ -79,14 +79,18 @@ class MemoryStore:
             kept.thread = self._threads.setdefault(batch.thread_id, kept).thread = thread
             for message, part in zip(batch.messages, parts, strict=True):
                 kept.end += 1
-                self._write(kept, _place(kept, spans, message.id or ""), message, self._keep(part), batch.at)
+                self._write(
+                    kept, _place(kept, spans, message.id or ""), message, self._keep(part), batch.at
+                )
             return thread
 
     async def messages(self, wanted: MessageQuery) -> list[StoredMessage]:
         """As `Store.messages`."""
         with self._lock:
             rows = self._found(wanted)
-            chosen = islice(rows, wanted.offset, None if wanted.limit is None else wanted.offset + wanted.limit)
+            chosen = islice(
+                rows, wanted.offset, None if wanted.limit is None else wanted.offset + wanted.limit
+            )
             return [self._stored(thread_id, row) for thread_id, row in chosen]
 
     async def threads(self, wanted: ThreadQuery) -> list[Thread]:
@@ -128,27 +132,45 @@ class MemoryStore:
     async def close(self) -> None:
         """As `Store.close`. What it holds stays."""
 
-    def _branch(self, kept: _Kept, thread: Thread, spans: tuple[Span, ...], batch: Batch) -> Branch | None:
+    def _branch(
+        self, kept: _Kept, thread: Thread, spans: tuple[Span, ...], batch: Batch
+    ) -> Branch | None:
         """The branch that begins; `None`: none does."""
         if batch.after is None:
             return None
         place = _place(kept, spans, batch.after)
         at = None if place is None else kept.rows[place]
-        last = next((row for row in reversed(kept.rows) if shows(spans, row.branch, row.position)), None)
+        last = next(
+            (row for row in reversed(kept.rows) if shows(spans, row.branch, row.position)), None
+        )
         if at is None and batch.after:
-            raise HistoryError(f'the thread "{thread.id}" shows no message "{batch.after}" to go on from')
+            raise HistoryError(
+                f'the thread "{thread.id}" shows no message "{batch.after}" to go on from'
+            )
         if last is at:
             return None
         parent, position = (at.branch, at.position) if at is not None else (0, 0)
         number = max(kept.branches, default=0) + 1
         return Branch(number=number, parent=parent, position=position, created_at=batch.at)
 
-    def _write(self, kept: _Kept, place: int | None, message: Message, body: bytes, at: datetime) -> None:
+    def _write(
+        self, kept: _Kept, place: int | None, message: Message, body: bytes, at: datetime
+    ) -> None:
         """Writes a message at the end, or in place of another."""
         old = None if place is None else kept.rows[place]
-        position, branch = (kept.end, kept.thread.branch) if old is None else (old.position, old.branch)
+        position, branch = (
+            (kept.end, kept.thread.branch) if old is None else (old.position, old.branch)
+        )
         at_microseconds = microseconds(message.created_at or at)
-        row = _Row(message.id or "", position, branch, message.created_at, at_microseconds, message.turn, body)
+        row = _Row(
+            message.id or "",
+            position,
+            branch,
+            message.created_at,
+            at_microseconds,
+            message.turn,
+            body,
+        )
         if place is None or old is None:
             kept.places[row.message_id].append(len(kept.rows))
             kept.rows.append(row)
@@ -160,7 +182,9 @@ class MemoryStore:
         if wanted.thread_id is not None:
             yield from self._in_order(wanted)
             return
-        found = sorted(self._in_order(wanted), key=lambda each: (each[1].at, each[0], each[1].position))
+        found = sorted(
+            self._in_order(wanted), key=lambda each: (each[1].at, each[0], each[1].position)
+        )
         yield from reversed(found) if wanted.newest_first else found
 
     def _in_order(self, wanted: MessageQuery) -> Iterator[tuple[str, _Row]]:
@@ -169,7 +193,9 @@ class MemoryStore:
         ids = None if wanted.ids is None else frozenset(wanted.ids)
         threads = self._threads
         if wanted.thread_id is not None:
-            threads = {wanted.thread_id: threads[wanted.thread_id]} if wanted.thread_id in threads else {}
+            threads = (
+                {wanted.thread_id: threads[wanted.thread_id]} if wanted.thread_id in threads else {}
+            )
         for thread_id, kept in threads.items():
             if not owned(kept.thread, wanted.resource_id):
                 continue
@@ -189,8 +215,16 @@ class MemoryStore:
     def _stored(self, thread_id: str, row: _Row) -> StoredMessage:
         body = self._bodies[row.body]
         attachments = [self._attachments[each] for each in body.attachments]
-        message = unpacked(body.data, attachments, message_id=row.message_id, created_at=row.created_at, turn=row.turn)
-        return StoredMessage(message=message, thread_id=thread_id, position=row.position, branch=row.branch)
+        message = unpacked(
+            body.data,
+            attachments,
+            message_id=row.message_id,
+            created_at=row.created_at,
+            turn=row.turn,
+        )
+        return StoredMessage(
+            message=message, thread_id=thread_id, position=row.position, branch=row.branch
+        )
 
     def _keep(self, part: Any) -> bytes:
         """Keeps a body, or counts one more use of it → its digest."""
@@ -217,4 +251,11 @@ class MemoryStore:
 def _place(kept: _Kept, spans: tuple[Span, ...], message_id: str) -> int | None:
     """Where the message with that id stands which these spans show."""
     places = kept.places.get(message_id, ())
-    return next((place for place in places if shows(spans, kept.rows[place].branch, kept.rows[place].position)), None)
+    return next(
+        (
+            place
+            for place in places
+            if shows(spans, kept.rows[place].branch, kept.rows[place].position)
+        ),
+        None,
+    )

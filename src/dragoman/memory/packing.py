@@ -54,7 +54,12 @@ def packed(message: Message) -> Packed:
 
 
 def unpacked(
-    body: str, attachments: Sequence[bytes], *, message_id: str, created_at: datetime | None, turn: str | None
+    body: str,
+    attachments: Sequence[bytes],
+    *,
+    message_id: str,
+    created_at: datetime | None,
+    turn: str | None,
 ) -> Message:
     """The parts → the message.
 
@@ -67,7 +72,9 @@ def unpacked(
         try:
             return msgspec.structs.replace(part, data=next(left))
         except StopIteration:
-            raise HistoryError(f"an attachment of the message {message_id} is missing in the store") from None
+            raise HistoryError(
+                f"an attachment of the message {message_id} is missing in the store"
+            ) from None
 
     message = _with_data(Message.from_json(body), filled)
     return message.replace(id=message_id, created_at=created_at, turn=turn)
@@ -86,14 +93,19 @@ def microseconds(date: datetime) -> int:
 
 def _with_data(message: Message, change: Callable[[DataPart], DataPart]) -> Message:
     """The message with its files changed, those in results of tools too."""
-    if not any(isinstance(piece, DataPart) or getattr(piece, "is_content", False) for piece in message.content):
+    if not any(
+        isinstance(piece, DataPart) or getattr(piece, "is_content", False)
+        for piece in message.content
+    ):
         return message
 
     def changed(piece: Any) -> Any:
         if isinstance(piece, DataPart):
             return change(piece)
         if isinstance(piece, ToolResultPart) and piece.is_content:
-            return msgspec.structs.replace(piece, result=tuple([changed(part) for part in piece.result]))
+            return msgspec.structs.replace(
+                piece, result=tuple([changed(part) for part in piece.result])
+            )
         return piece
 
     return message.replace(content=tuple([changed(piece) for piece in message.content]))

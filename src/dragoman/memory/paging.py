@@ -32,7 +32,9 @@ def page_of(found: Sequence[T], page: int, per_page: int | None) -> Page[T]:
     return Page(items=items, page=page, per_page=per_page, has_more=len(items) < len(found))
 
 
-async def with_neighbours(store: Store, query: MessageQuery, wanted: Neighbours) -> list[StoredMessage]:
+async def with_neighbours(
+    store: Store, query: MessageQuery, wanted: Neighbours
+) -> list[StoredMessage]:
     """A message of the thread and branch of a query, and its neighbours; none where those do not show it."""
     own = MessageQuery(thread_id=query.thread_id, branch=query.branch)
     found = await store.messages(msgspec.structs.replace(own, ids=(wanted.message_id,)))

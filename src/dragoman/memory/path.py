@@ -38,4 +38,6 @@ def path(thread_id: str, branch: int, branches: Mapping[int, Branch]) -> tuple[S
 
 def shows(spans: tuple[Span, ...], branch: int, position: int) -> bool:
     """Whether these spans hold a message."""
-    return any(span.branch == branch and (span.until is None or position <= span.until) for span in spans)
+    return any(
+        span.branch == branch and (span.until is None or position <= span.until) for span in spans
+    )

@@ -38,7 +38,9 @@ def window(last_messages: Any, tokens: Any, remove_tokens: Any) -> Window:
     if last_messages is False:
         last_messages = 0
     if last_messages is not None and not _is_count(last_messages):
-        raise SettingsError(f"last_messages must be a finite non-negative integer or False, not {last_messages!r}")
+        raise SettingsError(
+            f"last_messages must be a finite non-negative integer or False, not {last_messages!r}"
+        )
     for name, value in (("tokens", tokens), ("remove_tokens", remove_tokens)):
         if value is not None and not _is_count(value):
             raise SettingsError(f"{name} must be a finite non-negative integer, not {value!r}")
@@ -90,7 +92,9 @@ def checked_page(page: Any, per_page: Any) -> None:
     if not _is_count(page):
         raise HistoryError(f"page must be a non-negative integer, not {page!r}")
     if per_page is not None and not _is_count(per_page):
-        raise HistoryError(f"per_page must be a non-negative integer, or None for all, not {per_page!r}")
+        raise HistoryError(
+            f"per_page must be a non-negative integer, or None for all, not {per_page!r}"
+        )
     if per_page is None and page:
         raise HistoryError("per_page=None is all messages: there is page 0 only")
 

@@ -8,7 +8,18 @@ from datetime import datetime
 from typing import Any
 
 import msgspec
-from sqlalchemy import ColumnElement, Connection, Select, and_, false, func, literal_column, or_, select, text
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Select,
+    and_,
+    false,
+    func,
+    literal_column,
+    or_,
+    select,
+    text,
+)
 from sqlalchemy.sql.expression import TextualSelect
 
 from dragoman.errors import HistoryError
@@ -20,11 +31,29 @@ from dragoman.memory.store import MessageQuery, ThreadQuery
 from dragoman.memory.thread import Branch, StoredMessage, Thread
 from dragoman.message import Message
 
-__all__ = ["THREAD", "branches_of", "date", "messages_of", "of_spans", "selection", "thread_of", "threads_of"]
+__all__ = [
+    "THREAD",
+    "branches_of",
+    "date",
+    "messages_of",
+    "of_spans",
+    "selection",
+    "thread_of",
+    "threads_of",
+]
 
 THREAD = tuple([column for column in threads.c if column.name not in ("changed_at", "end")])
 """The columns of a `Thread`."""
-_COLUMNS = ("thread_id", "position", "branch", "message_id", "created_at", "made_at", "turn", "body_id")
+_COLUMNS = (
+    "thread_id",
+    "position",
+    "branch",
+    "message_id",
+    "created_at",
+    "made_at",
+    "turn",
+    "body_id",
+)
 _CHUNK = 500
 _END = 1 << 62
 """A position behind all. Between two bounds a database without statistics, too, goes along the index that has the order."""
@@ -71,12 +100,16 @@ def threads_of(connection: Connection, wanted: ThreadQuery) -> list[Thread]:
         found = found.where(_has(connection.dialect.name, number, name, value))
     order = (threads.c.changed_at, threads.c.thread_id)
     found = found.order_by(*[each.desc() for each in order] if wanted.newest_first else order)
-    return [thread_of(row) for row in connection.execute(_limited(found, wanted.offset, wanted.limit))]
+    return [
+        thread_of(row) for row in connection.execute(_limited(found, wanted.offset, wanted.limit))
+    ]
 
 
 def branches_of(connection: Connection, thread_id: str) -> dict[int, Branch]:
     """The branches of a thread by their numbers."""
-    rows = connection.execute(select(branches).where(branches.c.thread_id == thread_id).order_by(branches.c.number))
+    rows = connection.execute(
+        select(branches).where(branches.c.thread_id == thread_id).order_by(branches.c.number)
+    )
     return {
         row.number: Branch(
             number=row.number,
@@ -115,8 +148,15 @@ def selection(connection: Connection, wanted: MessageQuery) -> Select[Any]:
         found = found.where(messages.c.message_id.in_(wanted.ids))
     if wanted.text is not None:
         found = found.where(messages.c.body_id.in_(_holding(connection.dialect.name, wanted.text)))
-    newest = wanted.thread_id is not None and wanted.limit is not None and wanted.ids is None and wanted.text is None
-    after, before = (wanted.after or 0, wanted.before or _END) if newest else (wanted.after, wanted.before)
+    newest = (
+        wanted.thread_id is not None
+        and wanted.limit is not None
+        and wanted.ids is None
+        and wanted.text is None
+    )
+    after, before = (
+        (wanted.after or 0, wanted.before or _END) if newest else (wanted.after, wanted.before)
+    )
     if after is not None:
         found = found.where(place > after)
     if before is not None:
@@ -125,7 +165,9 @@ def selection(connection: Connection, wanted: MessageQuery) -> Select[Any]:
         found = found.where(at >= microseconds(wanted.since))
     if wanted.until is not None:
         found = found.where(at < microseconds(wanted.until))
-    own = _limited(_ordered(found, messages.c, wanted), wanted.offset, wanted.limit).subquery("found")
+    own = _limited(_ordered(found, messages.c, wanted), wanted.offset, wanted.limit).subquery(
+        "found"
+    )
     whole = select(*[own.c[name] for name in _COLUMNS], bodies.c.body, bodies.c.files)
     return _ordered(whole.join(bodies, bodies.c.body_id == own.c.body_id), own.c, wanted)
 
@@ -139,7 +181,9 @@ def of_spans(thread_id: str, spans: tuple[Span, ...] | None) -> ColumnElement[bo
         "0"
     )  # a sum is looked up in no index: one that begins with the thread has all its rows
     each = [
-        branch == span.branch if span.until is None else and_(branch == span.branch, messages.c.position <= span.until)
+        branch == span.branch
+        if span.until is None
+        else and_(branch == span.branch, messages.c.position <= span.until)
         for span in spans
     ]
     return and_(own, or_(false(), *each))
@@ -155,7 +199,9 @@ def _ordered(found: Select[Any], columns: Any, wanted: MessageQuery) -> Select[A
     names = ("position",) if wanted.thread_id is not None else ("made_at", "thread_id", "position")
     keys = [columns[name] for name in names]
     if wanted.ids is not None:
-        keys[-1] += literal_column("0")  # SQLite would go along the order instead of looking the ids up
+        keys[-1] += literal_column(
+            "0"
+        )  # SQLite would go along the order instead of looking the ids up
     return found.order_by(*[key.desc() if wanted.newest_first else key for key in keys])
 
 
@@ -172,7 +218,9 @@ def _has(dialect: str, number: int, name: str, value: Any) -> ColumnElement[bool
         return text(f"dragoman_threads.metadata::jsonb @> CAST(:has_{number} AS jsonb)").bindparams(
             **{f"has_{number}": wanted}
         )  # pyright: ignore[reportReturnType]
-    each = func.json_each(threads.c.metadata).table_valued("key", "value", "type", name=f"each_{number}")
+    each = func.json_each(threads.c.metadata).table_valued(
+        "key", "value", "type", name=f"each_{number}"
+    )
     if value is None or isinstance(value, bool):
         same = each.c.type == {None: "null", True: "true", False: "false"}[value]
     else:
@@ -186,30 +234,47 @@ def _holding(dialect: str, words: str) -> Select[Any] | TextualSelect:
     if dialect == "postgresql":
         own = func.to_tsvector(literal_column("'simple'"), bodies.c.text)
         query = func.plainto_tsquery(literal_column("'simple'"), " ".join(split_words(words)))
-        found = select(bodies.c.body_id).where(own.op("@@")(query)).cte("matched").prefix_with("MATERIALIZED")
+        found = (
+            select(bodies.c.body_id)
+            .where(own.op("@@")(query))
+            .cte("matched")
+            .prefix_with("MATERIALIZED")
+        )
         return select(found.c.body_id)
     quoted = " ".join([f'"{word}"' for word in split_words(words)])
-    matched = text("SELECT rowid FROM dragoman_words WHERE dragoman_words MATCH :matched").bindparams(matched=quoted)
+    matched = text(
+        "SELECT rowid FROM dragoman_words WHERE dragoman_words MATCH :matched"
+    ).bindparams(matched=quoted)
     return matched.columns(bodies.c.body_id)
 
 
 def _data(connection: Connection, body_ids: Sequence[int]) -> defaultdict[int, list[bytes]]:
     """The bytes of these bodies' files, in order."""
     found: defaultdict[int, list[bytes]] = defaultdict(list)
-    own = select(attachments.c.body_id, files.c.data).join(files, files.c.digest == attachments.c.digest)
+    own = select(attachments.c.body_id, files.c.data).join(
+        files, files.c.digest == attachments.c.digest
+    )
     own = own.order_by(attachments.c.body_id, attachments.c.number)
     wanted = sorted({*body_ids})
     for start in range(0, len(wanted), _CHUNK):
-        for body_id, data in connection.execute(own.where(attachments.c.body_id.in_(wanted[start : start + _CHUNK]))):
+        for body_id, data in connection.execute(
+            own.where(attachments.c.body_id.in_(wanted[start : start + _CHUNK]))
+        ):
             found[body_id].append(bytes(data))
     return found
 
 
 def _stored(row: Any, data: Sequence[bytes], *, damaged: bool) -> StoredMessage:
-    place: dict[str, Any] = {"thread_id": row.thread_id, "position": row.position, "branch": row.branch}
+    place: dict[str, Any] = {
+        "thread_id": row.thread_id,
+        "position": row.position,
+        "branch": row.branch,
+    }
     try:
         made = None if row.created_at is None else datetime.fromisoformat(row.created_at)
-        message = unpacked(row.body, data, message_id=row.message_id, created_at=made, turn=row.turn)
+        message = unpacked(
+            row.body, data, message_id=row.message_id, created_at=made, turn=row.turn
+        )
     except (HistoryError, ValueError, TypeError) as error:
         problem = (
             f'the message "{row.message_id}" of the thread "{row.thread_id}" is damaged in the store: {error}. '
@@ -217,5 +282,7 @@ def _stored(row: Any, data: Sequence[bytes], *, damaged: bool) -> StoredMessage:
         )
         if not damaged:
             raise HistoryError(problem) from error
-        return StoredMessage(message=Message.user().replace(id=row.message_id), problem=problem, **place)
+        return StoredMessage(
+            message=Message.user().replace(id=row.message_id), problem=problem, **place
+        )
     return StoredMessage(message=message, **place)

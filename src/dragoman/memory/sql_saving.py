@@ -56,7 +56,9 @@ def _statements(dialect: str) -> Statements:
     body = select(bodies.c.body_id).where(bodies.c.digest == bindparam("_digest")).scalar_subquery()
     own = threads.c.thread_id == bindparam("_thread_id")
     written = ("resource_id", "title", "metadata", "updated_at", "changed_at", "branch", "trimmed")
-    held: dict[str, Any] = {name: bindparam(f"_{name}") for name in ("thread_id", "position", "branch", "message_id")}
+    held: dict[str, Any] = {
+        name: bindparam(f"_{name}") for name in ("thread_id", "position", "branch", "message_id")
+    }
     new: dict[str, Any] = {
         "body_id": body,
         **{name: bindparam(f"_{name}") for name in ("created_at", "made_at", "turn")},
@@ -65,7 +67,10 @@ def _statements(dialect: str) -> Statements:
         put(threads).on_conflict_do_nothing().returning(threads.c.thread_id),
         update(threads)
         .where(own)
-        .values(end=threads.c.end + bindparam("_count"), **{name: bindparam(f"_{name}") for name in _WHEN})
+        .values(
+            end=threads.c.end + bindparam("_count"),
+            **{name: bindparam(f"_{name}") for name in _WHEN},
+        )
         .returning(*THREAD, threads.c.end),
         update(threads).where(own).values({name: bindparam(f"_{name}") for name in written}),
         put(bodies).on_conflict_do_nothing(),
@@ -93,14 +98,22 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
         known = branches_of(connection, thread.id)
         spans = path(thread.id, thread.branch, known)
         if (branch := _branch(connection, thread, known, spans, batch)) is not None:
-            row = {"thread_id": thread.id, **msgspec.structs.asdict(branch), "created_at": date(batch.at)}
+            row = {
+                "thread_id": thread.id,
+                **msgspec.structs.asdict(branch),
+                "created_at": date(batch.at),
+            }
             connection.execute(insert(branches), row)
             thread = msgspec.structs.replace(thread, branch=branch.number)
             spans = path(thread.id, branch.number, known | {branch.number: branch})
     if thread != written:
         connection.execute(statements.write, _thread_row(thread))
     if batch.messages:
-        there = {} if is_new else _there(connection, thread.id, spans, [str(each.id) for each in batch.messages])
+        there = (
+            {}
+            if is_new
+            else _there(connection, thread.id, spans, [str(each.id) for each in batch.messages])
+        )
         _write_bodies(connection, statements, parts)
         rows: list[dict[str, Any]] = [
             {
@@ -113,7 +126,9 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
         if new := [row for row in rows if row["_message_id"] not in there]:
             connection.execute(statements.messages, new)
         if old := [
-            row | {"_position": there[row["_message_id"]].position} for row in rows if row["_message_id"] in there
+            row | {"_position": there[row["_message_id"]].position}
+            for row in rows
+            if row["_message_id"] in there
         ]:
             connection.execute(statements.replace, old)
             _sweep(connection, [there[row["_message_id"]].body_id for row in old])
@@ -132,11 +147,15 @@ def delete_thread(connection: Connection, thread_id: str) -> bool:
     return True
 
 
-def delete_messages(connection: Connection, thread_id: str, ids: Sequence[str], at: datetime) -> int:
+def delete_messages(
+    connection: Connection, thread_id: str, ids: Sequence[str], at: datetime
+) -> int:
     """Deletes messages of a thread → how many."""
     held: list[int] = []
     for some in _chunks(ids):
-        gone = delete(messages).where(messages.c.thread_id == thread_id, messages.c.message_id.in_(some))
+        gone = delete(messages).where(
+            messages.c.thread_id == thread_id, messages.c.message_id.in_(some)
+        )
         held += connection.execute(gone.returning(messages.c.body_id)).scalars().all()
     if held:
         changed = {"updated_at": date(at), "changed_at": microseconds(at)}
@@ -145,7 +164,9 @@ def delete_messages(connection: Connection, thread_id: str, ids: Sequence[str], 
     return len(held)
 
 
-def _taken(connection: Connection, statements: Statements, batch: Batch) -> tuple[Thread, int, bool, Thread]:
+def _taken(
+    connection: Connection, statements: Statements, batch: Batch
+) -> tuple[Thread, int, bool, Thread]:
     """The thread as it is to be, locked; the last position that is given now; whether it was made; and the thread as it is written by now."""
     when = {"_updated_at": date(batch.at), "_changed_at": microseconds(batch.at)}
     take = {"_thread_id": batch.thread_id, "_count": len(batch.messages), **when}
@@ -155,7 +176,12 @@ def _taken(connection: Connection, statements: Statements, batch: Batch) -> tupl
         return made(batch, written), row.end, False, written
     thread = made(batch, None)
     first = {name.removeprefix("_"): value for name, value in _thread_row(thread).items()}
-    is_new = connection.execute(statements.make, {**first, "created_at": date(batch.at), "end": 0}).first() is not None
+    is_new = (
+        connection.execute(
+            statements.make, {**first, "created_at": date(batch.at), "end": 0}
+        ).first()
+        is not None
+    )
     row = connection.execute(statements.take, take).one()
     written = thread_of(row)
     return (thread if is_new else made(batch, written)), row.end, is_new, written
@@ -175,7 +201,11 @@ def _thread_row(thread: Thread) -> dict[str, Any]:
 
 
 def _branch(
-    connection: Connection, thread: Thread, known: dict[int, Branch], spans: tuple[Span, ...], batch: Batch
+    connection: Connection,
+    thread: Thread,
+    known: dict[int, Branch],
+    spans: tuple[Span, ...],
+    batch: Batch,
 ) -> Branch | None:
     """The branch that begins; `None`: none does."""
     if batch.after is None:
@@ -183,17 +213,27 @@ def _branch(
     shown = select(messages.c.position, messages.c.branch).where(of_spans(thread.id, spans))
     at = connection.execute(shown.where(messages.c.message_id == batch.after)).first()
     if at is None and batch.after:
-        raise HistoryError(f'the thread "{thread.id}" shows no message "{batch.after}" to go on from')
-    last = connection.execute(select(func.max(messages.c.position)).where(of_spans(thread.id, spans))).scalar()
+        raise HistoryError(
+            f'the thread "{thread.id}" shows no message "{batch.after}" to go on from'
+        )
+    last = connection.execute(
+        select(func.max(messages.c.position)).where(of_spans(thread.id, spans))
+    ).scalar()
     if last == (None if at is None else at.position):
         return None
     parent, position = (0, 0) if at is None else (at.branch, at.position)
-    return Branch(number=max(known, default=0) + 1, parent=parent, position=position, created_at=batch.at)
+    return Branch(
+        number=max(known, default=0) + 1, parent=parent, position=position, created_at=batch.at
+    )
 
 
-def _there(connection: Connection, thread_id: str, spans: tuple[Span, ...], ids: Sequence[str]) -> dict[str, Any]:
+def _there(
+    connection: Connection, thread_id: str, spans: tuple[Span, ...], ids: Sequence[str]
+) -> dict[str, Any]:
     """The messages with these ids that the thread shows, by id."""
-    shown = select(messages.c.message_id, messages.c.position, messages.c.body_id).where(of_spans(thread_id, spans))
+    shown = select(messages.c.message_id, messages.c.position, messages.c.body_id).where(
+        of_spans(thread_id, spans)
+    )
     found: dict[str, Any] = {}
     for some in _chunks(ids):
         for row in connection.execute(shown.where(messages.c.message_id.in_(some))):
@@ -207,13 +247,20 @@ def _write_bodies(connection: Connection, statements: Statements, parts: Sequenc
     connection.execute(
         statements.bodies,
         [
-            {"digest": each.digest, "body": each.body, "text": each.text, "files": len(each.attachments)}
+            {
+                "digest": each.digest,
+                "body": each.body,
+                "text": each.text,
+                "files": len(each.attachments),
+            }
             for each in own.values()
         ],
     )
     if held := [each for each in own.values() if each.attachments]:
         data = {digest_of(data): data for each in held for data in each.attachments}
-        connection.execute(statements.files, [{"digest": digest, "data": data[digest]} for digest in sorted(data)])
+        connection.execute(
+            statements.files, [{"digest": digest, "data": data[digest]} for digest in sorted(data)]
+        )
         uses = [
             {"_digest": each.digest, "_number": number, "_file": digest_of(data)}
             for each in held
@@ -225,12 +272,20 @@ def _write_bodies(connection: Connection, statements: Statements, parts: Sequenc
 def _sweep(connection: Connection, held: Sequence[int]) -> None:
     """Deletes those of these bodies that no message has, and the bytes that no body has then."""
     for some in _chunks(sorted({*held})):
-        unused = bodies.c.body_id.in_(some) & ~exists().where(messages.c.body_id == bodies.c.body_id)
-        own = select(attachments.c.digest).distinct().join(bodies, bodies.c.body_id == attachments.c.body_id)
+        unused = bodies.c.body_id.in_(some) & ~exists().where(
+            messages.c.body_id == bodies.c.body_id
+        )
+        own = (
+            select(attachments.c.digest)
+            .distinct()
+            .join(bodies, bodies.c.body_id == attachments.c.body_id)
+        )
         data = connection.execute(own.where(unused)).scalars().all()
         connection.execute(delete(bodies).where(unused))
         for each in _chunks(data):
-            lost = files.c.digest.in_(each) & ~exists().where(attachments.c.digest == files.c.digest)
+            lost = files.c.digest.in_(each) & ~exists().where(
+                attachments.c.digest == files.c.digest
+            )
             connection.execute(delete(files).where(lost))
 
 

@@ -27,28 +27,40 @@ class SqlStore:
     async def save(self, batch: Batch) -> Thread:
         """As `Store.save`."""
         parts = [packed(message) for message in batch.messages]
-        return await self.database.write(lambda connection: sql_saving.save(connection, batch, parts))
+        return await self.database.write(
+            lambda connection: sql_saving.save(connection, batch, parts)
+        )
 
     async def messages(self, wanted: MessageQuery) -> list[StoredMessage]:
         """As `Store.messages`."""
-        return await self.database.read(lambda connection: sql_reading.messages_of(connection, wanted))
+        return await self.database.read(
+            lambda connection: sql_reading.messages_of(connection, wanted)
+        )
 
     async def threads(self, wanted: ThreadQuery) -> list[Thread]:
         """As `Store.threads`."""
-        return await self.database.read(lambda connection: sql_reading.threads_of(connection, wanted))
+        return await self.database.read(
+            lambda connection: sql_reading.threads_of(connection, wanted)
+        )
 
     async def branches(self, thread_id: str) -> list[Branch]:
         """As `Store.branches`."""
-        found = await self.database.read(lambda connection: sql_reading.branches_of(connection, thread_id))
+        found = await self.database.read(
+            lambda connection: sql_reading.branches_of(connection, thread_id)
+        )
         return list(found.values())
 
     async def delete_thread(self, thread_id: str) -> bool:
         """As `Store.delete_thread`."""
-        return await self.database.write(lambda connection: sql_saving.delete_thread(connection, thread_id))
+        return await self.database.write(
+            lambda connection: sql_saving.delete_thread(connection, thread_id)
+        )
 
     async def delete_messages(self, thread_id: str, ids: Sequence[str], at: datetime) -> int:
         """As `Store.delete_messages`."""
-        return await self.database.write(lambda connection: sql_saving.delete_messages(connection, thread_id, ids, at))
+        return await self.database.write(
+            lambda connection: sql_saving.delete_messages(connection, thread_id, ids, at)
+        )
 
     async def close(self) -> None:
         """As `Store.close`."""

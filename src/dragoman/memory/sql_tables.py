@@ -21,7 +21,17 @@ from sqlalchemy import (
 
 from dragoman.sql.migrate import Migrations
 
-__all__ = ["MIGRATIONS", "WORD_INDEX", "attachments", "bodies", "branches", "files", "messages", "metadata", "threads"]
+__all__ = [
+    "MIGRATIONS",
+    "WORD_INDEX",
+    "attachments",
+    "bodies",
+    "branches",
+    "files",
+    "messages",
+    "metadata",
+    "threads",
+]
 
 metadata = MetaData()
 MIGRATIONS = Migrations("dragoman.memory:migrations", "0001", "dragoman_memory_version", metadata)
@@ -41,7 +51,11 @@ WORD_INDEX = {
 """Database → the statements that create the index of words, which SQLAlchemy has no table for."""
 for _dialect, _statements in WORD_INDEX.items():
     for _statement in _statements:
-        event.listen(metadata, "after_create", DDL(_statement.replace("%", "%%")).execute_if(dialect=_dialect))
+        event.listen(
+            metadata,
+            "after_create",
+            DDL(_statement.replace("%", "%%")).execute_if(dialect=_dialect),
+        )
 _ID = BigInteger().with_variant(Integer, "sqlite")  # which alone counts by itself there
 
 threads = Table(
@@ -65,7 +79,12 @@ threads = Table(
 branches = Table(
     "dragoman_branches",
     metadata,
-    Column("thread_id", String, ForeignKey("dragoman_threads.thread_id", ondelete="CASCADE"), primary_key=True),
+    Column(
+        "thread_id",
+        String,
+        ForeignKey("dragoman_threads.thread_id", ondelete="CASCADE"),
+        primary_key=True,
+    ),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("parent", Integer, nullable=False),
     Column("position", BigInteger, nullable=False),
@@ -96,8 +115,12 @@ messages = Table(
     Column("made_at", BigInteger, nullable=False),
     Column("turn", String),
     Column("body_id", _ID, nullable=False),
-    ForeignKeyConstraint(["thread_id"], ["dragoman_threads.thread_id"], name="fk_dragoman_messages_thread_id"),
-    ForeignKeyConstraint(["body_id"], ["dragoman_bodies.body_id"], name="fk_dragoman_messages_body_id"),
+    ForeignKeyConstraint(
+        ["thread_id"], ["dragoman_threads.thread_id"], name="fk_dragoman_messages_thread_id"
+    ),
+    ForeignKeyConstraint(
+        ["body_id"], ["dragoman_bodies.body_id"], name="fk_dragoman_messages_body_id"
+    ),
     UniqueConstraint("thread_id", "message_id", "branch", name="uq_dragoman_messages_message_id"),
     Index("ix_dragoman_messages_body_id", "body_id"),
 )
@@ -114,7 +137,9 @@ files = Table(
 attachments = Table(
     "dragoman_attachments",
     metadata,
-    Column("body_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), primary_key=True),
+    Column(
+        "body_id", _ID, ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), primary_key=True
+    ),
     Column("number", Integer, primary_key=True, autoincrement=False),
     Column("digest", LargeBinary, ForeignKey("dragoman_files.digest"), nullable=False),
     Index("ix_dragoman_attachments_digest", "digest"),

@@ -35,13 +35,17 @@ class Loaded(NamedTuple):
     """The position up to which the token budget leaves messages out."""
 
 
-async def newest(store: Store, thread: Thread, wanted: Window, *, beside: int = 0, goes_on: bool = False) -> Loaded:
+async def newest(
+    store: Store, thread: Thread, wanted: Window, *, beside: int = 0, goes_on: bool = False
+) -> Loaded:
     """The newest messages of a thread. `beside`: tokens of what is sent with them. `goes_on`: nothing new is asked, so that the last exchange
     goes on with what stood before it when it began: what a provider signed in it holds as long as that is the same."""
     if wanted.messages == 0 and not goes_on:
         return Loaded([], thread.trimmed)
     if wanted.tokens is None:
-        return Loaded(await _counted(store, thread, wanted.messages, goes_on=goes_on), thread.trimmed)
+        return Loaded(
+            await _counted(store, thread, wanted.messages, goes_on=goes_on), thread.trimmed
+        )
     most = wanted.tokens * (_LATE if goes_on else 1)
     found, used = await _within(store, thread, wanted, beside, most, goes_on=goes_on)
     if used <= most:
@@ -61,7 +65,9 @@ def tokens_of(*messages: Message) -> int:
     return estimated_tokens(messages)
 
 
-async def _counted(store: Store, thread: Thread, count: int | None, *, goes_on: bool) -> list[StoredMessage]:
+async def _counted(
+    store: Store, thread: Thread, count: int | None, *, goes_on: bool
+) -> list[StoredMessage]:
     """So many messages, or fewer, half of them at least where an exchange begins early enough: they begin with one, the same for some turns; more where that is longer. `goes_on`: so many before the last exchange, and that."""
     if count is None:
         return await _before(store, thread, (), None)
@@ -83,7 +89,9 @@ def _steady(found: Sequence[StoredMessage], starts: Sequence[int]) -> int:
     return max(early, key=lambda at: found[at].position * _MIX % (1 << 64))
 
 
-async def _exchange(store: Store, thread: Thread, found: list[StoredMessage]) -> list[StoredMessage]:
+async def _exchange(
+    store: Store, thread: Thread, found: list[StoredMessage]
+) -> list[StoredMessage]:
     """The last exchange, whole. `found`: its end, where that is known."""
     more = 0
     while more < _MORE:

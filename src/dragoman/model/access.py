@@ -106,7 +106,10 @@ class Access:
         """The base URL as it may be shown, as far as settings say it; empty where only credentials or a server that is yet to be
         started do."""
         provider = self.provider
-        url = written_base_url(provider, self._base_url, self._environment, self._system) or provider.base_url
+        url = (
+            written_base_url(provider, self._base_url, self._environment, self._system)
+            or provider.base_url
+        )
         return public_url(joined(url, "")) if isinstance(url, str) else ""
 
     def check_key(self) -> None:
@@ -118,18 +121,29 @@ class Access:
         if callable(self._api_key):
             return
         check_key(
-            self.provider, self._api_key, headers=self._headers, environment=self._environment, system=self._system
+            self.provider,
+            self._api_key,
+            headers=self._headers,
+            environment=self._environment,
+            system=self._system,
         )
 
     @cached_property
     def identity(self) -> tuple[str, str]:
         """Digests of what requests carry as far as settings say it: of headers that are no secrets, and of those that are. Who gives keys
         by a function is nobody else."""
-        key, given = self._api_key, {name.lower(): value for name, value in (self._headers or {}).items()}
+        key, given = (
+            self._api_key,
+            {name.lower(): value for name, value in (self._headers or {}).items()},
+        )
         known = key if isinstance(key, str) else None
         try:
             headers = request_headers(
-                self.provider, api_key=known, headers=given, environment=self._environment, system=self._system
+                self.provider,
+                api_key=known,
+                headers=given,
+                environment=self._environment,
+                system=self._system,
             )
         except DragomanError:  # the request itself will say so
             headers = given
@@ -138,7 +152,9 @@ class Access:
             secret[name] = (self._environment or {}).get(name) or self._system.get(name) or ""
         if callable(key):
             secret["api_key"] = os.urandom(16).hex()
-        return _digest({name: value for name, value in headers.items() if name not in secret}), _digest(secret)
+        return _digest(
+            {name: value for name, value in headers.items() if name not in secret}
+        ), _digest(secret)
 
     async def base_url(self, model: str, *, embeddings: bool = False) -> str:
         """Returns the provider's base URL. See `route`."""
@@ -211,9 +227,13 @@ class Access:
 
     def redacted(self, error: DragomanError) -> DragomanError:
         """The error itself, without the keys of the latest requests, which a provider may repeat."""
-        return redacted(error, {word for sent in self._carried for word in secrets(sent.path, sent.headers)})
+        return redacted(
+            error, {word for sent in self._carried for word in secrets(sent.path, sent.headers)}
+        )
 
-    async def fetch(self, request: HttpRequest, route: Route | None = None) -> tuple[Mapping[str, str], bytes]:
+    async def fetch(
+        self, request: HttpRequest, route: Route | None = None
+    ) -> tuple[Mapping[str, str], bytes]:
         """Returns the whole answer to a request: headers, with names in lower case, and body.
 
         Raises:
@@ -238,18 +258,24 @@ class Access:
             await response.close()
         body = hidden(body, held)
         if response.status >= 400:
-            error = wires.get(self.provider.wire).load_error(response.status, response.headers, body)
+            error = wires.get(self.provider.wire).load_error(
+                response.status, response.headers, body
+            )
         else:
             location = public_url(response.headers.get("location", ""))[:_SHOWN]
             what = f"and leads to {location}" if location else "and no answer"
             error = ProviderError(
                 f"{self.provider.display_name} provider answered with HTTP {response.status} {what}: check the base URL"
             )
-        return redacted(error.at(provider=self.provider.name, status=response.status, body=body), held)
+        return redacted(
+            error.at(provider=self.provider.name, status=response.status, body=body), held
+        )
 
     def _authorize(self, request: HttpRequest, credentials: _Credentials) -> HttpRequest:
         """The request with the provider's headers, and signed if its credentials sign requests."""
-        request = msgspec.structs.replace(request, headers={**request.headers, **credentials.headers})
+        request = msgspec.structs.replace(
+            request, headers={**request.headers, **credentials.headers}
+        )
         if credentials.sign is not None:
             if request.body is not None and not isinstance(request.body, bytes):
                 # A signature covers the bytes that are sent, so they are made here and never again.
@@ -267,7 +293,11 @@ class Access:
         if auth is not None and auth.flow is not None:
             headers = {**(await self._granted(auth.flow)).headers, **headers}
         headers = request_headers(
-            self.provider, api_key=key, headers=headers, environment=self._environment, system=self._system
+            self.provider,
+            api_key=key,
+            headers=headers,
+            environment=self._environment,
+            system=self._system,
         )
         return _Credentials(headers, None if auth is None else auth.sign)
 
@@ -280,7 +310,11 @@ class Access:
     def _auth(self, key: str | None) -> Auth | None:
         if self._found is None or callable(self._api_key):
             self._found = find_auth(
-                self.provider, key, headers=self._headers, environment=self._environment, system=self._system
+                self.provider,
+                key,
+                headers=self._headers,
+                environment=self._environment,
+                system=self._system,
             )
         return self._found
 
@@ -290,7 +324,9 @@ class Access:
             now = self._clock()
             grant = self._grant
             if grant is None or (grant.expires_at is not None and grant.expires_at - _MARGIN < now):
-                if self._failed is not None and self._failed is not failed:  # while this request waited for it
+                if (
+                    self._failed is not None and self._failed is not failed
+                ):  # while this request waited for it
                     raise copy(self._failed)
                 try:
                     grant = self._grant = await self._run(flow(now))
@@ -299,7 +335,9 @@ class Access:
                     raise
             return grant
 
-    async def _run(self, flow: Generator[HttpRequest, Answer, R], credentials: _Credentials | None = None) -> R:
+    async def _run(
+        self, flow: Generator[HttpRequest, Answer, R], credentials: _Credentials | None = None
+    ) -> R:
         """Sends a flow's requests until it ends. `credentials`: for a flow that asks the provider itself."""
         with closing(flow):
             try:
@@ -344,7 +382,11 @@ async def _read_error(response: Response) -> bytes:
 
 def unsendable(error: UnicodeEncodeError) -> InvalidRequestError:
     """The error for a request with a text that is no Unicode: half of a pair of surrogates, as a cut in UTF-16 leaves it."""
-    place = error.object[max(0, error.start - 20) : error.end + 20].encode("ascii", "backslashreplace").decode()
+    place = (
+        error.object[max(0, error.start - 20) : error.end + 20]
+        .encode("ascii", "backslashreplace")
+        .decode()
+    )
     return InvalidRequestError(
         f'a text of the request holds half a character and cannot be sent: "{place}". '
         'Replace it: text.encode("utf-8", "replace").decode().'

@@ -36,7 +36,9 @@ Per = Literal["endpoint", "model"]
 def endpoint_failed(error: DragomanError) -> bool:
     """Whether it is the endpoint that does not work: no connection, no answer in time, no capacity, a fault of its own."""
     faults = (OverloadedError, ProviderConnectionError, ProviderTimeoutError)
-    return (isinstance(error, faults) and not isinstance(error, CircuitOpenError)) or type(error) is ProviderError
+    return (isinstance(error, faults) and not isinstance(error, CircuitOpenError)) or type(
+        error
+    ) is ProviderError
 
 
 def check_per(whose: str, per: str) -> None:
@@ -88,7 +90,11 @@ class Breaker:
             TypeError: an argument is of another type.
         """
         expect("failures", failures, int)
-        for name, value in (("failures", failures), ("window", window), ("open_seconds", open_seconds)):
+        for name, value in (
+            ("failures", failures),
+            ("window", window),
+            ("open_seconds", open_seconds),
+        ):
             expect(name, value, int, float)
             if not value > 0:
                 raise SettingsError(f"Breaker({name}={value!r}) must be above 0")
@@ -101,7 +107,9 @@ class Breaker:
         self._circuits: dict[Origin, _Circuit] = {}
         self._lock = Lock()
 
-    def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+    def batches(
+        self, request: ModelRequest, following: Batches, target: Target
+    ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
         whom = target(request)
         return following(request) if whom is None else self._guarded(request, following, whom)
@@ -159,7 +167,10 @@ class Breaker:
                     circuit.failed.clear()
                     circuit.opened_at = now
                     _LOG.warning(
-                        "%s failed %d times: left alone for %g s", _words(key), self._failures, self._open_seconds
+                        "%s failed %d times: left alone for %g s",
+                        _words(key),
+                        self._failures,
+                        self._open_seconds,
                     )
 
 

@@ -85,7 +85,11 @@ def dump_answer(events: Sequence[Event], at: datetime) -> bytes:
         HistoryError: it holds what JSON cannot.
     """
     encoded = b",".join(map(event_to_json, compact(events)))
-    return b'{"version":%d,"at":%s,"events":[%b]}' % (_VERSION, msgspec.json.encode(at.timestamp()), encoded)
+    return b'{"version":%d,"at":%s,"events":[%b]}' % (
+        _VERSION,
+        msgspec.json.encode(at.timestamp()),
+        encoded,
+    )
 
 
 def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
@@ -100,7 +104,9 @@ def load_answer(data: bytes, to: Origin) -> StoredAnswer | None:
     return StoredAnswer(stored.at, events) if is_whole(events, to) else None
 
 
-def replayed(answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime) -> Iterator[list[Event]]:
+def replayed(
+    answer: StoredAnswer, *, new_id: Callable[[], str], now: datetime
+) -> Iterator[list[Event]]:
     """The answer's events as a stream, its messages with ids of their own and made now. Ids of calls stay: they are the provider's."""
     ids: dict[str, str] = {}
     batch: list[Event] = []
@@ -138,7 +144,10 @@ def _pieces(event: Event) -> list[Event]:
     if not isinstance(event, PartDelta) or not isinstance(event.delta, str):
         return [event]
     starts = range(0, len(event.delta), _PIECE)
-    return [PartDelta(event.message_id, event.index, event.delta[start : start + _PIECE]) for start in starts]
+    return [
+        PartDelta(event.message_id, event.index, event.delta[start : start + _PIECE])
+        for start in starts
+    ]
 
 
 def _is_of(origin: Origin | None, to: Origin) -> bool:

@@ -29,7 +29,9 @@ def cache_key(request: ModelRequest, to: Destination, scope: str | None = None) 
     messages = tuple(map(_plain, request.messages))
     counted = request.replace(messages=messages, run=None, retries=None, verbatim=request.verbatim)
     try:
-        return sha256(msgspec.json.encode((_VERSION, where, user, scope, credentials, counted))).hexdigest()
+        return sha256(
+            msgspec.json.encode((_VERSION, where, user, scope, credentials, counted))
+        ).hexdigest()
     except (TypeError, ValueError, RecursionError):
         return None
 
@@ -39,4 +41,6 @@ def _plain(message: Message) -> Message:
     content = message.content
     if any(isinstance(piece, MarkPart) for piece in content):
         content = tuple(piece for piece in content if not isinstance(piece, MarkPart))
-    return message.replace(content=content, id=None, created_at=None, metadata={}, usage=None, turn=None)
+    return message.replace(
+        content=content, id=None, created_at=None, metadata={}, usage=None, turn=None
+    )

@@ -62,16 +62,22 @@ class SqliteStore:
 
     def _get(self, key: str) -> bytes | None:
         with self._open().begin() as connection:
-            value = connection.execute(select(_answers.c.value).where(_answers.c.key == key)).scalar()
+            value = connection.execute(
+                select(_answers.c.value).where(_answers.c.key == key)
+            ).scalar()
             if value is not None:
-                connection.execute(update(_answers).where(_answers.c.key == key).values(used_at=time_ns()))
+                connection.execute(
+                    update(_answers).where(_answers.c.key == key).values(used_at=time_ns())
+                )
             return value
 
     def _put(self, key: str, value: bytes) -> None:
         row = {"value": value, "used_at": time_ns()}
         oldest = select(_answers.c.key).order_by(_answers.c.used_at.desc()).offset(self._most)
         with self._open().begin() as connection:
-            connection.execute(insert(_answers).values(key=key, **row).on_conflict_do_update(set_=row))
+            connection.execute(
+                insert(_answers).values(key=key, **row).on_conflict_do_update(set_=row)
+            )
             connection.execute(delete(_answers).where(_answers.c.key.in_(oldest)))
 
     def _open(self) -> Engine:

@@ -71,11 +71,15 @@ def open_store(where: str, max_entries: int) -> CacheStore:
         return MemoryStore(max_entries)
     scheme, _, path = where.partition(":///")
     if scheme != "sqlite" or not path.strip("/"):
-        raise SettingsError(f'"{scheme.partition(":")[0]}" is no response cache: give "memory:" or "sqlite:///PATH"')
+        raise SettingsError(
+            f'"{scheme.partition(":")[0]}" is no response cache: give "memory:" or "sqlite:///PATH"'
+        )
     if find_spec("sqlalchemy") is None:
         raise SettingsError(f"a response cache in SQLite needs sqlalchemy: {extra_hint('sql')}")
     if not Path(path).parent.is_dir():
-        raise SettingsError(f"the folder of the response cache is not there: make {Path(path).parent}")
+        raise SettingsError(
+            f"the folder of the response cache is not there: make {Path(path).parent}"
+        )
     from dragoman.model.cache_sqlite import SqliteStore
 
     return SqliteStore(where, max_entries)

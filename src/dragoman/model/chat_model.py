@@ -19,7 +19,13 @@ from dragoman.codec.digest import free_prefix, prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History, Turn
 from dragoman.codec.positions import given_losses, places_sent, unrepaired_losses
-from dragoman.errors import DecodeError, DragomanError, ProviderConnectionError, ProviderError, SettingsError
+from dragoman.errors import (
+    DecodeError,
+    DragomanError,
+    ProviderConnectionError,
+    ProviderError,
+    SettingsError,
+)
 from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
 from dragoman.hooks import Hooks, ModelStart, active
 from dragoman.loss import Loss, refusal
@@ -104,13 +110,20 @@ class ChatModel:
             self.name = base_url or ""
         if not self.name:
             named = "https://HOST/PATH" if provider.by_url else "MODEL"
-            raise SettingsError(f"{provider.display_name} has no default model; name one: {provider.name}:{named}")
+            raise SettingsError(
+                f"{provider.display_name} has no default model; name one: {provider.name}:{named}"
+            )
         self.string = str(ModelString(provider.name, self.name))
         """Its model string."""
         self._agent = wires.client(provider.wire)
         self.wire = wires.get(provider.wire) if self._agent is None else cast("Wire", self._agent)
         self._access = access or Access(
-            provider, transport, api_key=api_key, base_url=base_url, headers=headers, environment=environment
+            provider,
+            transport,
+            api_key=api_key,
+            base_url=base_url,
+            headers=headers,
+            environment=environment,
         )
         self._history = History()
         self._remembers = "history" in signature(self.wire.dump_http).parameters
@@ -147,10 +160,14 @@ class ChatModel:
         what they have to leave out to `losses`."""
         return self._with(request=request, losses=losses)
 
-    def led_by(self, middleware: Sequence[Middleware], fallbacks: Mapping[str, ChatModel]) -> ChatModel:
+    def led_by(
+        self, middleware: Sequence[Middleware], fallbacks: Mapping[str, ChatModel]
+    ) -> ChatModel:
         """The same model, with these middlewares around its own, which may ask `fallbacks` in its place."""
         providers = (self.providers[0], *[model.providers[0] for model in fallbacks.values()])
-        return self._with(_middleware=(*middleware, *self._middleware), fallbacks=fallbacks, providers=providers)
+        return self._with(
+            _middleware=(*middleware, *self._middleware), fallbacks=fallbacks, providers=providers
+        )
 
     def with_innermost(self, layer: Middleware) -> ChatModel:
         """The same model, with this middleware below all of its own."""
@@ -199,9 +216,13 @@ class ChatModel:
         if model is not self:
             model = model._with(losses=self.losses)
             wire = request.wire or self.wire.name
-            request = request.replace(model=model.string, wire=wire if request.options else request.wire)
+            request = request.replace(
+                model=model.string, wire=wire if request.options else request.wire
+            )
         call = model._call
-        return (wrap(call, needed, model.target) if (needed := model._provider_middleware) else call)(request)
+        return (
+            wrap(call, needed, model.target) if (needed := model._provider_middleware) else call
+        )(request)
 
     def _named(self, string: str) -> ChatModel:
         """The model of a model string: itself, or another."""
@@ -290,7 +311,9 @@ class ChatModel:
                 retries=request.retries,
             )
             send = partial(self._access.send, route=route)
-            response = await (send(http_request) if watch is None else watch.send(send, http_request))
+            response = await (
+                send(http_request) if watch is None else watch.send(send, http_request)
+            )
         except DragomanError as error:
             if (again := unlinked(request, error)) is None:
                 raise
@@ -316,12 +339,16 @@ class ChatModel:
             response = await self._access.send(HttpRequest(url, headers, http.body, retries=0))
             await response.close()
 
-    def _dumped(self, request: ModelRequest, target: Origin, quirks: Any) -> tuple[HttpRequest, str, list[Loss]]:
+    def _dumped(
+        self, request: ModelRequest, target: Origin, quirks: Any
+    ) -> tuple[HttpRequest, str, list[Loss]]:
         """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
         dump, wire = self.wire.dump_http, self.wire.name
         if request.verbatim is not None and (forward := serving(self.wire).forward) is not None:
             # what follows from the prefix is asked of stored responses alone, which only this API has
-            before = prefix(request.messages, wire) if serving(self.wire).unstored else free_prefix(wire)
+            before = (
+                prefix(request.messages, wire) if serving(self.wire).unstored else free_prefix(wire)
+            )
             return forward(request, request.verbatim, quirks), before, []
         turn = None
         if self._remembers and request.native is None:
@@ -330,7 +357,11 @@ class ChatModel:
             losses: list[Loss] = []
             http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
             body = msgspec.json.encode(http.body)
-            return msgspec.structs.replace(http, body=body), turn.prefix, _unrepaired(losses, request.messages)
+            return (
+                msgspec.structs.replace(http, body=body),
+                turn.prefix,
+                _unrepaired(losses, request.messages),
+            )
         mended, repairs, sources = traced(request.messages)
         request, losses = request.replace(messages=tuple(mended)), []
         if not self._remembers:
@@ -341,16 +372,23 @@ class ChatModel:
         lost = [*repairs, *unrepaired_losses(losses, sources)]
         return http, turn.prefix or prefix(mended, wire), lost
 
-    def _events(self, opened: _OpenResponse, data: bytes, broken: ProviderError | None) -> list[Event]:
+    def _events(
+        self, opened: _OpenResponse, data: bytes, broken: ProviderError | None
+    ) -> list[Event]:
         """What one read says; none: the response is at its end, or `broken`."""
         events = opened.decoder.feed(data) if data else opened.decoder.close()
-        if not events or (len(events) == 1 and type(events[0]) is PartDelta):  # as in nearly every read
+        if not events or (
+            len(events) == 1 and type(events[0]) is PartDelta
+        ):  # as in nearly every read
             return events
         events = self._begun(events, opened.losses)
         if opened.names:
             events = [_renamed(event, opened.names) for event in events]
         if isinstance(last := events[-1], RunError):
-            events = [*events[:-1], RunError(self._explained(last.error, opened.response.headers, broken))]
+            events = [
+                *events[:-1],
+                RunError(self._explained(last.error, opened.response.headers, broken)),
+            ]
         return events
 
     def _begun(self, events: list[Event], losses: tuple[Loss, ...]) -> list[Event]:
@@ -370,14 +408,20 @@ class ChatModel:
             error.__cause__ = broken
         elif broken is not None:
             error = broken.at(partial=error.partial)
-        return self._access.redacted(error.at(provider=self.provider.name, request_id=request_id(headers)))
+        return self._access.redacted(
+            error.at(provider=self.provider.name, request_id=request_id(headers))
+        )
 
 
 def _unrepaired(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
     """Losses of a conversation that was repaired on its way, where they stand in the messages: those of the repair come first, and have
     their places already."""
     _, repairs, sources = traced(messages) if losses else ((), [], None)
-    return losses if sources is None else [*repairs, *unrepaired_losses(losses[len(repairs) :], sources)]
+    return (
+        losses
+        if sources is None
+        else [*repairs, *unrepaired_losses(losses[len(repairs) :], sources)]
+    )
 
 
 def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
@@ -385,7 +429,9 @@ def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
     if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
         name = own_names.get(event.part.name)
         if name is not None:
-            return msgspec.structs.replace(event, part=msgspec.structs.replace(event.part, name=name))
+            return msgspec.structs.replace(
+                event, part=msgspec.structs.replace(event.part, name=name)
+            )
     return event
 
 

@@ -13,7 +13,9 @@ from dragoman.result import ChatResult
 __all__ = ["answer_chunks"]
 
 
-async def answer_chunks(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[ChatResult[Message], None]:
+async def answer_chunks(
+    batches: AsyncGenerator[list[Event], None],
+) -> AsyncGenerator[ChatResult[Message], None]:
     """Text as it comes, every other part when it is whole; the last chunk has finish reason, usage and origin.
 
     `MessageAccumulator.accumulate` over all outputs, then `consolidate`, is the message.
@@ -53,7 +55,11 @@ class _Chunks:
         part: Content | None = None
         if isinstance(event, PartStarted) and isinstance(event.part, TextPart):
             self._texts[event.index] = []
-        elif isinstance(event, PartDelta) and (texts := self._texts.get(event.index)) is not None and event.delta:
+        elif (
+            isinstance(event, PartDelta)
+            and (texts := self._texts.get(event.index)) is not None
+            and event.delta
+        ):
             texts.append(str(event.delta))
             part = TextPart(str(event.delta))
         elif isinstance(event, PartFinished) and not self._texts.get(event.index):

@@ -27,7 +27,15 @@ from dragoman.model.chat_model import new_id
 from dragoman.model.json_items import JsonItems
 from dragoman.model.lowering import arguments_schema
 from dragoman.model.middleware import Next
-from dragoman.model.tool_prompt import NO_TOOL, Exchange, ask_answer, ask_arguments, ask_tool, signature, split
+from dragoman.model.tool_prompt import (
+    NO_TOOL,
+    Exchange,
+    ask_answer,
+    ask_arguments,
+    ask_tool,
+    signature,
+    split,
+)
 from dragoman.request import ModelRequest, Settings, ToolSpec
 
 __all__ = ["MOST_CALLS", "constrained_tools"]
@@ -54,7 +62,9 @@ class _Steps:
 
     def start(self, event: MessageStarted) -> MessageStarted:
         """The start of the message that is passed on."""
-        return msgspec.structs.replace(event, losses=tuple(dict.fromkeys((*self.losses, *event.losses))))
+        return msgspec.structs.replace(
+            event, losses=tuple(dict.fromkeys((*self.losses, *event.losses)))
+        )
 
     def total(self, last: Usage | None = None) -> Usage | None:
         """The sum of all steps."""
@@ -62,7 +72,9 @@ class _Steps:
         return sum(every[1:], every[0]) if every else None
 
 
-async def constrained_tools(request: ModelRequest, following: Next, *, rounds: int = 1) -> AsyncIterator[Event]:
+async def constrained_tools(
+    request: ModelRequest, following: Next, *, rounds: int = 1
+) -> AsyncIterator[Event]:
     """Middleware: a request with tools → requests without, and their answers → calls and text.
 
     `tool_choice` holds: with `none` no tool is offered, with `required` there is no way out, a name is taken as chosen.
@@ -75,7 +87,10 @@ async def constrained_tools(request: ModelRequest, following: Next, *, rounds: i
         tools = {}
     unknown = [tool.name for tool in request.tools if not isinstance(tool, ToolSpec)]
     steps = _Steps(
-        [Loss(None, None, Lost.tool, "the model has no tools that its provider runs", name) for name in unknown]
+        [
+            Loss(None, None, Lost.tool, "the model has no tools that its provider runs", name)
+            for name in unknown
+        ]
     )
     if request.on_loss == "error" and (refused := refusal(steps.losses)) is not None:
         yield RunError(refused)
@@ -103,7 +118,11 @@ async def constrained_tools(request: ModelRequest, following: Next, *, rounds: i
 
 
 async def _choose(
-    request: ModelRequest, following: Next, exchange: Exchange, tools: Mapping[str, ToolSpec], steps: _Steps
+    request: ModelRequest,
+    following: Next,
+    exchange: Exchange,
+    tools: Mapping[str, ToolSpec],
+    steps: _Steps,
 ) -> tuple[str | None, RunError | None]:
     """The name of the tool to call, `None` for none; or why it could not be asked for."""
     choice = request.settings.tool_choice
@@ -113,7 +132,9 @@ async def _choose(
     if len(names) < 2:
         return next(iter(names), None), None
     text = ""
-    async with _open(following, _question(request, ask_tool(exchange, tools), {"enum": names})) as events:
+    async with _open(
+        following, _question(request, ask_tool(exchange, tools), {"enum": names})
+    ) as events:
         async for event in events:
             steps.note(event)
             if isinstance(event, PartDelta):
@@ -177,7 +198,13 @@ class _CallReader:
             self._call(self._items.rest)
         if message.started:
             reason = FinishReason.tool_calls if whole else reason
-            message.finish(reason, self._steps.total(), origin=event.origin, metadata=event.metadata, cut=not whole)
+            message.finish(
+                reason,
+                self._steps.total(),
+                origin=event.origin,
+                metadata=event.metadata,
+                cut=not whole,
+            )
 
     def _call(self, text: str) -> OpenPart:
         message = self._message
@@ -192,15 +219,23 @@ def _open(following: Next, request: ModelRequest) -> aclosing[AsyncGenerator[Eve
     return aclosing(cast("AsyncGenerator[Event, None]", following(request)))
 
 
-def _question(request: ModelRequest, messages: tuple[Message, ...], schema: Mapping[str, Any]) -> ModelRequest:
+def _question(
+    request: ModelRequest, messages: tuple[Message, ...], schema: Mapping[str, Any]
+) -> ModelRequest:
     """A step: no tools, nothing that could cut the answer, which its schema keeps short."""
-    settings = msgspec.structs.replace(_plain(request.settings, steady=True), max_tokens=None, stop=None)
-    return request.replace(messages=messages, tools=(), settings=settings, output_schema=schema, native=None)
+    settings = msgspec.structs.replace(
+        _plain(request.settings, steady=True), max_tokens=None, stop=None
+    )
+    return request.replace(
+        messages=messages, tools=(), settings=settings, output_schema=schema, native=None
+    )
 
 
 def _plain(settings: Settings, *, steady: bool) -> Settings:
     temperature = 0.0 if steady and settings.temperature is None else settings.temperature
-    return msgspec.structs.replace(settings, tool_choice=None, parallel_tool_calls=None, temperature=temperature)
+    return msgspec.structs.replace(
+        settings, tool_choice=None, parallel_tool_calls=None, temperature=temperature
+    )
 
 
 def _key(tool: ToolSpec, text: str) -> tuple[str, bytes]:

@@ -19,7 +19,9 @@ __all__ = ["default_model", "default_transport", "needed", "resolve"]
 
 def default_model(*environments: Mapping[str, str] | None) -> str:
     """The model string that the first of these environments names as DRAGOMAN_MODEL, else `local`."""
-    return next((name for each in environments if each and (name := each.get("DRAGOMAN_MODEL"))), "local")
+    return next(
+        (name for each in environments if each and (name := each.get("DRAGOMAN_MODEL"))), "local"
+    )
 
 
 def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
@@ -37,7 +39,10 @@ def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
 def needed(provider: Provider) -> tuple[Middleware, ...]:
     """What a provider's record says must stand in for what it cannot do itself."""
     needed: list[Middleware] = []
-    if Capability.tools not in provider.capabilities and Capability.typed_output in provider.capabilities:
+    if (
+        Capability.tools not in provider.capabilities
+        and Capability.typed_output in provider.capabilities
+    ):
         from dragoman.model.constrained import constrained_tools
 
         needed.append(constrained_tools)

@@ -86,7 +86,12 @@ class EmbeddingsModel:
             )
         self.wire = wire
         self._access = access or Access(
-            provider, transport, api_key=api_key, base_url=base_url, headers=headers, environment=environment
+            provider,
+            transport,
+            api_key=api_key,
+            base_url=base_url,
+            headers=headers,
+            environment=environment,
         )
 
     async def embed_query(self, text: str, **how: Unpack[EmbeddingsOptions]) -> EmbeddingsResult:
@@ -98,9 +103,13 @@ class EmbeddingsModel:
             DecodeError: it answered something else than a vector.
         """
         result = await self._embed([text], "query", **how)
-        return EmbeddingsResult(result.embeddings[0], result.usage, result.finish_reason, result.metadata, result.id)
+        return EmbeddingsResult(
+            result.embeddings[0], result.usage, result.finish_reason, result.metadata, result.id
+        )
 
-    async def embed_documents(self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]) -> BatchEmbeddingsResult:
+    async def embed_documents(
+        self, texts: Iterable[str], **how: Unpack[EmbeddingsOptions]
+    ) -> BatchEmbeddingsResult:
         """Texts to be found → their vectors, in the same order. No text: no request.
 
         Many texts are sent in batches as the provider takes them, several at once. The first that fails stops
@@ -110,7 +119,9 @@ class EmbeddingsModel:
             InvalidRequestError, ProviderError, DecodeError: as `embed_query`.
         """
         if isinstance(texts, str):
-            raise InvalidRequestError("embed_documents takes a list of texts; for a single one there is embed_query")
+            raise InvalidRequestError(
+                "embed_documents takes a list of texts; for a single one there is embed_query"
+            )
         return await self._embed(list(texts), "document", **how)
 
     async def embed(
@@ -133,18 +144,27 @@ class EmbeddingsModel:
             )
         for place, text in enumerate(texts):
             if not isinstance(text, str):  # pyright: ignore[reportUnnecessaryIsInstance] - of callers without types
-                raise InvalidRequestError(f"texts[{place}] is no text but of type {type(text).__name__}")
+                raise InvalidRequestError(
+                    f"texts[{place}] is no text but of type {type(text).__name__}"
+                )
             if not text:
-                raise InvalidRequestError(f"texts[{place}] is empty: there is no meaning in it to embed; leave it out")
+                raise InvalidRequestError(
+                    f"texts[{place}] is empty: there is no meaning in it to embed; leave it out"
+                )
         request = EmbeddingsRequest(
             self.name,
             purpose=purpose,
             dimensions=how.get("dimensions"),
             options={**self.provider.embeddings_options, **how.get("options", {})},
         )
-        size, workers = how.get("batch_size", self.provider.embeddings_batch), how.get("max_concurrency", _WORKERS)
+        size, workers = (
+            how.get("batch_size", self.provider.embeddings_batch),
+            how.get("max_concurrency", _WORKERS),
+        )
         if size < 1 or workers < 1:
-            raise InvalidRequestError("nothing would ever be sent: batch_size and max_concurrency must be above 0")
+            raise InvalidRequestError(
+                "nothing would ever be sent: batch_size and max_concurrency must be above 0"
+            )
         batches = list(_batches(texts, size, self.provider.embeddings_characters))
         if not batches:
             return BatchEmbeddingsResult([])
@@ -192,8 +212,12 @@ class EmbeddingsModel:
 def _lacking(provider: Provider) -> str:
     from dragoman.providers.registry import REGISTRY
 
-    able = [other.name for other in REGISTRY.providers() if Capability.embeddings in other.capabilities]
-    return f"{provider.display_name} provider makes no embeddings; these do: {', '.join(sorted(able))}"
+    able = [
+        other.name for other in REGISTRY.providers() if Capability.embeddings in other.capabilities
+    ]
+    return (
+        f"{provider.display_name} provider makes no embeddings; these do: {', '.join(sorted(able))}"
+    )
 
 
 def _batches(texts: Iterable[str], size: int, characters: int | None) -> Iterator[list[str]]:
@@ -201,7 +225,9 @@ def _batches(texts: Iterable[str], size: int, characters: int | None) -> Iterato
     batch: list[str] = []
     held = 0
     for text in texts:
-        if batch and (len(batch) == size or (characters is not None and held + len(text) > characters)):
+        if batch and (
+            len(batch) == size or (characters is not None and held + len(text) > characters)
+        ):
             yield batch
             batch, held = [], 0
         batch.append(text)
@@ -223,11 +249,15 @@ def _checked(result: BatchEmbeddingsResult, request: EmbeddingsRequest) -> Batch
             raise InvalidRequestError(
                 f"{request.model} gives vectors of {result.dimensions} numbers and not of {wanted}: leave dimensions out"
             )
-        result = msgspec.structs.replace(result, embeddings=[_unit(vector) for vector in result.embeddings])
+        result = msgspec.structs.replace(
+            result, embeddings=[_unit(vector) for vector in result.embeddings]
+        )
     if result.usage is None:
         tokens = ceil(sum(map(len, request.texts)) / _CHARACTERS_A_TOKEN)
         metadata = {**result.metadata, "usage_estimated": True}
-        result = msgspec.structs.replace(result, usage=input_usage(Usage(input_tokens=tokens)), metadata=metadata)
+        result = msgspec.structs.replace(
+            result, usage=input_usage(Usage(input_tokens=tokens)), metadata=metadata
+        )
     return result
 
 
@@ -241,7 +271,9 @@ def _joined(results: Sequence[BatchEmbeddingsResult]) -> BatchEmbeddingsResult:
     first = results[0]
     usages = [result.usage for result in results if result.usage is not None]
     metadata = [result.metadata for result in results]
-    while len(metadata) > 1:  # by halves: each list is copied as often as it is doubled, not once for every request
+    while (
+        len(metadata) > 1
+    ):  # by halves: each list is copied as often as it is doubled, not once for every request
         metadata = [reduce(_together, metadata[at : at + 2]) for at in range(0, len(metadata), 2)]
     vectors = [vector for result in results for vector in result.embeddings]
     usage = reduce(add, usages) if usages else None
@@ -253,7 +285,11 @@ def _together(one: Any, other: Any) -> Any:
     match one, other:
         case dict(), dict():
             mine, theirs = cast("dict[str, Any]", one), cast("dict[str, Any]", other)
-            return {**mine, **theirs, **{key: _together(mine[key], theirs[key]) for key in mine.keys() & theirs.keys()}}
+            return {
+                **mine,
+                **theirs,
+                **{key: _together(mine[key], theirs[key]) for key in mine.keys() & theirs.keys()},
+            }
         case list(), list():
             return [*cast("list[Any]", one), *cast("list[Any]", other)]
         case (bool(), _) | (_, bool()):

@@ -112,8 +112,14 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
                 yield [MessageDropped(message_id, _DROPPED) for message_id in begun]
             await _report(request.replace(model=model), target, place + 1, error, models[place + 1])
 
-    def _attempt(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
-        return following(request) if self.breaker is None else self.breaker.batches(request, following, target)
+    def _attempt(
+        self, request: ModelRequest, following: Batches, target: Target
+    ) -> AsyncGenerator[list[Event], None]:
+        return (
+            following(request)
+            if self.breaker is None
+            else self.breaker.batches(request, following, target)
+        )
 
     def _order(self, request: ModelRequest, target: Target) -> list[str]:
         """The model strings to ask, each model once. A turn that its provider paused goes on there and nowhere else."""
@@ -121,10 +127,19 @@ class Fallback(msgspec.Struct, frozen=True, eq=False):
         for model in map(model_string, self.models):
             by_target.setdefault(_whom(request.replace(model=model), target), model)
         last = request.messages[-1] if request.messages else None
-        if last is None or last.finish_reason is not FinishReason.pause or (origin := last.origin) is None:
+        if (
+            last is None
+            or last.finish_reason is not FinishReason.pause
+            or (origin := last.origin) is None
+        ):
             return [*by_target.values()]
         whose = (origin.provider, origin.model)
-        return [next((model for to, model in by_target.items() if (to.provider, to.model) == whose), request.model)]
+        return [
+            next(
+                (model for to, model in by_target.items() if (to.provider, to.model) == whose),
+                request.model,
+            )
+        ]
 
     async def _is_refused(self, events: Iterable[Event]) -> bool:
         answer = next(iter(fold(events)), None)
@@ -165,7 +180,9 @@ def fallback(
         TypeError: an argument is of another type.
     """
     if not models:
-        raise SettingsError('fallback() needs a model at least, such as fallback("anthropic:claude-sonnet-4-5")')
+        raise SettingsError(
+            'fallback() needs a model at least, such as fallback("anthropic:claude-sonnet-4-5")'
+        )
     for place, model in enumerate(models):
         expect(f"models[{place}]", model, str, Provider)
         model_string(model)
@@ -232,13 +249,19 @@ async def _report(
     if watching := active(()) if request.run is None else request.run.hooks:
         provider = (error and error.provider) or _whom(request, target).provider
         status = None if error is None else error.status
-        retry = ModelRetry(request.run, provider, attempt, status=status, error=error, fallback=following)
+        retry = ModelRetry(
+            request.run, provider, attempt, status=status, error=error, fallback=following
+        )
         await fire(watching, "retry", retry)
 
 
 def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
     """One function that says whether an error is one of those."""
-    each = (on,) if callable(on) else expect_sequence("on", on, "classes of DragomanError, or functions of an error")
+    each = (
+        (on,)
+        if callable(on)
+        else expect_sequence("on", on, "classes of DragomanError, or functions of an error")
+    )
     for one in each:
         if not (issubclass(one, DragomanError) if isinstance(one, type) else callable(one)):
             raise wrong("on", one, "classes of DragomanError, or functions of an error")
@@ -249,7 +272,9 @@ def _rule(on: On | Iterable[On]) -> Callable[[DragomanError], bool]:
     return rule
 
 
-def _with_earlier(error: DragomanError, failures: Sequence[tuple[str, DragomanError]]) -> DragomanError:
+def _with_earlier(
+    error: DragomanError, failures: Sequence[tuple[str, DragomanError]]
+) -> DragomanError:
     """The error of the last model, which tells those of the others too."""
     if not failures:
         return error

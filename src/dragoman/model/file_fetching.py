@@ -54,11 +54,15 @@ class Fetched:
     def __repr__(self) -> str:
         return f"fetched({self._policy})"
 
-    def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+    def batches(
+        self, request: ModelRequest, following: Batches, target: Target
+    ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`. Without links in the conversation no step stands between."""
         places = link_places(request.messages)
         to = target(request) if places else None
-        return following(request) if to is None else self._with_files(request, following, places, to)
+        return (
+            following(request) if to is None else self._with_files(request, following, places, to)
+        )
 
     async def _with_files(
         self, request: ModelRequest, following: Batches, places: Places, to: Destination
@@ -72,7 +76,9 @@ class Fetched:
             async for events in batches:
                 yield events
 
-    async def _replaced(self, request: ModelRequest, places: Places, to: Destination) -> ModelRequest:
+    async def _replaced(
+        self, request: ModelRequest, places: Places, to: Destination
+    ) -> ModelRequest:
         places = places if self._every else unsendable(request, places, to)
         keys = _keys(request, places)
         links = {
@@ -85,7 +91,11 @@ class Fetched:
         files = {key: file for key, file in known.items() if file is not None}
         messages = list(request.messages)
         for number, positions in places.items():
-            urls = {link.url for place in positions for link in links_in(messages[number].content[place])}
+            urls = {
+                link.url
+                for place in positions
+                for link in links_in(messages[number].content[place])
+            }
             own = {url: files[key] for url in urls if (key := keys[number, url]) in files}
             if own:
                 messages[number] = with_files(messages[number], positions, own)
@@ -118,7 +128,9 @@ class Fetched:
             async with limiter:
                 if failed and self._on_failure == "error":
                     return
-                left = self._total_bytes - sum(len(file.data) for file in got.values() if file is not None)
+                left = self._total_bytes - sum(
+                    len(file.data) for file in got.values() if file is not None
+                )
                 try:
                     got[key] = await self._source.get(link, min(self._max_bytes, max(0, left)))
                 except DragomanError as error:
@@ -152,7 +164,8 @@ def _keys(request: ModelRequest, places: Places) -> dict[tuple[int, str], LinkKe
     resource = None if request.run is None else request.run.resource_id
     digests = {number: neutral(request.messages[number]) for number in places}
     return {
-        (number, link.url): (resource, digests[number], link.url) for number, link in _links(request.messages, places)
+        (number, link.url): (resource, digests[number], link.url)
+        for number, link in _links(request.messages, places)
     }
 
 
@@ -199,8 +212,16 @@ def fetched(
     expect("every", every, bool)
     expect_callable("sleep", sleep, "a function of seconds")
     if on_failure not in ("error", "tell"):
-        raise SettingsError(f'fetched(on_failure={on_failure!r}) is unknown; it is "error" or "tell"')
-    bounds = {"max_bytes": max_bytes, "total_bytes": total_bytes, "seconds": seconds, "most": most, "at_once": at_once}
+        raise SettingsError(
+            f'fetched(on_failure={on_failure!r}) is unknown; it is "error" or "tell"'
+        )
+    bounds = {
+        "max_bytes": max_bytes,
+        "total_bytes": total_bytes,
+        "seconds": seconds,
+        "most": most,
+        "at_once": at_once,
+    }
     counts = {"kept_bytes": kept_bytes, "kept_seconds": kept_seconds, "retries": retries}
     for name, number in (bounds | counts).items():
         expect(name, number, int, *([float] if "seconds" in name else []))

@@ -36,7 +36,9 @@ class FileSize(NamedTuple):
 
 def file_size(part: Media) -> FileSize:
     """The size of a file, as far as its bytes tell; else that of a usual one."""
-    mime_type = part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "image/*"
+    mime_type = (
+        part.mime_type or (guessed(part.url) if isinstance(part, LinkPart) else None) or "image/*"
+    )
     data = part.data if isinstance(part, DataPart) else b""
     kind = mime_type.partition("/")[0]
     if kind == "image":
@@ -98,5 +100,8 @@ def _webp(data: bytes) -> tuple[int, int]:
     if kind == b"VP8L":
         bits = unpack_from("<I", data, 21)[0]
         return (bits & 0x3FFF) + 1, (bits >> 14 & 0x3FFF) + 1
-    width, height = unpack_from("<I", data, 24)[0] & 0xFFFFFF, unpack_from("<I", data + b"\0", 27)[0] & 0xFFFFFF
+    width, height = (
+        unpack_from("<I", data, 24)[0] & 0xFFFFFF,
+        unpack_from("<I", data + b"\0", 27)[0] & 0xFFFFFF,
+    )
     return width + 1, height + 1

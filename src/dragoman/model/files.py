@@ -23,7 +23,9 @@ _ANY = "application/octet-stream"
 
 def files_of(messages: Iterable[Message]) -> list[DataPart | FilePart]:
     """The files in the model's messages, in order: what the model said, what its provider's tools made or fetched."""
-    pieces = [piece for message in messages if message.role is Role.MODEL for piece in message.content]
+    pieces = [
+        piece for message in messages if message.role is Role.MODEL for piece in message.content
+    ]
     holders = {name: _holder(name) for name in {name for piece in pieces for name in _wires(piece)}}
     files: list[DataPart | FilePart] = []
     for piece in pieces:
@@ -51,7 +53,9 @@ async def download(access: Access, part: FilePart) -> DataPart:
     provider = access.provider
     holder = _holder(provider.wire)
     if holder is None:
-        raise SettingsError(f"{provider.display_name} provider has no files to download", provider=provider.name)
+        raise SettingsError(
+            f"{provider.display_name} provider has no files to download", provider=provider.name
+        )
     if (names := _wires(part)) and provider.wire not in names:
         raise SettingsError(
             f"file {part.id} is held by a provider of the wire {', '.join(names)}, not by {provider.display_name}: "
@@ -64,7 +68,8 @@ async def download(access: Access, part: FilePart) -> DataPart:
     name, mime_type, about = part.name, part.mime_type, dict[str, Any]()
     if download.about is not None:
         _, body = await access.fetch(
-            msgspec.structs.replace(download.about, path=joined(base_url, download.about.path)), route
+            msgspec.structs.replace(download.about, path=joined(base_url, download.about.path)),
+            route,
         )
         route = None  # its key was for the first request
         with suppress(msgspec.DecodeError, UnicodeError):
@@ -72,7 +77,8 @@ async def download(access: Access, part: FilePart) -> DataPart:
         name = name or if_text(about.get("filename")) or None
         mime_type = if_text(about.get("mime_type")) or mime_type
     headers, data = await access.fetch(
-        msgspec.structs.replace(download.content, path=joined(base_url, download.content.path)), route
+        msgspec.structs.replace(download.content, path=joined(base_url, download.content.path)),
+        route,
     )
     if not mime_type or mime_type.endswith("/*"):
         declared = headers.get("content-type", "").partition(";")[0].strip()

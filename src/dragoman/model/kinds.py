@@ -122,7 +122,9 @@ def kinds_of(name: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     return does + counts
 
 
-def _kinds(fields: Mapping[str, Any], path: tuple[str, ...], words: Mapping[str, str]) -> tuple[str, ...]:
+def _kinds(
+    fields: Mapping[str, Any], path: tuple[str, ...], words: Mapping[str, str]
+) -> tuple[str, ...]:
     """The kinds that the value at a path says; what is "other" says nothing beside one that has a name."""
     *above, last = path
     for key in above:

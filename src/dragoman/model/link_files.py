@@ -30,7 +30,12 @@ class LinkSource:
     """Fetches what a policy allows."""
 
     def __init__(
-        self, policy: AddressPolicy, *, seconds: float, retries: int, sleep: Callable[[float], Awaitable[None]]
+        self,
+        policy: AddressPolicy,
+        *,
+        seconds: float,
+        retries: int,
+        sleep: Callable[[float], Awaitable[None]],
     ) -> None:
         """`seconds`: for one file, retries included. `sleep`: waits that many seconds."""
         self._policy, self._seconds, self._retries, self._sleep = policy, seconds, retries, sleep
@@ -46,7 +51,9 @@ class LinkSource:
             async with asyncio.timeout(self._seconds):
                 file = await self._tried(link.url, most)
         except TimeoutError:
-            late = ProviderTimeoutError(f"the file was not there within {self._seconds:g} s: try again later")
+            late = ProviderTimeoutError(
+                f"the file was not there within {self._seconds:g} s: try again later"
+            )
             raise _explained(link.url, late) from None
         except ProviderError as error:
             raise _explained(link.url, error) from error
@@ -108,7 +115,9 @@ class LinkedFiles:
 
     def _drop(self) -> None:
         oldest = self._clock() - self._seconds
-        while self._files and (self._size > self._most or next(iter(self._files.values())).needed < oldest):
+        while self._files and (
+            self._size > self._most or next(iter(self._files.values())).needed < oldest
+        ):
             self._size -= self._files.popitem(last=False)[1].size
 
 

@@ -23,7 +23,9 @@ def unlinked(request: ModelRequest, error: DragomanError) -> ModelRequest | None
     Its option says: go on from nothing, the provider has forgotten what it stored. A link that the caller gave himself
     is his to mend.
     """
-    refused = isinstance(error, InvalidRequestError | ModelNotFoundError) and _FORGOTTEN.search(error.message)
+    refused = isinstance(error, InvalidRequestError | ModelNotFoundError) and _FORGOTTEN.search(
+        error.message
+    )
     if not refused or _LINK in request.options:
         return None
     return request.replace(options={**request.options, _LINK: None})

@@ -58,11 +58,16 @@ def unsendable(request: ModelRequest, places: Places, to: Destination) -> Places
         for loss in losses
         if loss.message is not None and loss.part is not None and loss.what is Lost.link
     }
-    found = {number: [at for at in positions if (number, at) in lost] for number, positions in places.items()}
+    found = {
+        number: [at for at in positions if (number, at) in lost]
+        for number, positions in places.items()
+    }
     return {number: positions for number, positions in found.items() if positions}
 
 
-def with_files(message: Message, positions: Sequence[int], files: Mapping[str, DataPart]) -> Message:
+def with_files(
+    message: Message, positions: Sequence[int], files: Mapping[str, DataPart]
+) -> Message:
     """The message, with files by their bytes where there are some for the URLs at these positions."""
     content = list(message.content)
     for at in positions:
@@ -72,8 +77,12 @@ def with_files(message: Message, positions: Sequence[int], files: Mapping[str, D
 
 def _with_file(piece: Content, files: Mapping[str, DataPart]) -> Content:
     if isinstance(piece, ToolResultPart):
-        return msgspec.structs.replace(piece, result=tuple(_with_file(part, files) for part in piece.result))
+        return msgspec.structs.replace(
+            piece, result=tuple(_with_file(part, files) for part in piece.result)
+        )
     if not isinstance(piece, LinkPart) or (file := files.get(piece.url)) is None:
         return piece
-    own = {name: fields for name, fields in (piece.native or {}).items() if not name.endswith(NOTES)}
+    own = {
+        name: fields for name, fields in (piece.native or {}).items() if not name.endswith(NOTES)
+    }
     return msgspec.structs.replace(file, name=piece.name or file.name, native=own or None)

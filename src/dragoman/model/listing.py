@@ -27,7 +27,11 @@ _TITLES = ("display_name", "displayName", "name")
 _DESCRIPTIONS = ("description", "summary")
 _PREFIXES = ("models/", "publishers/google/models/")
 """What Google puts before a name that a request may do without."""
-_CURSORS: Mapping[str, str] = {"last_id": "after_id", "nextPageToken": "pageToken", "next_page_token": "page_token"}
+_CURSORS: Mapping[str, str] = {
+    "last_id": "after_id",
+    "nextPageToken": "pageToken",
+    "next_page_token": "page_token",
+}
 """What a page calls its end → the parameter that asks for what follows: Anthropic, Google, Cohere."""
 
 
@@ -43,7 +47,9 @@ async def list_models(access: Access) -> list[ModelInfo]:
     if provider.models is not None:
         return [ModelInfo(name, provider.name, kinds_of(name, {})) for name in provider.models()]
     if provider.models_path is None:
-        raise SettingsError(f"{provider.display_name} provider does not list its models", provider=provider.name)
+        raise SettingsError(
+            f"{provider.display_name} provider does not list its models", provider=provider.name
+        )
     route: Route | None = await access.route(provider.chat_model or "")
     base, _, query = route.base_url.partition("?")
     url: str | None = joined(f"?{query}", urljoin(base + "/", "." + provider.models_path))
@@ -76,7 +82,9 @@ def load_models(provider: str, body: Any) -> list[ModelInfo]:
         return [_model(provider, item) for item in msgspec.convert(page, list[dict[str, Any]])]
     except (msgspec.ValidationError, KeyError) as error:
         raise DecodeError(
-            f"the answer holds no list of models: {error}", provider=provider, body=msgspec.json.encode(body)
+            f"the answer holds no list of models: {error}",
+            provider=provider,
+            body=msgspec.json.encode(body),
         ) from error
 
 
@@ -88,7 +96,9 @@ def next_page(url: str, body: Any) -> str | None:
         return urlunsplit(parts._replace(query=urlsplit(link).query))
     for field, sent in _CURSORS.items():
         if (cursor := if_text(fields.get(field))) and fields.get("has_more", True):
-            return urlunsplit(parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | {sent: cursor})))
+            return urlunsplit(
+                parts._replace(query=urlencode(dict(parse_qsl(parts.query)) | {sent: cursor}))
+            )
     return None
 
 
@@ -106,7 +116,9 @@ def _model(provider: str, item: dict[str, Any]) -> ModelInfo:
         provider=provider,
         kinds=kinds_of(name, item),
         display_name=str(title) if title not in (None, name) else None,
-        description=next((if_text(item[key]) for key in _DESCRIPTIONS if if_text(item.get(key))), None),
+        description=next(
+            (if_text(item[key]) for key in _DESCRIPTIONS if if_text(item.get(key))), None
+        ),
         extra={key: value for key, value in item.items() if key not in read},
     )
 

@@ -21,8 +21,15 @@ def arguments_schema(schema: Mapping[str, Any], most: int) -> dict[str, Any]:
     """A tool's input schema → the schema of a list of one to `most` argument objects, with nothing but what it names."""
     definitions: dict[str, Any] = {}
     item = lower(schema, definitions)
-    if item.get("type", "object") == "object" and not any(name in item for name in (*_MANY, "$ref")):
-        item = {"additionalProperties": False, **item, "type": "object", "properties": item.get("properties", {})}
+    if item.get("type", "object") == "object" and not any(
+        name in item for name in (*_MANY, "$ref")
+    ):
+        item = {
+            "additionalProperties": False,
+            **item,
+            "type": "object",
+            "properties": item.get("properties", {}),
+        }
     whole: dict[str, Any] = {"type": "array", "minItems": 1, "maxItems": most, "items": item}
     return {**whole, "$defs": definitions} if definitions else whole
 
@@ -49,7 +56,9 @@ def lower(schema: Mapping[str, Any], definitions: dict[str, Any]) -> dict[str, A
                 lowered[key] = walk(node[key])
         if isinstance(properties := node.get("properties"), Mapping):
             lowered["properties"] = {
-                name: walk(each) for name, each in cast("Mapping[str, Any]", properties).items() if each is not False
+                name: walk(each)
+                for name, each in cast("Mapping[str, Any]", properties).items()
+                if each is not False
             }
         return lowered
 

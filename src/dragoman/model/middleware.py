@@ -42,7 +42,9 @@ Target: TypeAlias = Callable[[ModelRequest], Destination | None]
 class BatchMiddleware(Protocol):
     """A middleware that takes events by the read, as they come, and not one by one."""
 
-    def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+    def batches(
+        self, request: ModelRequest, following: Batches, target: Target
+    ) -> AsyncGenerator[list[Event], None]:
         """The events of a request. `following` goes on with it, as `Next` does; what it gives must be closed."""
         ...
 

@@ -54,7 +54,9 @@ class Models:
         self._transport, self._environment = transport, environment
         self._middleware, self._new_id, self._clock = tuple(middleware), new_id, clock
         self._shared = access_to
-        self._access = self._new_access(self.provider, api_key=api_key, base_url=base_url, headers=headers)
+        self._access = self._new_access(
+            self.provider, api_key=api_key, base_url=base_url, headers=headers
+        )
         self._accesses: dict[str, Access] = {}
         self._chat: dict[str, ChatModel] = {}
         self._fallbacks = [layer for layer in self._middleware if isinstance(layer, Fallback)]
@@ -66,7 +68,10 @@ class Models:
     def name(self) -> str:
         """The fully qualified model string: given names, else the provider's defaults."""
         string, provider = self.string, self.provider
-        chat, embeddings = string.chat or provider.chat_model, string.embeddings or provider.embeddings_model
+        chat, embeddings = (
+            string.chat or provider.chat_model,
+            string.embeddings or provider.embeddings_model,
+        )
         return str(ModelString(string.provider, chat, embeddings, string.media))
 
     def chat(self, model: ModelChoice | None = None) -> ChatModel:
@@ -137,7 +142,9 @@ class Models:
         """
         from dragoman.model.embeddings_model import EmbeddingsModel
 
-        return EmbeddingsModel(self.provider, self.string.embeddings, transport=self._transport, access=self._access)
+        return EmbeddingsModel(
+            self.provider, self.string.embeddings, transport=self._transport, access=self._access
+        )
 
     def access(self, model: str | Provider | None = None) -> Access:
         """The way to a model's provider; `None`: to the own.
@@ -150,7 +157,10 @@ class Models:
     def _resolved(self, model: str | Provider | None) -> tuple[ModelString, Provider]:
         if model is None:
             return self.string, self.provider
-        if isinstance(model, str) and (string := parse_model_string(model)).provider == self.provider.name:
+        if (
+            isinstance(model, str)
+            and (string := parse_model_string(model)).provider == self.provider.name
+        ):
             return string, self.provider
         return resolve(model)
 

@@ -76,7 +76,11 @@ class Quota:
         if self._concurrency is not None and self.running >= self._concurrency:
             return math.inf
         by_requests = 0.0 if self._requests is None else self._requests.wait(1, now)
-        return by_requests if self._tokens is None else max(by_requests, self._tokens.wait(tokens, now))
+        return (
+            by_requests
+            if self._tokens is None
+            else max(by_requests, self._tokens.wait(tokens, now))
+        )
 
     def begin(self, tokens: int, now: float) -> Booking | None:
         """A request goes; `None`: tokens are not counted."""

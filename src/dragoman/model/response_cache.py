@@ -51,7 +51,11 @@ class ResponseCache:
         """See `BatchMiddleware`."""
         to = target(request) if self._takes(request) else None
         key = None if to is None else cache_key(request, to, self._scope)
-        if to is not None and key is not None and (answer := await self._found(key, to)) is not None:
+        if (
+            to is not None
+            and key is not None
+            and (answer := await self._found(key, to)) is not None
+        ):
             for events in replayed(answer, new_id=self._new_id, now=self._clock()):
                 yield events
             return
@@ -93,7 +97,9 @@ class ResponseCache:
             self._failed(error)
             return None
         answer = None if data is None else load_answer(data, to)
-        if answer is None or (self._ttl is not None and answer.at + self._ttl <= self._clock().timestamp()):
+        if answer is None or (
+            self._ttl is not None and answer.at + self._ttl <= self._clock().timestamp()
+        ):
             return None
         return answer
 
@@ -110,7 +116,11 @@ class ResponseCache:
         """Logs a failure, once until an answer is stored again."""
         if self._works:
             self._works = False
-            _LOG.warning("the response cache does not work, models are asked: %s: %s", type(error).__name__, error)
+            _LOG.warning(
+                "the response cache does not work, models are asked: %s: %s",
+                type(error).__name__,
+                error,
+            )
 
 
 def cache(
@@ -150,9 +160,13 @@ def cache(
     expect("ttl", ttl, int, float, type(None), hint="it is seconds")
     expect("scope", scope, str, type(None))
     for name, function in (("when", when), ("id_factory", id_factory), ("clock", clock)):
-        expect_callable(name, function, "a function of a request" if function is when else "a function")
+        expect_callable(
+            name, function, "a function of a request" if function is when else "a function"
+        )
     if max_entries < 1 or (ttl is not None and ttl <= 0):
         raise SettingsError("cache(max_entries=…, ttl=…) must be above 0")
     opened = open_store(store, max_entries) if isinstance(store, str) else store
     expect("store", opened, CacheStore)
-    return ResponseCache(opened, ttl=ttl, when=when, scope=scope, id_factory=id_factory, clock=clock)
+    return ResponseCache(
+        opened, ttl=ttl, when=when, scope=scope, id_factory=id_factory, clock=clock
+    )

@@ -39,7 +39,9 @@ class ModelString(msgspec.Struct, frozen=True, omit_defaults=True):
         is_plain = "?" not in given.get("chat", "") or "://" in given["chat"]
         if given.keys() == {"chat"} and _NAME_BEFORE_COLON.fullmatch(self.provider) and is_plain:
             return f"{self.provider}:{given['chat']}"
-        return f"{self.provider}?" + "&".join(f"{kind}={quote(model, safe='/:')}" for kind, model in given.items())
+        return f"{self.provider}?" + "&".join(
+            f"{kind}={quote(model, safe='/:')}" for kind, model in given.items()
+        )
 
 
 def parse_model_string(text: str) -> ModelString:
@@ -53,12 +55,16 @@ def parse_model_string(text: str) -> ModelString:
     if provider and not mark:
         return ModelString(provider)
     model = rest if mark == ":" and "://" in rest else rest.partition("?")[0]
-    if (mark == ":" and _NAME_BEFORE_COLON.fullmatch(provider)) or (mark == "/" and provider and "/" not in model):
+    if (mark == ":" and _NAME_BEFORE_COLON.fullmatch(provider)) or (
+        mark == "/" and provider and "/" not in model
+    ):
         return ModelString(provider, model or None)
     if mark == "?" and provider:
         pairs = [pair.partition("=") for pair in rest.split("&") if pair]
         if all(kind in _KINDS for kind, _, _ in pairs):
-            return ModelString(provider, **{_KINDS[kind]: unquote(model) or None for kind, _, model in pairs})
+            return ModelString(
+                provider, **{_KINDS[kind]: unquote(model) or None for kind, _, model in pairs}
+            )
     raise SettingsError(
         f'Invalid model string format: "{text}". Write provider, provider:model, provider/model or '
         "provider?chat=model&embeddings=model&media=model, such as openai:gpt-4o"

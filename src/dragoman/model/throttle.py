@@ -94,7 +94,9 @@ class Throttle:
         self._queues: dict[Origin, _Queue] = {}
         self._lock = Lock()
 
-    def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+    def batches(
+        self, request: ModelRequest, following: Batches, target: Target
+    ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`."""
         whom = target(request)
         return following(request) if whom is None else self._in_turn(request, following, whom)
@@ -103,7 +105,10 @@ class Throttle:
         self, request: ModelRequest, following: Batches, whom: Origin
     ) -> AsyncGenerator[list[Event], None]:
         counts = self._limits[2] is not None
-        key, tokens = key_of(whom, self._per), request_tokens(request, whom.provider, whom.model or "") if counts else 0
+        key, tokens = (
+            key_of(whom, self._per),
+            request_tokens(request, whom.provider, whom.model or "") if counts else 0,
+        )
         with self._lock:
             queue = self._queues.setdefault(key, _Queue(Quota(*self._limits)))
         try:
@@ -142,7 +147,11 @@ class Throttle:
                     with self._lock:
                         waiter.signal.clear()
                         now = self._clock()
-                        wait = queue.quota.wait(tokens, now) if queue.waiting[0] is waiter else math.inf
+                        wait = (
+                            queue.quota.wait(tokens, now)
+                            if queue.waiting[0] is waiter
+                            else math.inf
+                        )
                         if not wait:
                             return queue.quota.begin(tokens, now)
                     if wait is math.inf:
@@ -198,6 +207,10 @@ class _Queue:
 def _used(events: list[Event], before: int | None) -> int | None:
     """The tokens that an answer took, its candidates together; `None`: none are told."""
     for event in events:
-        if type(event) is MessageFinished and event.usage is not None and event.usage.total_tokens is not None:
+        if (
+            type(event) is MessageFinished
+            and event.usage is not None
+            and event.usage.total_tokens is not None
+        ):
             before = (before or 0) + event.usage.total_tokens
     return before

@@ -13,7 +13,16 @@ import msgspec
 
 from dragoman.codec.media import as_text, text_of
 from dragoman.fold import arguments_text
-from dragoman.message import Content, DataPart, FilePart, LinkPart, Message, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.model.file_sizes import FileSize, file_size
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
 
@@ -106,10 +115,18 @@ def estimated_tokens(
     specs = [tool for tool in tools if isinstance(tool, ToolSpec)]
     if specs:
         written = [
-            _json({"name": tool.name, "description": tool.description, "parameters": tool.input_schema})
+            _json(
+                {
+                    "name": tool.name,
+                    "description": tool.description,
+                    "parameters": tool.input_schema,
+                }
+            )
             for tool in specs
         ]
-        total += rates.tools + rates.tool * len(specs) + rates.schema * text_tokens("".join(written))
+        total += (
+            rates.tools + rates.tool * len(specs) + rates.schema * text_tokens("".join(written))
+        )
     if output_schema is not None:
         total += rates.answer * text_tokens(_json(output_schema))
     return round(total)
@@ -118,7 +135,9 @@ def estimated_tokens(
 def request_tokens(request: ModelRequest, provider: str = "", model: str = "") -> int:
     """Tokens of a request's prompt, about."""
     schema = request.output_schema
-    return estimated_tokens(request.messages, request.tools, provider=provider, model=model, output_schema=schema)
+    return estimated_tokens(
+        request.messages, request.tools, provider=provider, model=model, output_schema=schema
+    )
 
 
 def _rates(provider: str, model: str) -> _Rates:
@@ -148,7 +167,11 @@ def text_tokens(text: str) -> float:
     """Tokens of a text, about, with no provider's rate: words, runs of digits and of punctuation; of other scripts characters, by how many
     bytes they have in UTF-8, two as in Greek and Arabic, three as in Chinese, four as emoji."""
     data = b" " + text.encode("utf-8", "surrogatepass")
-    letters, digits, marks = data.translate(_LETTERS), data.translate(_DIGITS), data.translate(_MARKS)
+    letters, digits, marks = (
+        data.translate(_LETTERS),
+        data.translate(_DIGITS),
+        data.translate(_MARKS),
+    )
     lengths = letters.count(b"x")
     words = max(0.85 * letters.count(b" x") + 0.04 * lengths, lengths / 8)
     tokens = words + marks.count(b" x") + 0.5 * data.count(b"\n")
@@ -157,7 +180,9 @@ def text_tokens(text: str) -> float:
     if len(data) == len(text) + 1:
         return tokens
     length = len(data)
-    two, three, four = (length - len(data.translate(None, leading)) for leading in (_TWO, _THREE, _FOUR))
+    two, three, four = (
+        length - len(data.translate(None, leading)) for leading in (_TWO, _THREE, _FOUR)
+    )
     return tokens + 0.5 * two + 0.9 * three + 2 * four
 
 
@@ -196,7 +221,9 @@ def _count(pieces: Iterable[Content]) -> _Counts:
     files: list[FileSize] = []
     calls = _gather(pieces, texts, files)
     text = " ".join(texts)
-    return _Counts(text_tokens(text), calls, tuple(files), len(text) + sum([size.length for size in files]))
+    return _Counts(
+        text_tokens(text), calls, tuple(files), len(text) + sum([size.length for size in files])
+    )
 
 
 def _gather(pieces: Iterable[Content], texts: list[str], files: list[FileSize]) -> int:

@@ -53,7 +53,9 @@ class Exchange(msgspec.Struct, frozen=True):
 def split(messages: Sequence[Message]) -> Exchange:
     """Finds the user's last words in a conversation, and tells everything as text."""
     calls = {call.id: call for message in messages for call in message.tool_calls}
-    spoken = [i for i, message in enumerate(messages) if message.role is Role.USER and _spoken(message)]
+    spoken = [
+        i for i, message in enumerate(messages) if message.role is Role.USER and _spoken(message)
+    ]
     last = spoken[-1] if spoken else len(messages)
     since = messages[last:]
     return Exchange(
@@ -78,11 +80,17 @@ def signature(name: str, arguments: Mapping[str, Any]) -> tuple[str, bytes]:
 
 def ask_tool(exchange: Exchange, names: Iterable[str]) -> tuple[Message, ...]:
     """Which of the tools the prompt needs next, if any."""
-    question = (f"Tools: {', '.join(names)}, {NO_TOOL}\nMessage: ", *exchange.prompt, "\nWhich tool, or none?")
+    question = (
+        f"Tools: {', '.join(names)}, {NO_TOOL}\nMessage: ",
+        *exchange.prompt,
+        "\nWhich tool, or none?",
+    )
     return (*exchange.before, *_known(exchange), _user(*question))
 
 
-def ask_arguments(exchange: Exchange, tool: ToolSpec, schema: Mapping[str, Any], most: int) -> tuple[Message, ...]:
+def ask_arguments(
+    exchange: Exchange, tool: ToolSpec, schema: Mapping[str, Any], most: int
+) -> tuple[Message, ...]:
     """What to call a tool with: two worked examples made from its schema, of two calls and of one, and the prompt."""
     first, *more = [_example(schema["items"], schema, i) for i in range(3)]
     examples = [
@@ -118,14 +126,18 @@ def _known(exchange: Exchange) -> tuple[Message, ...]:
 def _as_texts(messages: Iterable[Message], calls: Mapping[str, ToolCallPart]) -> Iterator[Message]:
     for message in messages:
         if message.tool_calls:
-            text = ", ".join(f"{call.name}({_named(call.arguments)})" for call in message.tool_calls)
+            text = ", ".join(
+                f"{call.name}({_named(call.arguments)})" for call in message.tool_calls
+            )
             rest = [piece for piece in message.content if not isinstance(piece, ToolCallPart)]
             yield message.replace(content=_joined([*rest, "\n" if rest else "", f"Calls: {text}"]))
         elif message.tool_results:
             text = "\n".join(_line(result, calls) for result in message.tool_results)
             spoken = _spoken(message)
             yield message.replace(
-                content=_joined([f"Results:\n{text}", *_media(message), "\n" if spoken else "", *spoken])
+                content=_joined(
+                    [f"Results:\n{text}", *_media(message), "\n" if spoken else "", *spoken]
+                )
             )
         else:
             yield message
@@ -150,15 +162,23 @@ def _line(result: ToolResultPart, calls: Mapping[str, ToolCallPart]) -> str:
 def _facts(message: Message, calls: Mapping[str, ToolCallPart]) -> Iterator[Content | str]:
     for result in message.tool_results:
         call = calls.get(result.id)
-        name = (result.name or (call.name if call else "result")).removeprefix("get_").replace("_", " ")
-        arguments = f" for {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
+        name = (
+            (result.name or (call.name if call else "result"))
+            .removeprefix("get_")
+            .replace("_", " ")
+        )
+        arguments = (
+            f" for {_flat(list(call.arguments.values()))}" if call and call.arguments else ""
+        )
         yield f"The {name}{arguments} is {_flat(_value(result))}. "
     yield from _media(message)
 
 
 def _value(result: ToolResultPart) -> Any:
     return (
-        [piece.text for piece in result.result if isinstance(piece, TextPart)] if result.is_content else result.result
+        [piece.text for piece in result.result if isinstance(piece, TextPart)]
+        if result.is_content
+        else result.result
     )
 
 
@@ -200,7 +220,11 @@ def _example(schema: Any, root: Mapping[str, Any], turn: int, depth: int = 0) ->
     if kind == "object":
         needed = schema.get("required", ())
         properties = enumerate(cast("dict[str, Any]", schema.get("properties", {})).items())
-        return {name: _example(each, root, turn + i, depth + 1) for i, (name, each) in properties if name in needed}
+        return {
+            name: _example(each, root, turn + i, depth + 1)
+            for i, (name, each) in properties
+            if name in needed
+        }
     if kind == "array":
         return [_example(schema.get("items", {}), root, turn, depth + 1)]
     if kind in ("integer", "number"):
@@ -216,7 +240,9 @@ def _joined(pieces: Iterable[Content | str]) -> tuple[Content, ...]:
     """Content in which texts that follow each other are one."""
     content: list[Content] = []
     for piece in pieces:
-        text = piece if isinstance(piece, str) else piece.text if isinstance(piece, TextPart) else None
+        text = (
+            piece if isinstance(piece, str) else piece.text if isinstance(piece, TextPart) else None
+        )
         if text is None:
             content.append(cast("Content", piece))
         elif content and isinstance(last := content[-1], TextPart):

@@ -11,7 +11,16 @@ import msgspec
 
 from dragoman.errors import DragomanError
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
-from dragoman.hooks import Hooks, ModelEnd, ModelRetry, ModelStart, RequestLoss, failed, fire, headers
+from dragoman.hooks import (
+    Hooks,
+    ModelEnd,
+    ModelRetry,
+    ModelStart,
+    RequestLoss,
+    failed,
+    fire,
+    headers,
+)
 from dragoman.loss import Loss
 from dragoman.message import FinishReason
 from dragoman.request import HttpRequest
@@ -49,7 +58,9 @@ class Watch:
             for loss in losses:
                 await fire(self._hooks, "loss", RequestLoss(None, self._start.target, loss))
 
-    async def send(self, send: Callable[[HttpRequest], Awaitable[Response]], request: HttpRequest) -> Response:
+    async def send(
+        self, send: Callable[[HttpRequest], Awaitable[Response]], request: HttpRequest
+    ) -> Response:
         """Sends the request, with what hooks add to it."""
         entered: list[tuple[Hooks, AbstractContextManager[Any]]] = []
         for each in self._hooks:
@@ -65,7 +76,9 @@ class Watch:
             raised = error
             raise
         finally:
-            if not isinstance(raised, GeneratorExit):  # with which a task is destroyed, in somebody else's context
+            if not isinstance(
+                raised, GeneratorExit
+            ):  # with which a task is destroyed, in somebody else's context
                 RETRIED.reset(token)
             for hooks, context in reversed(entered):
                 try:
@@ -101,7 +114,11 @@ class Watch:
         if error is not None:
             reason = FinishReason.error
         else:
-            reason = FinishReason.cancelled if finish is None else finish.finish_reason or FinishReason.unspecified
+            reason = (
+                FinishReason.cancelled
+                if finish is None
+                else finish.finish_reason or FinishReason.unspecified
+            )
         end = ModelEnd(
             start,
             monotonic() - self._began_at,
@@ -125,10 +142,14 @@ class Watch:
         error.__cause__ = raised
         return error
 
-    async def _retried(self, attempt: int, wait: float, status: int | None, error: DragomanError | None) -> None:
+    async def _retried(
+        self, attempt: int, wait: float, status: int | None, error: DragomanError | None
+    ) -> None:
         if self._start is not None:
             run, provider = self._start.run, self._start.target.provider
-            await fire(self._hooks, "retry", ModelRetry(run, provider, attempt, wait, status, error))
+            await fire(
+                self._hooks, "retry", ModelRetry(run, provider, attempt, wait, status, error)
+            )
 
 
 def _opened(reads: Sequence[Sequence[Event]]) -> MessageStarted | None:

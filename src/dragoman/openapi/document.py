@@ -36,14 +36,19 @@ class Document(msgspec.Struct, frozen=True):
             SettingsError: nothing does, or the place is in another document.
         """
         if not place.startswith("#"):
-            raise SettingsError(f"the document refers to {place!r}, and only what is in it is read: bundle it into one")
+            raise SettingsError(
+                f"the document refers to {place!r}, and only what is in it is read: bundle it into one"
+            )
         found: Any = self.root
         for step in place[1:].split("/")[1:]:
             key = step.replace("~1", "/").replace("~0", "~")
             if isinstance(found, Mapping) and key in found:
                 found = cast("Mapping[str, Any]", found)[key]
             elif (
-                isinstance(found, list) and key.isascii() and key.isdigit() and int(key) < len(cast("list[Any]", found))
+                isinstance(found, list)
+                and key.isascii()
+                and key.isdigit()
+                and int(key) < len(cast("list[Any]", found))
             ):
                 found = cast("list[Any]", found)[int(key)]
             else:
@@ -57,9 +62,13 @@ class Document(msgspec.Struct, frozen=True):
             SettingsError: it is no object, or it refers to nothing or to itself.
         """
         seen: set[str] = set()
-        while isinstance(value, Mapping) and isinstance(to := cast("Mapping[str, Any]", value).get("$ref"), str):
+        while isinstance(value, Mapping) and isinstance(
+            to := cast("Mapping[str, Any]", value).get("$ref"), str
+        ):
             if to in seen:
-                raise SettingsError(f"the document refers at {place!r} to {to!r}, which refers to itself")
+                raise SettingsError(
+                    f"the document refers at {place!r} to {to!r}, which refers to itself"
+                )
             seen.add(to)
             value, place = self.at(to), to
         if not isinstance(value, Mapping):
@@ -86,9 +95,13 @@ def load(document: Mapping[str, Any] | str | Path) -> Document:
     found = _VERSION.match(version) if isinstance(version, str) else None
     if found is None:
         given = "swagger 2.0" if "swagger" in root else f"{version!r:.40}"
-        raise SettingsError(f"OpenAPI 3.0 and 3.1 can be read, and this document is of version {given}: convert it")
+        raise SettingsError(
+            f"OpenAPI 3.0 and 3.1 can be read, and this document is of version {given}: convert it"
+        )
     is_3_0 = found[1] == "0"
-    _check({**root, "openapi": "3.0.3"} if is_3_0 else {**_without_booleans(root), "openapi": "3.1.0"})
+    _check(
+        {**root, "openapi": "3.0.3"} if is_3_0 else {**_without_booleans(root), "openapi": "3.1.0"}
+    )
     return Document(root, is_3_0)
 
 
@@ -114,7 +127,9 @@ def _parsed(text: str) -> Any:
     try:
         import yaml
     except ImportError as error:
-        raise SettingsError("the OpenAPI document is no JSON; to read YAML: pip install pyyaml") from error
+        raise SettingsError(
+            "the OpenAPI document is no JSON; to read YAML: pip install pyyaml"
+        ) from error
     try:
         return _json(yaml.safe_load(text))
     except (yaml.YAMLError, RecursionError, ValueError) as error:
@@ -160,7 +175,9 @@ def _check(root: Mapping[str, Any]) -> None:
     try:
         parse_obj(root)
     except ValidationError as error:
-        first = max(error.errors(include_url=False), key=lambda each: len(_place(root, each["loc"])))
+        first = max(
+            error.errors(include_url=False), key=lambda each: len(_place(root, each["loc"]))
+        )
         raise SettingsError(
             f"the OpenAPI document is wrong at {pointer('#', *_place(root, first['loc']))}: {first['msg']}"
         ) from error
@@ -177,7 +194,10 @@ def _without_booleans(value: Any, under: str = "") -> Any:
         return [_without_booleans(each, below) for each in cast("list[Any]", value)]
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
-        return {key: _without_booleans(each, "not" if under in MAPS else key) for key, each in fields.items()}
+        return {
+            key: _without_booleans(each, "not" if under in MAPS else key)
+            for key, each in fields.items()
+        }
     return value
 
 
@@ -187,7 +207,11 @@ def _place(root: Any, location: tuple[str | int, ...]) -> list[str | int]:
     for step in location:
         if isinstance(found, Mapping) and step in found:
             found = cast("Mapping[Any, Any]", found)[step]
-        elif isinstance(found, list) and isinstance(step, int) and step < len(cast("list[Any]", found)):
+        elif (
+            isinstance(found, list)
+            and isinstance(step, int)
+            and step < len(cast("list[Any]", found))
+        ):
             found = cast("list[Any]", found)[step]
         else:
             continue

@@ -13,7 +13,15 @@ from dragoman.errors import SettingsError
 from dragoman.openapi.document import Document, pointer
 from dragoman.openapi.schemas import Schemas
 
-__all__ = ["METHODS", "Body", "Operation", "Parameter", "Unsupported", "operations", "read_arguments"]
+__all__ = [
+    "METHODS",
+    "Body",
+    "Operation",
+    "Parameter",
+    "Unsupported",
+    "operations",
+    "read_arguments",
+]
 
 METHODS = ("get", "put", "post", "delete", "options", "head", "patch")
 _STYLES = {
@@ -107,7 +115,9 @@ def operations(document: Document) -> list[Operation]:
     places: dict[str, str] = {}
     for one, has_name in every:
         if has_name and (first := places.setdefault(one.name, one.place)) is not one.place:
-            raise SettingsError(f"the operations at {first!r} and {one.place!r} have one operationId, {one.name!r}")
+            raise SettingsError(
+                f"the operations at {first!r} and {one.place!r} have one operationId, {one.name!r}"
+            )
     found: list[Operation] = []
     for one, has_name in every:
         if not has_name:
@@ -125,7 +135,9 @@ def _all(document: Document) -> Iterator[tuple[Operation, bool]]:
             if not isinstance(above.get(method), Mapping):
                 continue
             own = if_object(above[method])
-            texts = dict.fromkeys(filter(None, (if_text(own.get("summary")), if_text(own.get("description")))))
+            texts = dict.fromkeys(
+                filter(None, (if_text(own.get("summary")), if_text(own.get("description"))))
+            )
             name = if_text(own.get("operationId"))
             one = Operation(
                 name or re.sub(r"[^A-Za-z0-9]+", "_", f"{method}{path}").strip("_"),
@@ -141,7 +153,10 @@ def _all(document: Document) -> Iterator[tuple[Operation, bool]]:
 
 
 def read_arguments(
-    document: Document, operation: Operation, hidden: Collection[tuple[str, str]], reserved: Collection[str]
+    document: Document,
+    operation: Operation,
+    hidden: Collection[tuple[str, str]],
+    reserved: Collection[str],
 ) -> tuple[list[Parameter], Body | None, dict[str, Any]]:
     """What an operation takes: parameters, body, and the JSON Schema of the arguments object.
 
@@ -175,15 +190,23 @@ def read_arguments(
         one.name for one in parameters if one.location == "path"
     }
     if unfilled:
-        raise Unsupported(f"its path has {', '.join(sorted(unfilled))}, of which no parameter tells")
+        raise Unsupported(
+            f"its path has {', '.join(sorted(unfilled))}, of which no parameter tells"
+        )
     body = None
     if "requestBody" in operation.fields:
-        fields, place = document.followed(operation.fields["requestBody"], pointer(operation.place, "requestBody"))
+        fields, place = document.followed(
+            operation.fields["requestBody"], pointer(operation.place, "requestBody")
+        )
         body, schema = _body(fields, place, schemas, _free("body", taken, "request"))
         properties[body.argument] = _described(schema, fields)
         if fields.get("required") is True:
             required.append(body.argument)
-    whole: dict[str, Any] = {"type": "object", "properties": properties, "additionalProperties": False}
+    whole: dict[str, Any] = {
+        "type": "object",
+        "properties": properties,
+        "additionalProperties": False,
+    }
     if required:
         whole["required"] = required
     if schemas.definitions:
@@ -207,7 +230,9 @@ def _parameters(document: Document, operation: Operation) -> list[tuple[Mapping[
     return list(found.values())
 
 
-def _parameter(fields: Mapping[str, Any], place: str, schemas: Schemas, argument: str) -> tuple[Parameter, Any]:
+def _parameter(
+    fields: Mapping[str, Any], place: str, schemas: Schemas, argument: str
+) -> tuple[Parameter, Any]:
     location: str = fields["in"]
     styles = _STYLES[location]
     style = if_text(fields.get("style")) or styles[0]
@@ -216,23 +241,35 @@ def _parameter(fields: Mapping[str, Any], place: str, schemas: Schemas, argument
         media_type = next(iter(content))
         if not _JSON.match(media_type):
             raise Unsupported(f"its parameter {fields['name']!r} is written as {media_type}")
-        schema = schemas.convert(content[media_type].get("schema", {}), pointer(place, "content", media_type, "schema"))
-        return Parameter(argument, fields["name"], location, styles[0], explode=False, is_json=True), schema
+        schema = schemas.convert(
+            content[media_type].get("schema", {}), pointer(place, "content", media_type, "schema")
+        )
+        return Parameter(
+            argument, fields["name"], location, styles[0], explode=False, is_json=True
+        ), schema
     if style not in styles:
         raise Unsupported(f"its parameter {fields['name']!r} is written in the style {style!r}")
     schema = schemas.convert(fields.get("schema", {}), pointer(place, "schema"))
     explodes = explode if isinstance(explode, bool) else style in ("form", "deepObject")
-    return Parameter(argument, fields["name"], location, style, explode=explodes, is_json=False), schema
+    return Parameter(
+        argument, fields["name"], location, style, explode=explodes, is_json=False
+    ), schema
 
 
-def _body(fields: Mapping[str, Any], place: str, schemas: Schemas, argument: str) -> tuple[Body, Any]:
+def _body(
+    fields: Mapping[str, Any], place: str, schemas: Schemas, argument: str
+) -> tuple[Body, Any]:
     content = if_object(fields.get("content"))
     for kind, fits in _KINDS.items():
         for media_type, media in content.items():
             if fits(media_type):
                 below = pointer(place, "content", media_type, "schema")
-                schema = schemas.convert(if_object(media).get("schema", {} if kind != "text" else _TEXT), below)
-                return Body(argument, "application/json" if media_type == "*/*" else media_type, kind), schema
+                schema = schemas.convert(
+                    if_object(media).get("schema", {} if kind != "text" else _TEXT), below
+                )
+                return Body(
+                    argument, "application/json" if media_type == "*/*" else media_type, kind
+                ), schema
     raise Unsupported(f"its body is written as {' or '.join(content) or 'nothing'}")
 
 

@@ -24,7 +24,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Headers", "Requests"]
 
-Headers = Mapping[str, str] | Callable[[ToolContext[Any]], Mapping[str, str] | Awaitable[Mapping[str, str]]]
+Headers = (
+    Mapping[str, str]
+    | Callable[[ToolContext[Any]], Mapping[str, str] | Awaitable[Mapping[str, str]]]
+)
 """Headers, or a function, plain or async, that gives them for a call."""
 _READS = frozenset({"GET", "HEAD", "OPTIONS"})
 _ATTEMPTS = 3
@@ -44,12 +47,21 @@ class Requests:
         from dragoman.transport import AiohttpTransport, Bounds, Retry, Timeouts
 
         self._owns = transport is None
-        self._transport = transport or AiohttpTransport(Timeouts(read=_SECONDS), Bounds(body=_MOST_BYTES))
-        self._reading = Retry(self._transport, attempts=_ATTEMPTS, cap=10.0) if self._owns else self._transport
+        self._transport = transport or AiohttpTransport(
+            Timeouts(read=_SECONDS), Bounds(body=_MOST_BYTES)
+        )
+        self._reading = (
+            Retry(self._transport, attempts=_ATTEMPTS, cap=10.0) if self._owns else self._transport
+        )
         self._headers = headers
 
     async def send(
-        self, method: Any, url: str, written: Written, keys: Sequence[Scheme], context: ToolContext[Any]
+        self,
+        method: Any,
+        url: str,
+        written: Written,
+        keys: Sequence[Scheme],
+        context: ToolContext[Any],
     ) -> Any:
         """Sends a request → the tool's result.
 
@@ -57,7 +69,11 @@ class Requests:
             ToolError: the answer is an error, or leads to another host.
             ProviderError: there was no answer.
         """
-        headers, query, cookies = {"accept": "application/json, */*;q=0.5"}, list(written.query), list(written.cookies)
+        headers, query, cookies = (
+            {"accept": "application/json, */*;q=0.5"},
+            list(written.query),
+            list(written.cookies),
+        )
         for given in (
             written.headers,
             await self._given(context),
@@ -70,12 +86,16 @@ class Requests:
             if key.location == "header":
                 headers[key.name.lower()] = value
             else:
-                (query if key.location == "query" else cookies).append(f"{quote(key.name)}={quote(value, safe='')}")
+                (query if key.location == "query" else cookies).append(
+                    f"{quote(key.name)}={quote(value, safe='')}"
+                )
         if cookies:
             headers["cookie"] = "; ".join(cookies)
         whole = url + written.path
         whole += ("&" if "?" in whole else "?") + "&".join(query) if query else ""
-        response = await self._followed(HttpRequest(whole, headers, written.body, method), origin(url))
+        response = await self._followed(
+            HttpRequest(whole, headers, written.body, method), origin(url)
+        )
         try:
             return await _result(response)
         except ToolError as error:
@@ -99,18 +119,24 @@ class Requests:
         for _ in range(_REDIRECTS + 1):
             if origin(request.path) != within:
                 raise ToolError("the request would go to another host than that of the base URL")
-            response = await (self._reading if request.method in _READS else self._transport).send(request)
+            response = await (self._reading if request.method in _READS else self._transport).send(
+                request
+            )
             target = response.headers.get("location")
             if response.status not in (301, 302, 303, 307, 308) or target is None:
                 return response
             await response.close()
             target = urljoin(request.path, target).partition("#")[0]
             if origin(target) != within:
-                raise ToolError(f"HTTP {response.status}: it redirects to another host, which is not followed")
+                raise ToolError(
+                    f"HTTP {response.status}: it redirects to another host, which is not followed"
+                )
             if response.status in (307, 308) or request.method in _READS:
                 request = HttpRequest(target, request.headers, request.body, request.method)
             else:
-                headers = {name: value for name, value in request.headers.items() if name != "content-type"}
+                headers = {
+                    name: value for name, value in request.headers.items() if name != "content-type"
+                }
                 request = HttpRequest(target, headers, None, "GET")
         raise ToolError(f"it was redirected more than {_REDIRECTS} times")
 
@@ -120,7 +146,10 @@ async def _result(response: Response) -> Any:
     pieces: list[bytes] = []
     while data := await response.read():
         pieces.append(data)
-    body, (media_type, charset) = b"".join(pieces), _content_type(response.headers.get("content-type", ""))
+    body, (media_type, charset) = (
+        b"".join(pieces),
+        _content_type(response.headers.get("content-type", "")),
+    )
     if not 200 <= response.status < 300:
         raise ToolError(_error(response.status, body))
     if not body:
@@ -130,7 +159,11 @@ async def _result(response: Response) -> Any:
             return json_bytes.decode(body)
         except (ValueError, RecursionError):
             return body.decode(errors="replace")
-    if not media_type or media_type.startswith("text/") or media_type.endswith(("+xml", "/xml", "javascript", "yaml")):
+    if (
+        not media_type
+        or media_type.startswith("text/")
+        or media_type.endswith(("+xml", "/xml", "javascript", "yaml"))
+    ):
         return body.decode(charset, errors="replace")
     return DataPart(body, media_type)
 

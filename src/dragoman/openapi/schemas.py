@@ -13,7 +13,9 @@ from dragoman.openapi.keywords import LISTS, MAPS, ONE
 
 __all__ = ["Schemas"]
 
-_FOR_PEOPLE = frozenset({"deprecated", "discriminator", "example", "examples", "externalDocs", "xml"})
+_FOR_PEOPLE = frozenset(
+    {"deprecated", "discriminator", "example", "examples", "externalDocs", "xml"}
+)
 _LIMITS = {"exclusiveMinimum": "minimum", "exclusiveMaximum": "maximum"}
 
 
@@ -45,7 +47,10 @@ class Schemas:
             elif key in ONE and isinstance(value, Mapping):
                 made[key] = self.convert(value, below)
             elif key in LISTS and isinstance(value, list):
-                made[key] = [self.convert(each, pointer(below, at)) for at, each in enumerate(cast("list[Any]", value))]
+                made[key] = [
+                    self.convert(each, pointer(below, at))
+                    for at, each in enumerate(cast("list[Any]", value))
+                ]
             elif key in MAPS and isinstance(value, Mapping):
                 made[key] = {
                     name: self.convert(each, pointer(below, name))
@@ -74,7 +79,9 @@ def _leave_out_read_only(given: Mapping[str, Any], made: dict[str, Any]) -> None
     properties = if_object(given.get("properties"))
     hidden = [name for name, each in properties.items() if if_object(each).get("readOnly") is True]
     if hidden:
-        made["properties"] = {name: each for name, each in made["properties"].items() if name not in hidden}
+        made["properties"] = {
+            name: each for name, each in made["properties"].items() if name not in hidden
+        }
         made["required"] = [name for name in if_list(made.get("required")) if name not in hidden]
 
 

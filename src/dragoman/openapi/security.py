@@ -53,10 +53,14 @@ def check_names(document: Document, credentials: Credentials | None) -> None:
     known = _known(document)
     if unknown := sorted(credentials.keys() - known.keys()):
         names = ", ".join(known) or "none"
-        raise SettingsError(f"api_key= names {', '.join(unknown)}, and the document's security schemes are: {names}")
+        raise SettingsError(
+            f"api_key= names {', '.join(unknown)}, and the document's security schemes are: {names}"
+        )
 
 
-def schemes(document: Document, operation: Operation, credentials: Credentials | None) -> list[Scheme]:
+def schemes(
+    document: Document, operation: Operation, credentials: Credentials | None
+) -> list[Scheme]:
     """The keys that an operation's requests have: of the first of its requirements for which there are all."""
     if credentials is None:
         return []
@@ -64,7 +68,9 @@ def schemes(document: Document, operation: Operation, credentials: Credentials |
     given = operation.fields.get("security")
     for requirement in if_list(document.root.get("security") if given is None else given):
         names = list(if_object(requirement))
-        found = [_scheme(document, name, known, _credential(credentials, name, names)) for name in names]
+        found = [
+            _scheme(document, name, known, _credential(credentials, name, names)) for name in names
+        ]
         if names and None not in found:
             return [one for one in found if one is not None]
     return []
@@ -80,7 +86,9 @@ def _credential(credentials: Credentials, name: str, names: list[str]) -> Creden
     return credentials.get(name)
 
 
-def _scheme(document: Document, name: str, known: Mapping[str, Any], credential: Credential | None) -> Scheme | None:
+def _scheme(
+    document: Document, name: str, known: Mapping[str, Any], credential: Credential | None
+) -> Scheme | None:
     if credential is None or name not in known:
         return None
     fields, _ = document.followed(known[name], pointer("#/components/securitySchemes", name))

@@ -28,7 +28,9 @@ def server_url(document: Document, base_url: str | None, *, has_keys: bool) -> s
     url = base_url if base_url is not None else _first(document.root.get("servers"))
     parts = urlsplit(url)
     if parts.scheme not in {"http", "https"} or not parts.hostname:
-        raise SettingsError(f"the document is served at {url!r}, which is no whole address: give base_url=")
+        raise SettingsError(
+            f"the document is served at {url!r}, which is no whole address: give base_url="
+        )
     if parts.query or parts.fragment:
         raise SettingsError(f"a base URL has no query and no fragment: {url!r}")
     return url.rstrip("/")

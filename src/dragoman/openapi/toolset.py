@@ -13,7 +13,14 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import SettingsError
 from dragoman.logs import logger
 from dragoman.openapi.document import Document, load
-from dragoman.openapi.operations import Body, Operation, Parameter, Unsupported, operations, read_arguments
+from dragoman.openapi.operations import (
+    Body,
+    Operation,
+    Parameter,
+    Unsupported,
+    operations,
+    read_arguments,
+)
 from dragoman.openapi.request import Headers, Requests
 from dragoman.openapi.security import Credentials, Scheme, check_names, schemes
 from dragoman.openapi.servers import server_url, url_of
@@ -35,7 +42,9 @@ _REPEATABLE = frozenset({"DELETE", "GET", "HEAD", "OPTIONS", "PUT"})
 class OpenAPIToolset(Toolset):
     """A tool for each operation of a document. Made by `openapi`."""
 
-    def __init__(self, name: str, tools: Sequence[Tool], left_out: Mapping[str, str], requests: Requests) -> None:
+    def __init__(
+        self, name: str, tools: Sequence[Tool], left_out: Mapping[str, str], requests: Requests
+    ) -> None:
         self.name = name
         self.tools = tuple(tools)
         """The tools, in the document's order."""
@@ -100,7 +109,10 @@ def openapi(
     for one in _included(operations(read), include):
         keys = schemes(read, one, api_key)
         is_used = is_used or bool(keys)
-        hidden = {(key.location, key.name.lower() if key.location == "header" else key.name) for key in keys}
+        hidden = {
+            (key.location, key.name.lower() if key.location == "header" else key.name)
+            for key in keys
+        }
         if headers is not None and not callable(headers):
             hidden |= {("header", each.lower()) for each in headers}
         try:
@@ -110,7 +122,9 @@ def openapi(
             continue
         url = url_of(one, base, is_given=base_url is not None)
         handler = _handler(requests, one, url, keys, parameters, body)
-        tools.append(Tool(one.name, one.description, handler, schema, idempotent=one.method in _REPEATABLE))
+        tools.append(
+            Tool(one.name, one.description, handler, schema, idempotent=one.method in _REPEATABLE)
+        )
     if not is_used:
         raise SettingsError(
             "api_key= would go with no request: the document does not say how these operations take this key. "

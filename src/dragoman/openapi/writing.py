@@ -34,7 +34,10 @@ class Written(msgspec.Struct, frozen=True):
 
 
 def write(
-    operation: Operation, parameters: Sequence[Parameter], body: Body | None, arguments: Mapping[str, Any]
+    operation: Operation,
+    parameters: Sequence[Parameter],
+    body: Body | None,
+    arguments: Mapping[str, Any],
 ) -> Written:
     """The request of a call. What is not given, or `None`, is left out.
 
@@ -132,7 +135,9 @@ def _body(body: Body, value: Any) -> bytes:
         raise ToolError(f"{body.argument}: a form is an object, not {value!r:.80}")
     pairs: list[str] = []
     for name, each in cast("Mapping[str, Any]", value).items():
-        values = cast("list[Any]", each) if isinstance(each, list) else [] if each is None else [each]
+        values = (
+            cast("list[Any]", each) if isinstance(each, list) else [] if each is None else [each]
+        )
         pairs += [f"{_encoded(name)}={_encoded(item)}" for item in values]
     return "&".join(pairs).encode()
 

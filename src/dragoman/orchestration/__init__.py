@@ -26,7 +26,10 @@ __all__ = [
     "choose_orchestrator",
 ]
 
-_MODULES = {"TwoPhaseStreamingOrchestrator": "two_phase", "TypedOutputStreamingOrchestrator": "typed"}
+_MODULES = {
+    "TwoPhaseStreamingOrchestrator": "two_phase",
+    "TypedOutputStreamingOrchestrator": "typed",
+}
 """What few runs need, and where it stands."""
 
 __getattr__ = lazy("dragoman.orchestration", _MODULES)

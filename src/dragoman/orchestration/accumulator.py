@@ -27,7 +27,9 @@ class MessageAccumulator(MessageBuilder):
     def __init_subclass__(cls) -> None:
         super().__init_subclass__()
         ours = MessageAccumulator
-        cls._overridden = cls.accumulate is not ours.accumulate or cls.consolidate is not ours.consolidate
+        cls._overridden = (
+            cls.accumulate is not ours.accumulate or cls.consolidate is not ours.consolidate
+        )
 
     def _begin(self, start: MessageStarted | None) -> None:
         super()._begin(start)
@@ -50,7 +52,11 @@ class MessageAccumulator(MessageBuilder):
         if isinstance(event, PartFinished):
             streamed = isinstance(event.part, TextPart) and event.index in self._streamed
             return None if streamed else event.part
-        if not event.delta or event.index not in self._deltas or not isinstance(self._parts[event.index], TextPart):
+        if (
+            not event.delta
+            or event.index not in self._deltas
+            or not isinstance(self._parts[event.index], TextPart)
+        ):
             return None
         self._streamed.add(event.index)
         return TextPart(str(event.delta))
@@ -63,10 +69,19 @@ class MessageAccumulator(MessageBuilder):
         plain = MessageAccumulator()
         made = self.consolidate(self._accumulated)
         if made == plain.consolidate(reduce(plain.accumulate, self._chunks)):
-            return built  # with all that no chunk has: what the provider signed, where one text ends
-        signed = {part.text: part for part in built.content if isinstance(part, TextPart) and part.native}
-        content = [signed.get(part.text, part) if isinstance(part, TextPart) else part for part in made.content]
-        return built.replace(content=tuple(content), metadata={**built.own_metadata, **made.own_metadata})
+            return (
+                built  # with all that no chunk has: what the provider signed, where one text ends
+            )
+        signed = {
+            part.text: part for part in built.content if isinstance(part, TextPart) and part.native
+        }
+        content = [
+            signed.get(part.text, part) if isinstance(part, TextPart) else part
+            for part in made.content
+        ]
+        return built.replace(
+            content=tuple(content), metadata={**built.own_metadata, **made.own_metadata}
+        )
 
     def accumulate(self, existing: Message | None, chunk: Message) -> Message:
         """A message and more of it → both as one.
@@ -82,7 +97,11 @@ class MessageAccumulator(MessageBuilder):
         if not any(isinstance(part, ToolCallPart) for part in chunk.content):
             return existing.replace(content=existing.content + chunk.content, **known)
         content: list[Content] = list(existing.content)
-        place = {part.id: index for index, part in enumerate(content) if isinstance(part, ToolCallPart) and part.id}
+        place = {
+            part.id: index
+            for index, part in enumerate(content)
+            if isinstance(part, ToolCallPart) and part.id
+        }
         for part in chunk.content:
             if isinstance(part, ToolCallPart) and part.id in place:
                 old = content[place[part.id]]

@@ -10,6 +10,8 @@ __all__ = ["foreign"]
 
 def foreign(error: Exception) -> DragomanError:
     """The error of ours that stands for somebody else's exception in the events."""
-    ours = DragomanError(f"{type(error).__name__} in the run, from code that is not dragoman's: {words(error)}")
+    ours = DragomanError(
+        f"{type(error).__name__} in the run, from code that is not dragoman's: {words(error)}"
+    )
     ours.__cause__ = error
     return ours

@@ -31,7 +31,9 @@ _UNKNOWN = (
 )
 
 
-async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIterationResult, None]:
+async def go_on(
+    state: StreamingState, plan: Plan
+) -> AsyncGenerator[StreamingIterationResult, None]:
     """Carries out what was decided. The last step says what is waited for still."""
     history = state.conversation_history
     opened = open_calls(history)
@@ -62,7 +64,9 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
     for call, question in tool_round.asks:
         place = next(place for place, each in enumerate(calls) if each is call)
         decision, as_run = runs[place]
-        waiting.append(question_of(state, opened[place], question, state.records.of(as_run), decision))
+        waiting.append(
+            question_of(state, opened[place], question, state.records.of(as_run), decision)
+        )
     for place, decision in transfers.items():
         known = {"runs": decision.runs, "resume": decision.resume, "new": plan.new}
         for part in transfer_results(
@@ -78,7 +82,11 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
         for each in waiting:
             if needs_mark(each, state.fixed_tools):
                 tool_round.append(each.mark())
-    events, messages, state.tool_round = [*tool_round.close()], (*tool_round.messages(), *plan.new), None
+    events, messages, state.tool_round = (
+        [*tool_round.close()],
+        (*tool_round.messages(), *plan.new),
+        None,
+    )
     state.add_to_history(*messages)
     state.request_next_message_prefix()
     everything = sorted(left, key=lambda each: (each.call.position, each.call.place))
@@ -90,13 +98,17 @@ async def go_on(state: StreamingState, plan: Plan) -> AsyncGenerator[StreamingIt
     )
 
 
-async def _run(state: StreamingState, tool_round: ToolRound, runs: Mapping[int, tuple[Decision, ToolCallPart]]) -> None:
+async def _run(
+    state: StreamingState, tool_round: ToolRound, runs: Mapping[int, tuple[Decision, ToolCallPart]]
+) -> None:
     """Runs the calls that were allowed, by their place in the round, and reports each result."""
     places = list(runs)
     calls = [call for _, call in runs.values()]
     for decision, call in runs.values():
         metadata = decision.waiting.interrupts[0].metadata
-        state.records.begin(call, CallRecord(decision.answers, decision.runs, decision.resume, metadata))
+        state.records.begin(
+            call, CallRecord(decision.answers, decision.runs, decision.resume, metadata)
+        )
 
     def report(place: int, result: ToolExecutionResult) -> None:
         decision, _ = runs[places[place]]
@@ -125,7 +137,9 @@ async def _stopped(state: StreamingState, decision: Decision) -> ToolResultPart 
         history = state.conversation_history
         waiting = Waiting(one, (), decision.answers, decision.arguments, runs=decision.runs)
         past = waiting.state()
-        interrupt = interrupt_for(history, one, "approval", state.tool_map, state.seal, state=past, expires_at=expires)
+        interrupt = interrupt_for(
+            history, one, "approval", state.tool_map, state.seal, state=past, expires_at=expires
+        )
         return msgspec.structs.replace(waiting, interrupts=(interrupt,))
     if not await _claimed(state, decision) and not tool.idempotent:
         return ToolResultPart(call.id, call.name, {"error": _UNKNOWN}, is_error=True)

@@ -81,14 +81,18 @@ def transfer_results(
             continue
         state.account.begin(tool_calls=1)
         state.transfer = Transfer(tool, **known)
-        results.append(ToolResultPart(call.id, call.name, f"Handed over to {tool.to}, who goes on from here."))
+        results.append(
+            ToolResultPart(call.id, call.name, f"Handed over to {tool.to}, who goes on from here.")
+        )
     return results
 
 
 def _check(state: StreamingState, tool: Handoff, call: ToolCallPart, *, waits: bool) -> None:
     """Raises `ToolError` where a call cannot hand over."""
     if waits or state.output is not None:
-        raise ToolError("not handed over: another call of the same answer comes first; call it again after that")
+        raise ToolError(
+            "not handed over: another call of the same answer comes first; call it again after that"
+        )
     if state.transfer is not None:
         raise ToolError(f"not handed over: {state.transfer.tool.to} goes on")
     tool.checked(call.arguments)
@@ -116,7 +120,9 @@ async def hand_over(
     try:
         async with aclosing(run.steps()) as steps:
             async for step in steps:
-                yield StreamingIterationResult(events=[*relay.feed(step.events), *answer.feed(step.pieces)])
+                yield StreamingIterationResult(
+                    events=[*relay.feed(step.events), *answer.feed(step.pieces)]
+                )
     finally:
         with anyio.CancelScope(shield=True):
             state.outbox.put(relay.feed(await run.leave()))
@@ -135,7 +141,9 @@ async def hand_over(
             tool_round = state.tool_round = ToolRound(state, [returned])
             tool_round.add(0, ToolResultPart(returned.id, returned.name, "ok"))
             step = closed_round(state, tool_round, [])
-            yield msgspec.structs.replace(step, should_continue=False, finish_reason=FinishReason.stop)
+            yield msgspec.structs.replace(
+                step, should_continue=False, finish_reason=FinishReason.stop
+            )
 
 
 class _Answer:
@@ -163,7 +171,9 @@ class _Answer:
                 self._texts.append(piece.output)
         return self._intake.feed(events)
 
-    def ends(self, result: ChatResult[str], call: ToolCallPart | None = None) -> StreamingIterationResult:
+    def ends(
+        self, result: ChatResult[str], call: ToolCallPart | None = None
+    ) -> StreamingIterationResult:
         """The end of the message. `call`: with it the other goes on, since it waits."""
         state = self._state
         rest: list[Content] = [call] if call is not None else _files(result.messages)
@@ -172,7 +182,9 @@ class _Answer:
             events += self._started()
         place = 0
         if text := "".join(self._texts):
-            part = TextPart(text) if isinstance(self._open, OpenText) else parse_call(self._open, text)
+            part = (
+                TextPart(text) if isinstance(self._open, OpenText) else parse_call(self._open, text)
+            )
             self.returned = part if isinstance(part, ToolCallPart) else None
             events.append(PartFinished(self._id, 0, part))
             place = 1
@@ -183,9 +195,13 @@ class _Answer:
         reason = result.finish_reason if call is None else FinishReason.tool_calls
         if not self._id:
             state.intake = None
-            return StreamingIterationResult(should_continue=False, finish_reason=reason, metadata=metadata)
+            return StreamingIterationResult(
+                should_continue=False, finish_reason=reason, metadata=metadata
+            )
         origin, agent = _origin(result.messages), {"agent": metadata["agent"]}
-        shown = self._intake.feed([*events, MessageFinished(self._id, reason, origin=origin, metadata=agent)])
+        shown = self._intake.feed(
+            [*events, MessageFinished(self._id, reason, origin=origin, metadata=agent)]
+        )
         message, state.intake = self._intake.message(), None
         state.add_to_history(message)
         if self.returned is not None:
@@ -219,12 +235,16 @@ class _Answer:
         return [dropped, *([*self._begun(), PartDelta(self._id, 0, left)] if left else [])]
 
 
-def _waiting(state: StreamingState, call: ToolCallPart, waits: AgentWaits) -> StreamingIterationResult:
+def _waiting(
+    state: StreamingState, call: ToolCallPart, waits: AgentWaits
+) -> StreamingIterationResult:
     """The end of a run whose other agent waits: the call with which it goes on waits for the same."""
     tool_round = state.tool_round = ToolRound(state, [call])
     one = next(each for each in open_calls(state.conversation_history) if each.call.id == call.id)
     decided = Decision(Waiting(one, ()), approved=True)
-    return closed_round(state, tool_round, [question_of(state, one, waits, state.records.of(call), decided)])
+    return closed_round(
+        state, tool_round, [question_of(state, one, waits, state.records.of(call), decided)]
+    )
 
 
 def _until(messages: Sequence[Message], message_id: str | None) -> list[Message]:
@@ -233,7 +253,9 @@ def _until(messages: Sequence[Message], message_id: str | None) -> list[Message]
     Raises:
         ResumeError: it is not among them.
     """
-    place = next((place for place, message in enumerate(messages, 1) if message.id == message_id), 0)
+    place = next(
+        (place for place, message in enumerate(messages, 1) if message.id == message_id), 0
+    )
     if not place:
         raise ResumeError(
             f"the history lacks the message {message_id!r}, with which the conversation was handed over to the agent that waits; "
@@ -252,7 +274,11 @@ def _is_returned(event: PartStarted) -> bool:
 
 def _joined(messages: Sequence[Message]) -> Message | None:
     """Messages that follow each other as one prompt; `None`: there is none."""
-    return Message.user(*[piece for message in messages for piece in message.content]) if messages else None
+    return (
+        Message.user(*[piece for message in messages for piece in message.content])
+        if messages
+        else None
+    )
 
 
 def _files(messages: Sequence[Message]) -> list[Content]:
@@ -263,5 +289,9 @@ def _files(messages: Sequence[Message]) -> list[Content]:
 
 def _origin(messages: Sequence[Message]) -> Origin | None:
     """Who said it. What would link it to a response is left out: to this run's model that response is unknown."""
-    origins = [message.origin for message in messages if message.role is Role.MODEL and message.origin is not None]
+    origins = [
+        message.origin
+        for message in messages
+        if message.role is Role.MODEL and message.origin is not None
+    ]
     return msgspec.structs.replace(origins[-1], response_id=None, prefix=None) if origins else None

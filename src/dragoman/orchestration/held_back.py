@@ -10,7 +10,14 @@ import msgspec
 from dragoman.codec.waits import interrupt_of
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.message import FinishReason, ToolCallPart
-from dragoman.orchestration.interrupts import Waiting, expiry, ids_of, interrupt_for, needs_mark, reason_of
+from dragoman.orchestration.interrupts import (
+    Waiting,
+    expiry,
+    ids_of,
+    interrupt_for,
+    needs_mark,
+    reason_of,
+)
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.resume import Decision
 from dragoman.orchestration.state import StreamingState
@@ -30,7 +37,9 @@ async def held_back(
     """The calls of the model's last message → those to run now, and what the others wait for."""
     tools = state.tool_map
     reasons: list[Reason | None] = [
-        reason_of(call, tools) if call.name in tools or call.run_by == "client" or interrupt_of(call) else None
+        reason_of(call, tools)
+        if call.name in tools or call.run_by == "client" or interrupt_of(call)
+        else None
         for call in calls
     ]  # the answer to a call of an unknown tool is an error
     if not any(reasons):
@@ -41,16 +50,22 @@ async def held_back(
     waiting: list[Waiting] = []
     for call, reason in zip(calls, reasons, strict=True):
         asks = reason == "approval" and call.run_by != "client"
-        known: Mapping[str, Any] | None = await _verdict(state, tools[call.name], call) if asks else {}
+        known: Mapping[str, Any] | None = (
+            await _verdict(state, tools[call.name], call) if asks else {}
+        )
         if reason is None or known is None:
             now.append(call)
         else:
             one = opened[id(call)]
-            waiting.append(Waiting(one, (interrupt_for(history, one, reason, tools, state.seal, **known),)))
+            waiting.append(
+                Waiting(one, (interrupt_for(history, one, reason, tools, state.seal, **known),))
+            )
     return now, waiting
 
 
-async def _verdict(state: StreamingState, tool: Tool, call: ToolCallPart) -> Mapping[str, Any] | None:
+async def _verdict(
+    state: StreamingState, tool: Tool, call: ToolCallPart
+) -> Mapping[str, Any] | None:
     """What is told of a call that needs approval; `None`: it needs none."""
     known: dict[str, Any] = {}
     try:
@@ -64,7 +79,11 @@ async def _verdict(state: StreamingState, tool: Tool, call: ToolCallPart) -> Map
 
 
 def question_of(
-    state: StreamingState, one: OpenCall, question: AskUser, record: CallRecord, decision: Decision | None = None
+    state: StreamingState,
+    one: OpenCall,
+    question: AskUser,
+    record: CallRecord,
+    decision: Decision | None = None,
 ) -> Waiting:
     """What a call waits for whose tool asked for something. `decision`: that by which it was run again."""
     arguments = decision.arguments if decision is not None else None
@@ -74,7 +93,9 @@ def question_of(
     return msgspec.structs.replace(waiting, interrupts=_interrupts(state, waiting, question))
 
 
-def _interrupts(state: StreamingState, waiting: Waiting, question: AskUser) -> tuple[Interrupt, ...]:
+def _interrupts(
+    state: StreamingState, waiting: Waiting, question: AskUser
+) -> tuple[Interrupt, ...]:
     history, past = state.conversation_history, waiting.state()
     if isinstance(question, AgentWaits):
         outer = ids_of(history, waiting.call)[0]
@@ -107,12 +128,17 @@ def _open(call: ToolCallPart, opened: Sequence[OpenCall]) -> OpenCall:
     )
 
 
-def closed_round(state: StreamingState, tool_round: ToolRound, waiting: Sequence[Waiting]) -> StreamingIterationResult:
+def closed_round(
+    state: StreamingState, tool_round: ToolRound, waiting: Sequence[Waiting]
+) -> StreamingIterationResult:
     """The end of a round of tools: its message is told and kept, with marks of what waits."""
     waits = list(waiting)
     if waits or tool_round.asks:
         opened = open_calls(state.conversation_history)
-        waits += [question_of(state, _open(call, opened), ask, state.records.of(call)) for call, ask in tool_round.asks]
+        waits += [
+            question_of(state, _open(call, opened), ask, state.records.of(call))
+            for call, ask in tool_round.asks
+        ]
         waits.sort(key=lambda each: (each.call.position, each.call.place))
         tool_round.name_twins(opened)
         for each in waits:

@@ -120,8 +120,13 @@ class Intake:
         """The events that end the message. Where a custom accumulator made another one of it, it is told anew."""
         if self.finish is None:
             return []
-        if self._shown is not self.accumulator and (message := self.message()) != self._shown.message():
-            start: list[Event] = [] if self.held is not None else [MessageDropped(self.message_id, "rewritten")]
+        if (
+            self._shown is not self.accumulator
+            and (message := self.message()) != self._shown.message()
+        ):
+            start: list[Event] = (
+                [] if self.held is not None else [MessageDropped(self.message_id, "rewritten")]
+            )
             return [*start, *unfold([message])]
         return [self.held, self.finish] if self.held is not None else [self.finish]
 
@@ -177,7 +182,13 @@ class Intake:
             self._add(event)
             if self.held is None:
                 pass_on(event)
-            self.message_id, self.held, self.finish, self._paused, self._offset = "", None, None, None, 0
+            self.message_id, self.held, self.finish, self._paused, self._offset = (
+                "",
+                None,
+                None,
+                None,
+                0,
+            )
             return False
         if isinstance(event, StateSnapshot | StateDelta) and self._shared is not None:
             self._shared.follow(event)
@@ -191,15 +202,23 @@ class Intake:
         start, self._answering = self._answering, None
         if finish is not None:
             origin, time = finish.origin or (start and start.origin), start and start.created_at
-            self.calls.append(ModelCall(origin, finish.usage, self._run_id, time, finish.cached, finish.native))
+            self.calls.append(
+                ModelCall(origin, finish.usage, self._run_id, time, finish.cached, finish.native)
+            )
         elif start is not None:
             self.calls.append(ModelCall(start.origin, None, self._run_id, start.created_at))
 
     def _marked(self, event: Event) -> Event:
         """A call that waits for the client says so. One that cannot be run waits for nobody."""
-        if not isinstance(event, PartStarted | PartFinished) or not isinstance(call := event.part, ToolCallPart):
+        if not isinstance(event, PartStarted | PartFinished) or not isinstance(
+            call := event.part, ToolCallPart
+        ):
             return event
-        if call.name not in self._client_tools or call.run_by != "agent" or call.state != "complete":
+        if (
+            call.name not in self._client_tools
+            or call.run_by != "agent"
+            or call.state != "complete"
+        ):
             return event
         return msgspec.structs.replace(event, part=msgspec.structs.replace(call, run_by="client"))
 

@@ -86,7 +86,12 @@ class Waiting(msgspec.Struct, frozen=True, omit_defaults=True):
             self.approved,
             tuple(
                 [
-                    _Run([msgspec.Raw(one.to_json()) for one in run.messages], run.output, run.done, run.after)
+                    _Run(
+                        [msgspec.Raw(one.to_json()) for one in run.messages],
+                        run.output,
+                        run.done,
+                        run.after,
+                    )
                     for run in self.runs
                 ]
             ),
@@ -116,7 +121,11 @@ class _Mark(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def waiting_calls(
-    messages: Sequence[Message], tools: Mapping[str, Tool], seal: Seal, *, has_toolsets: bool = False
+    messages: Sequence[Message],
+    tools: Mapping[str, Tool],
+    seal: Seal,
+    *,
+    has_toolsets: bool = False,
 ) -> list[Waiting]:
     """The calls of a conversation that wait for somebody, in order. `seal`: signs those that have no mark; one without a key, where the
     history is a client's, who could have made them up. `has_toolsets`: `tools` need not be all that there were, so a tool that is not
@@ -138,7 +147,9 @@ def waiting_calls(
 
 def since_model(messages: Sequence[Message]) -> int:
     """How many messages stand up to and with the model's last one: what follows is new to it."""
-    return next((at for at in range(len(messages), 0, -1) if messages[at - 1].role is Role.MODEL), 0)
+    return next(
+        (at for at in range(len(messages), 0, -1) if messages[at - 1].role is Role.MODEL), 0
+    )
 
 
 def speaks(messages: Sequence[Message]) -> bool:
@@ -169,7 +180,14 @@ def needs_mark(waiting: Waiting, tools: Mapping[str, Tool]) -> bool:
     first = waiting.interrupts[0]
     tool = tools.get(waiting.call.call.name)
     flagged = first.reason == "approval" and tool is not None and tool.requires_approval is True
-    more = first.parent or waiting.answers or waiting.runs or first.message or first.expires_at or first.signature
+    more = (
+        first.parent
+        or waiting.answers
+        or waiting.runs
+        or first.message
+        or first.expires_at
+        or first.signature
+    )
     return bool(more) or not (flagged or first.reason == "tool")
 
 
@@ -208,8 +226,16 @@ def _of_call(call: ToolCallPart) -> dict[str, Any]:
     interrupt = interrupt_of(call)
     if interrupt is None or interrupt.reason == "tool":
         return {}
-    own = {key: value for key, value in interrupt.metadata.items() if key not in ("message_id", "message_digest")}
-    known = {"message": interrupt.message, "schema": interrupt.schema, "expires_at": interrupt.expires_at}
+    own = {
+        key: value
+        for key, value in interrupt.metadata.items()
+        if key not in ("message_id", "message_digest")
+    }
+    known = {
+        "message": interrupt.message,
+        "schema": interrupt.schema,
+        "expires_at": interrupt.expires_at,
+    }
     return {**known, "editable": interrupt.editable, "metadata": own}
 
 
@@ -219,7 +245,10 @@ def ids_of(messages: Sequence[Message], one: OpenCall) -> tuple[str, ...]:
     message = messages[one.position]
     places = [place for place, piece in enumerate(message.content) if _is_call(piece, one.call.id)]
     everywhere = sum(
-        _is_call(piece, one.call.id) for each in messages if each.role is Role.MODEL for piece in each.content
+        _is_call(piece, one.call.id)
+        for each in messages
+        if each.role is Role.MODEL
+        for piece in each.content
     )
     keys = [key for key in (message.id, neutral(message)) if key]
     with_message = [f"{one.call.id}@{key}" for key in keys]
@@ -239,7 +268,12 @@ def _marks(messages: Sequence[Message], position: int) -> dict[tuple[str, int], 
     marks: dict[tuple[str, int], _Mark] = {}
     for message in messages[position:]:
         for piece in message.content if message.role is Role.USER else ():
-            if isinstance(piece, MarkPart) and piece.kind == INTERRUPT and piece.native and OURS in piece.native:
+            if (
+                isinstance(piece, MarkPart)
+                and piece.kind == INTERRUPT
+                and piece.native
+                and OURS in piece.native
+            ):
                 try:
                     mark = msgspec.convert(piece.native[OURS], _Mark)
                 except msgspec.ValidationError as error:
@@ -255,7 +289,12 @@ def _marked(one: OpenCall, mark: _Mark) -> Waiting:
     own = one.call
     return Waiting(
         one,
-        tuple([each if each.call is not None else msgspec.structs.replace(each, call=own) for each in mark.waits]),
+        tuple(
+            [
+                each if each.call is not None else msgspec.structs.replace(each, call=own)
+                for each in mark.waits
+            ]
+        ),
         mark.answers,
         mark.arguments,
         mark.approved,

@@ -10,7 +10,15 @@ import msgspec
 from dragoman.event import Event
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Message, ProviderPart, ToolCallPart, ToolResultPart, Usage
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Message,
+    ProviderPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
 from dragoman.result import ChatResult, ModelCall
 
 __all__ = ["UNSAID", "StreamingIterationResult", "metadata_of", "provider_metadata"]

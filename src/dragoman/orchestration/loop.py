@@ -55,7 +55,9 @@ class Loop:
         self._opening, self._begin = opening, begin
         self._schema = output_schema
         by_call = getattr(orchestrator, "provider_hint", None) == RETURN_RESULT
-        self._typed: Literal["text", "call"] | None = None if output_schema is None else "call" if by_call else "text"
+        self._typed: Literal["text", "call"] | None = (
+            None if output_schema is None else "call" if by_call else "text"
+        )
         self._step: str | None = None
         self._losses_named = 0
         self._rewriting = None if _is_built_in(orchestrator) else Rewriting()
@@ -64,7 +66,9 @@ class Loop:
         if self._rewriting is None:
             state.output_text = None
 
-    async def steps(self, identify: Callable[[], str | None]) -> AsyncGenerator[StreamingIterationResult, None]:
+    async def steps(
+        self, identify: Callable[[], str | None]
+    ) -> AsyncGenerator[StreamingIterationResult, None]:
         """What happens, in order. `identify` is called first: whatever asks in the run's name can say so from then on; it gives the id of
         the run around this one.
 
@@ -73,7 +77,9 @@ class Loop:
         """
         state, orchestrator, transcript = self._state, self._orchestrator, self.transcript
         parent_id = identify()
-        started = RunStarted(state.run_id, state.thread_id, parent_id, state.resource_id, self._typed)
+        started = RunStarted(
+            state.run_id, state.thread_id, parent_id, state.resource_id, self._typed
+        )
         self.has_begun = True
         first = StreamingIterationResult(events=[started, *state.shared.snapshot()])
         yield first if len(first.events) == 1 else transcript.recorded(first)
@@ -113,8 +119,14 @@ class Loop:
                         goes_on = result.should_continue
                         if self._rewriting is not None:
                             result = self._rewritten(result, self._rewriting)
-                        if result.events and type(last := result.events[-1]) is RunError and self._is_own(last):
-                            yield transcript.recorded(msgspec.structs.replace(result, events=result.events[:-1]))
+                        if (
+                            result.events
+                            and type(last := result.events[-1]) is RunError
+                            and self._is_own(last)
+                        ):
+                            yield transcript.recorded(
+                                msgspec.structs.replace(result, events=result.events[:-1])
+                            )
                             raise last.error
                         yield transcript.absorb(result)
                 finally:
@@ -131,12 +143,16 @@ class Loop:
         transcript.is_complete = True
         _LOG.info("run %s ended: %s, %s", state.run_id, transcript.finish_reason, transcript.usage)
         outcome = "pending" if transcript.pending else "success"
-        finished = RunFinished(state.run_id, outcome, transcript.usage, transcript.pending, transcript.shown.value())
+        finished = RunFinished(
+            state.run_id, outcome, transcript.usage, transcript.pending, transcript.shown.value()
+        )
         if left := state.outbox.close():
             yield transcript.recorded(StreamingIterationResult(events=left))
         yield StreamingIterationResult(events=[finished])
 
-    def _rewritten(self, step: StreamingIterationResult, rewriting: Rewriting) -> StreamingIterationResult:
+    def _rewritten(
+        self, step: StreamingIterationResult, rewriting: Rewriting
+    ) -> StreamingIterationResult:
         """The step as its output says; the history has the message that it finishes then."""
         step, message = rewriting.apply(step, self._state.shows)
         if message is not None:
@@ -161,7 +177,9 @@ class Loop:
     def _ended(self, name: str) -> StreamingIterationResult:
         self._step = None
         losses = self._new_losses()
-        return self.transcript.recorded(StreamingIterationResult(events=[StepFinished(name, losses)], losses=losses))
+        return self.transcript.recorded(
+            StreamingIterationResult(events=[StepFinished(name, losses)], losses=losses)
+        )
 
     def _is_own(self, error: RunError) -> bool:
         """Whether it is this run that failed, and not one in its tools."""
@@ -190,7 +208,9 @@ class Loop:
         losses = tuple(self._state.losses)[self._losses_named :]
         self._losses_named += len(losses)
         for loss in losses:
-            _LOG.log(DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self._state.run_id, loss)
+            _LOG.log(
+                DEBUG if loss.is_minor else WARNING, "run %s: left out %s", self._state.run_id, loss
+            )
         return losses
 
 
@@ -202,4 +222,6 @@ async def _awaited(outcome: Awaitable[None] | None) -> None:
 
 def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
     """Whether the steps are the library's own: then nobody changes their output."""
-    return getattr(orchestrator.process_iteration, "__module__", "").startswith("dragoman.orchestration.")
+    return getattr(orchestrator.process_iteration, "__module__", "").startswith(
+        "dragoman.orchestration."
+    )

@@ -12,7 +12,14 @@ from dragoman.codec.json_values import if_object
 from dragoman.errors import TypedOutputError
 from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import unfold
-from dragoman.message import NOTES, FinishReason, Message, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    NOTES,
+    FinishReason,
+    Message,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.handing_over import is_handoff, transfer_results
 from dragoman.orchestration.held_back import closed_round, held_back
@@ -45,7 +52,10 @@ class StreamingOrchestrator(Protocol):
         ...
 
     def process_iteration(
-        self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
+        self,
+        model: ChatModel,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,
     ) -> Steps:
         """One model call and the tools it asks for. The last result says whether the run goes on."""
         ...
@@ -69,7 +79,10 @@ class DefaultStreamingOrchestrator:
         """Nothing to clean up."""
 
     async def process_iteration(
-        self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
+        self,
+        model: ChatModel,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,
     ) -> Steps:
         """One model call; a turn that the provider paused goes on in the same message.
 
@@ -98,10 +111,14 @@ class DefaultStreamingOrchestrator:
         finally:
             await results.aclose()
 
-    def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:
+    def request(
+        self, state: StreamingState, output_schema: Mapping[str, Any] | None
+    ) -> ModelRequest:
         """The request of the next model call."""
         request = state.request.replace(
-            messages=state.conversation_history, tools=(*state.specs, *state.request.tools), output_schema=output_schema
+            messages=state.conversation_history,
+            tools=(*state.specs, *state.request.tools),
+            output_schema=output_schema,
         )
         shared, run = state.shared.value, request.run
         if run is None or run.state == shared:
@@ -123,9 +140,13 @@ class DefaultStreamingOrchestrator:
         for call in calls:
             state.tool_id_coordinator.register(call)
         if _is_empty(message) and self.asks_again_when_empty(state):
-            dropped = MessageDropped(finish.message_id, "nothing was said; the model is asked again")
+            dropped = MessageDropped(
+                finish.message_id, "nothing was said; the model is asked again"
+            )
             state.intake = None
-            yield StreamingIterationResult(events=[] if intake.held is not None else [dropped], usage=finish.usage)
+            yield StreamingIterationResult(
+                events=[] if intake.held is not None else [dropped], usage=finish.usage
+            )
             return
         state.add_to_history(message)
         state.intake = None
@@ -168,9 +189,13 @@ class DefaultStreamingOrchestrator:
             state.validate(message.text)
         except ValueError as error:
             if not state.output_retries:
-                raise TypedOutputError.because(str(error), output=message.text, partial=message) from error
+                raise TypedOutputError.because(
+                    str(error), output=message.text, partial=message
+                ) from error
             state.output_retries -= 1
-            return Message.user(f"That is not a valid answer: {error}\nAnswer again, with valid JSON only.")
+            return Message.user(
+                f"That is not a valid answer: {error}\nAnswer again, with valid JSON only."
+            )
         return None
 
     async def answered(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> Steps:
@@ -188,19 +213,31 @@ class DefaultStreamingOrchestrator:
             finally:
                 await tool_round.end()
         if own:
-            for place, part in zip(own, self.own_results(state, [mine[place] for place in own]), strict=True):
+            for place, part in zip(
+                own, self.own_results(state, [mine[place] for place in own]), strict=True
+            ):
                 tool_round.add(place, part)
         if transfers:
             waits, calls = bool(waiting or tool_round.asks), [mine[place] for place in transfers]
-            for place, part in zip(transfers, transfer_results(state, calls, waits=waits), strict=True):
+            for place, part in zip(
+                transfers, transfer_results(state, calls, waits=waits), strict=True
+            ):
                 tool_round.add(place, part)
         state.request_next_message_prefix()
         state.empty_after_tools_continuations = 0
         ended = closed_round(state, tool_round, waiting)
-        yield ended if state.transfer is None else msgspec.structs.replace(ended, should_continue=False)
+        yield (
+            ended
+            if state.transfer is None
+            else msgspec.structs.replace(ended, should_continue=False)
+        )
 
     def _start(
-        self, state: StreamingState, tool_round: ToolRound, calls: Sequence[ToolCallPart], without: Collection[int]
+        self,
+        state: StreamingState,
+        tool_round: ToolRound,
+        calls: Sequence[ToolCallPart],
+        without: Collection[int],
     ) -> None:
         """Begins to run the calls, but for those at the places that are not the tools' business."""
         places = [place for place in range(len(calls)) if place not in without]
@@ -217,18 +254,26 @@ class DefaultStreamingOrchestrator:
             tool_round.start(self._batch(state, tool_round, others, places))
 
     async def _batch(
-        self, state: StreamingState, tool_round: ToolRound, calls: Sequence[ToolCallPart], places: Sequence[int]
+        self,
+        state: StreamingState,
+        tool_round: ToolRound,
+        calls: Sequence[ToolCallPart],
+        places: Sequence[int],
     ) -> None:
         """Runs calls in somebody's own way; whose results they are only that knows where their number is another."""
         results = await self.execute_tool_calls(state, calls)
         asking = [id(call) for call, _ in tool_round.asks]
-        places = [place for place, call in zip(places, calls, strict=True) if id(call) not in asking]
+        places = [
+            place for place, call in zip(places, calls, strict=True) if id(call) not in asking
+        ]
         if len(results) != len(places):
             places = range(len(places) + len(calls), len(places) + len(calls) + len(results))
         for place, part in zip(places, results, strict=True):
             tool_round.add(place, part)
 
-    async def execute_tool_calls(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
+    async def execute_tool_calls(
+        self, state: StreamingState, calls: Sequence[ToolCallPart]
+    ) -> list[ToolResultPart]:
         """Runs the tools → their results, without those that ask a person first. An override point of the seeds: where it is
         overridden, results are told when it returns, and not each when its tool is done."""
         if not calls:
@@ -236,11 +281,17 @@ class DefaultStreamingOrchestrator:
         results = await state.executor.execute_batch(calls, state.tool_map)
         if state.tool_round is not None:
             state.tool_round.asks += [
-                (result.tool_call, result.exception) for result in results if isinstance(result.exception, AskUser)
+                (result.tool_call, result.exception)
+                for result in results
+                if isinstance(result.exception, AskUser)
             ]
         return [result.part for result in results if not isinstance(result.exception, AskUser)]
 
-    def own_results(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:  # noqa: ARG002
+    def own_results(
+        self,
+        state: StreamingState,
+        calls: Sequence[ToolCallPart],  # noqa: ARG002
+    ) -> list[ToolResultPart]:
         """The answers to calls of `own_tools`, in their order."""
         return []
 

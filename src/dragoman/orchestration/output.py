@@ -22,7 +22,9 @@ _NO_JSON = "No JSON output found in response. Expected JSON in response.output."
 class Output(Generic[T]):
     """What a run is to give: the schema, and `read`, which raises `ValueError` with words for the model."""
 
-    def __init__(self, schema: Mapping[str, Any], read: Callable[[str], T], options: Mapping[str, Any]) -> None:
+    def __init__(
+        self, schema: Mapping[str, Any], read: Callable[[str], T], options: Mapping[str, Any]
+    ) -> None:
         """`options`: by which a send asks for it."""
         self.schema = schema
         self.read = read
@@ -71,7 +73,9 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
         TypeError: it is a JSON Schema.
     """
     if isinstance(output_type, Mapping):
-        raise TypeError("output_type must be a type, not a dict; a JSON Schema goes into output_schema= of send")
+        raise TypeError(
+            "output_type must be a type, not a dict; a JSON Schema goes into output_schema= of send"
+        )
     from pydantic import PydanticUserError, TypeAdapter, ValidationError
     from pydantic.errors import PydanticInvalidForJsonSchema
 
@@ -80,11 +84,18 @@ def typed_output(output_type: type[T] | Any) -> Output[T]:
         schema = adapter.json_schema()
     except (PydanticUserError, PydanticInvalidForJsonSchema) as error:
         reason = str(error).partition("\n")[0]
-        raise SettingsError(f"output_type={output_type!r} cannot be described to a model: {reason}") from error
+        raise SettingsError(
+            f"output_type={output_type!r} cannot be described to a model: {reason}"
+        ) from error
     wrapped = schema.get("type") != "object"
     if wrapped:
         definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
-        schema = {"type": "object", "properties": {"result": schema}, "required": ["result"], **definitions}
+        schema = {
+            "type": "object",
+            "properties": {"result": schema},
+            "required": ["result"],
+            **definitions,
+        }
 
     def read(text: str) -> T:
         value = _decoded(text)
@@ -111,4 +122,7 @@ def _decoded(text: str) -> Any:
 
 def _problems(error: Any) -> str:
     """A validator's findings as plain lines."""
-    return "; ".join(f"{'.'.join(map(str, item['loc'])) or 'the value'}: {item['msg']}" for item in error.errors())
+    return "; ".join(
+        f"{'.'.join(map(str, item['loc'])) or 'the value'}: {item['msg']}"
+        for item in error.errors()
+    )

@@ -10,7 +10,15 @@ from collections.abc import Callable, Sequence
 
 import msgspec
 
-from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
 from dragoman.fold import MessageBuilder, arguments_text, parse_call
 from dragoman.message import Content, Message, TextPart, ThinkingPart, ToolCallPart
 from dragoman.orchestration.iteration import UNSAID, StreamingIterationResult
@@ -46,7 +54,11 @@ class OutputText:
         if isinstance(event, PartDelta):
             added = str(event.delta)
         else:
-            added = _text_of(event.part).removeprefix(text) if _text_of(event.part).startswith(text) else ""
+            added = (
+                _text_of(event.part).removeprefix(text)
+                if _text_of(event.part).startswith(text)
+                else ""
+            )
         self._texts[key] = text + added
         return added
 
@@ -85,7 +97,9 @@ class Rewriting:
         else:
             events = self._noted(step.events, texts)
         step = msgspec.structs.replace(step, events=events, output=UNSAID)
-        finished = next((event.message_id for event in events if isinstance(event, MessageFinished)), None)
+        finished = next(
+            (event.message_id for event in events if isinstance(event, MessageFinished)), None
+        )
         original = next((message for message in step.messages if message.id == finished), None)
         if original is None or not self._changed:
             return step, None
@@ -93,7 +107,9 @@ class Rewriting:
 
     def as_shown(self, message: Message) -> Message:
         """A message that is not whole yet, with what the output said of it."""
-        return message.replace(content=self._builder.message().content) if self._changed else message
+        return (
+            message.replace(content=self._builder.message().content) if self._changed else message
+        )
 
     def _with_message(
         self, step: StreamingIterationResult, original: Message
@@ -149,7 +165,12 @@ class Rewriting:
         out is no part of the message."""
         events = [event]
         if isinstance(event, MessageStarted):
-            self._builder, self._texts, self._started, self._parts = MessageBuilder(event), {}, {}, 0
+            self._builder, self._texts, self._started, self._parts = (
+                MessageBuilder(event),
+                {},
+                {},
+                0,
+            )
         elif isinstance(event, PartStarted):
             self._parts = max(self._parts, event.index + 1)
             if isinstance(event.part, TextPart) and self._original.is_output(event):
@@ -165,7 +186,11 @@ class Rewriting:
         """The events of a part that is output."""
         key = event.message_id, event.index
         whole = self._texts[key] = self._texts.get(key, "") + text
-        start = self._started.pop(key, None) if whole or isinstance(event, PartFinished) else self._started.get(key)
+        start = (
+            self._started.pop(key, None)
+            if whole or isinstance(event, PartFinished)
+            else self._started.get(key)
+        )
         if start is not None and not whole:
             return []
         if isinstance(event, PartFinished) and self._changed:

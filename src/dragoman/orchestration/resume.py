@@ -111,7 +111,9 @@ def decisions(
     for one in resume:
         at, which = _find(one, waiting, messages)
         if which in answers.setdefault(at, {}):
-            raise ResumeError(f"{one.interrupt_id!r} is answered twice in one send; send one answer to it")
+            raise ResumeError(
+                f"{one.interrupt_id!r} is answered twice in one send; send one answer to it"
+            )
         answers[at][which] = one, waiting[at].interrupts[which]
     for at, by_interrupt in answers.items():
         if seal.key is None and waiting[at].call in forged:
@@ -119,10 +121,14 @@ def decisions(
                 which: (one, msgspec.structs.replace(interrupt, schema=None))
                 for which, (one, interrupt) in by_interrupt.items()
             }
-    return [_decided(waiting[at], answers[at], tools, seal, now, has_toolsets) for at in sorted(answers)]
+    return [
+        _decided(waiting[at], answers[at], tools, seal, now, has_toolsets) for at in sorted(answers)
+    ]
 
 
-def _find(resume: Resume, waiting: Sequence[Waiting], messages: Sequence[Message]) -> tuple[int, int]:
+def _find(
+    resume: Resume, waiting: Sequence[Waiting], messages: Sequence[Message]
+) -> tuple[int, int]:
     """The place of the call, and of its interrupt, that an answer is for."""
     wanted = resume.interrupt_id
     found = [
@@ -138,7 +144,9 @@ def _find(resume: Resume, waiting: Sequence[Waiting], messages: Sequence[Message
     if not found:
         raise ResumeError(_nothing_waits(wanted, waiting, messages))
     if len(found) > 1:
-        raise ResumeError(f"several calls wait under the id {wanted!r}; answer with the interrupts of `pending`")
+        raise ResumeError(
+            f"several calls wait under the id {wanted!r}; answer with the interrupts of `pending`"
+        )
     message = messages[waiting[found[0][0]].call.position]
     if not _is_of(resume, waiting[found[0][0]].interrupts[found[0][1]], message):
         raise ResumeError(
@@ -149,8 +157,16 @@ def _find(resume: Resume, waiting: Sequence[Waiting], messages: Sequence[Message
 
 def _nothing_waits(wanted: str, waiting: Sequence[Waiting], messages: Sequence[Message]) -> str:
     call_id = wanted.partition("@")[0].partition("?")[0].partition("/")[0]
-    ids = {piece.id for message in messages if message.role is Role.MODEL for piece in message.tool_calls}
-    known = ", ".join(repr(interrupt.id) for one in waiting for interrupt in one.interrupts) or "nothing"
+    ids = {
+        piece.id
+        for message in messages
+        if message.role is Role.MODEL
+        for piece in message.tool_calls
+    }
+    known = (
+        ", ".join(repr(interrupt.id) for one in waiting for interrupt in one.interrupts)
+        or "nothing"
+    )
     if call_id in ids and not any(one.call.call.id == call_id for one in waiting):
         return f"{wanted!r} is answered already; what waits now: {known}"
     return f"nothing waits under the id {wanted!r}; what waits: {known}. Is it the right history?"
@@ -229,7 +245,9 @@ def _edited(
     return edited
 
 
-def _inner(waiting: Waiting, answers: Mapping[int, tuple[Resume, Interrupt]], seal: Seal, now: datetime) -> Decision:
+def _inner(
+    waiting: Waiting, answers: Mapping[int, tuple[Resume, Interrupt]], seal: Seal, now: datetime
+) -> Decision:
     """Answers to an agent within the tool: its own run checks them; what seals them on the way there is checked here."""
     passed: list[Resume] = []
     for resume, interrupt in answers.values():
@@ -263,7 +281,12 @@ def _payload(resume: Resume) -> Mapping[str, Any] | None:
 
 
 def _check(
-    resume: Resume, interrupt: Interrupt, payload: Mapping[str, Any], seal: Seal, now: datetime, state: bytes
+    resume: Resume,
+    interrupt: Interrupt,
+    payload: Mapping[str, Any],
+    seal: Seal,
+    now: datetime,
+    state: bytes,
 ) -> str | None:
     """Holds an answer against what was asked → its signature for an agent within.
 
@@ -277,29 +300,43 @@ def _check(
     if interrupt.reason == "approval":
         _check_approval(resume, interrupt, payload)
     elif "value" not in payload:
-        raise ResumeError(f"{resume.interrupt_id!r} waits for a value ({interrupt.reason}); give it with answer(value)")
+        raise ResumeError(
+            f"{resume.interrupt_id!r} waits for a value ({interrupt.reason}); give it with answer(value)"
+        )
     elif interrupt.schema is not None and (wrong := faults(interrupt.schema, payload["value"])):
-        raise ResumeError(f"the answer to {resume.interrupt_id!r} is not what was asked for: {'; '.join(wrong)}")
+        raise ResumeError(
+            f"the answer to {resume.interrupt_id!r} is not what was asked for: {'; '.join(wrong)}"
+        )
     return inner
 
 
 def _check_approval(resume: Resume, interrupt: Interrupt, payload: Mapping[str, Any]) -> None:
     if payload.get("approved") is not True:
-        raise ResumeError(f"{resume.interrupt_id!r} waits for an approval; answer with approve() or deny()")
+        raise ResumeError(
+            f"{resume.interrupt_id!r} waits for an approval; answer with approve() or deny()"
+        )
     arguments = payload.get("arguments")
     if arguments is None:
         return
     if not isinstance(arguments, Mapping):
-        raise ResumeError(f"the arguments in the approval of {resume.interrupt_id!r} are no JSON object")
+        raise ResumeError(
+            f"the arguments in the approval of {resume.interrupt_id!r} are no JSON object"
+        )
     call = interrupt.call
-    if not interrupt.editable and call is not None and dict(cast("Mapping[str, Any]", arguments)) != call.arguments:
+    if (
+        not interrupt.editable
+        and call is not None
+        and dict(cast("Mapping[str, Any]", arguments)) != call.arguments
+    ):
         raise ResumeError(
             f"the approval of {resume.interrupt_id!r} changes arguments, which {call.name} does not allow; "
             "approve it as it is, deny it, or declare the tool with editable=True"
         )
 
 
-def _check_tool(tool: Tool | None, call: ToolCallPart, resume: Resume, tools: Mapping[str, Tool]) -> None:
+def _check_tool(
+    tool: Tool | None, call: ToolCallPart, resume: Resume, tools: Mapping[str, Tool]
+) -> None:
     if tool is None or tool.handler is None:
         known = ", ".join(tools) or "none"
         raise ResumeError(
@@ -308,7 +345,9 @@ def _check_tool(tool: Tool | None, call: ToolCallPart, resume: Resume, tools: Ma
         )
 
 
-def _passed_on(call: ToolCallPart, resume: Resume, payload: Mapping[str, Any] | None) -> ToolResultPart:
+def _passed_on(
+    call: ToolCallPart, resume: Resume, payload: Mapping[str, Any] | None
+) -> ToolResultPart:
     """What is answered to an agent that is asked like a model: it runs the call itself, or does not."""
     if payload is None:
         result = stand_in(call)
@@ -320,7 +359,11 @@ def _passed_on(call: ToolCallPart, resume: Resume, payload: Mapping[str, Any] | 
 
 
 def _denied(call: ToolCallPart, reason: Any) -> ToolResultPart:
-    words = f"denied: {reason}" if reason else "denied: somebody decided that this call is not to be run"
+    words = (
+        f"denied: {reason}"
+        if reason
+        else "denied: somebody decided that this call is not to be run"
+    )
     return ToolResultPart(call.id, call.name, {"error": words}, is_error=True, denied=True)
 
 
@@ -330,4 +373,6 @@ def _result(call: ToolCallPart, resume: Resume, value: Any) -> ToolResultPart:
     try:
         return succeeded(call, value).part
     except Exception as error:
-        raise ResumeError(f"the answer to {resume.interrupt_id!r} is no JSON value: {error}") from error
+        raise ResumeError(
+            f"the answer to {resume.interrupt_id!r} is no JSON value: {error}"
+        ) from error

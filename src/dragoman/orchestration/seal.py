@@ -50,7 +50,9 @@ class Seal(msgspec.Struct, frozen=True):
         inner = f"+{interrupt.signature}" if interrupt.signature else ""
         return msgspec.structs.replace(interrupt, signature=own + inner)
 
-    def check(self, interrupt: Interrupt, resume: Resume, now: datetime, state: bytes = b"") -> str | None:
+    def check(
+        self, interrupt: Interrupt, resume: Resume, now: datetime, state: bytes = b""
+    ) -> str | None:
         """Holds an answer against the signature that it brings → that of the agent within, if any.
 
         Raises:
@@ -65,7 +67,9 @@ class Seal(msgspec.Struct, frozen=True):
                 "with approve() or answer(), and send its `signature` along"
             )
         token = _read(own)
-        if not hmac.compare_digest(own.encode(), self._sign(interrupt, resume.interrupt_id, token, state).encode()):
+        if not hmac.compare_digest(
+            own.encode(), self._sign(interrupt, resume.interrupt_id, token, state).encode()
+        ):
             raise ResumeError(
                 f"the signature of the answer to {resume.interrupt_id!r} is not that of this call: it was made for another "
                 "tool, other arguments or answers, another user, another conversation, with another approval_key or by an "
@@ -116,7 +120,9 @@ def _read(token: str) -> _Token:
 
 def _nonce(interrupt: Interrupt) -> str:
     message_id = interrupt.metadata.get("message_id")
-    if not message_id:  # a history without ids, which only its client keeps: the token alone has the nonce
+    if (
+        not message_id
+    ):  # a history without ids, which only its client keeps: the token alone has the nonce
         return os.urandom(16).hex()
     return blake2b(_encode([message_id, interrupt.id]), digest_size=16).hexdigest()
 

@@ -51,7 +51,9 @@ class _Message:
         self.finished = False
 
     def text(self) -> str:
-        return "".join([self.prefix or "", *[text for texts in self.parts.values() for text in texts]])
+        return "".join(
+            [self.prefix or "", *[text for texts in self.parts.values() for text in texts]]
+        )
 
 
 _NOBODY = _Message()
@@ -124,7 +126,11 @@ class Shown:
         return [ChatResult(output, id=self.message_id)]
 
     def feed(
-        self, events: Sequence[Event], is_output: Callable[[PartStarted], bool] = is_text, *, chunks: bool = True
+        self,
+        events: Sequence[Event],
+        is_output: Callable[[PartStarted], bool] = is_text,
+        *,
+        chunks: bool = True,
     ) -> list[ChatResult[str]]:
         """The run's next events → what of them is shown. `is_output`: which parts are. Without `chunks` what the deltas
         of the events show is kept alone."""
@@ -155,10 +161,18 @@ class Shown:
                         show(ChatResult(delta, id=message_id))  # pyright: ignore[reportArgumentType] - as above
             elif chunks and event.index in message.thinking:
                 thinking = str(event.delta)
-                show(ChatResult("", thinking=thinking, metadata={"thinking": thinking}, id=message_id))
+                show(
+                    ChatResult(
+                        "", thinking=thinking, metadata={"thinking": thinking}, id=message_id
+                    )
+                )
         if self._before is not None:
             before, after, self._before = self._before, self.text(), None
-            differ = (place for place, (one, two) in enumerate(zip(before, after, strict=False)) if one != two)
+            differ = (
+                place
+                for place, (one, two) in enumerate(zip(before, after, strict=False))
+                if one != two
+            )
             same = next(differ, min(len(before), len(after)))
             if before[same:]:
                 pieces.append(ChatResult("", retracted=before[same:], id=self.message_id))
@@ -166,7 +180,9 @@ class Shown:
                 pieces.append(ChatResult(after[same:], id=self.message_id))
         return pieces
 
-    def _add(self, message: _Message, texts: list[str], text: str, pieces: list[ChatResult[str]]) -> None:
+    def _add(
+        self, message: _Message, texts: list[str], text: str, pieces: list[ChatResult[str]]
+    ) -> None:
         if not text:
             return
         texts.append(text)
@@ -178,11 +194,17 @@ class Shown:
         """What stands before the next output of a message."""
         if message.prefix is not None:
             return ""
-        others = any(other.given or other.prefix is not None for other in self._messages if other is not message)
+        others = any(
+            other.given or other.prefix is not None
+            for other in self._messages
+            if other is not message
+        )
         message.prefix = "\n" if self._after_tools and others else ""
         return message.prefix
 
-    def _take(self, event: Event, is_output: Callable[[PartStarted], bool], pieces: list[ChatResult[str]]) -> None:
+    def _take(
+        self, event: Event, is_output: Callable[[PartStarted], bool], pieces: list[ChatResult[str]]
+    ) -> None:
         """An event that is no delta."""
         if isinstance(event, MessageStarted):
             if event.role is Role.MODEL and event.candidate == 0 and event.run_id is None:
@@ -197,7 +219,9 @@ class Shown:
                 self._messages.clear()
         elif isinstance(event, PartStarted) and isinstance(event.part, ToolResultPart):
             self._after_tools = self._after_tools or event.part.run_by != "provider"
-        elif (message := self._latest.get(getattr(event, "message_id", ""))) is None or message.given:
+        elif (
+            message := self._latest.get(getattr(event, "message_id", ""))
+        ) is None or message.given:
             if getattr(event, "run_id", None) is not None:
                 pass
             elif isinstance(event, Custom):
@@ -229,7 +253,9 @@ class Shown:
         self.message_id = message_id
         self._latest[message_id] = message
 
-    def _settle(self, message: _Message, event: PartFinished, pieces: list[ChatResult[str]]) -> None:
+    def _settle(
+        self, message: _Message, event: PartFinished, pieces: list[ChatResult[str]]
+    ) -> None:
         """A part is whole: where its deltas said otherwise, it is right."""
         texts = message.parts.get(event.index)
         if texts is None:

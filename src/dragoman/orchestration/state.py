@@ -93,7 +93,9 @@ class StreamingState:
         """Settings, options and server tools of every request of this run."""
         self.outbox = Outbox()
         """What tools have emitted and the run has not told yet."""
-        self.executor = BoundExecutor(executor or ParallelToolExecutor(), self.tool_context, self._count_tool_calls)
+        self.executor = BoundExecutor(
+            executor or ParallelToolExecutor(), self.tool_context, self._count_tool_calls
+        )
         self.seal = seal
         """Signs what the run waits for."""
         self.claim = claim
@@ -198,7 +200,9 @@ class StreamingState:
         """
         if self.toolset is None:
             return False
-        self.tool_map = {tool.name: tool for tool in await self.toolset.list_tools(self.tool_context())}
+        self.tool_map = {
+            tool.name: tool for tool in await self.toolset.list_tools(self.tool_context())
+        }
         specs = [tool.spec for tool in self.tool_map.values()]
         if _same(specs, self.specs):
             return False
@@ -275,7 +279,9 @@ class StreamingState:
             return UNSAID
         text = self.output_text.read(events, self.shows)
         if text and self.stands_alone:
-            prefix = "\n" if self.should_prefix_next_message and self.is_first_chunk_of_message else ""
+            prefix = (
+                "\n" if self.should_prefix_next_message and self.is_first_chunk_of_message else ""
+            )
             self.is_first_chunk_of_message = False
             return prefix + text
         return text
@@ -292,7 +298,9 @@ class StreamingState:
     @property
     def has_recent_tool_execution(self) -> bool:
         """Whether a tool result stands among the last two messages."""
-        return any(message.role is Role.USER and message.tool_results for message in self._history[-2:])
+        return any(
+            message.role is Role.USER and message.tool_results for message in self._history[-2:]
+        )
 
 
 def _same(these: Sequence[ToolSpec], those: Sequence[ToolSpec]) -> bool:

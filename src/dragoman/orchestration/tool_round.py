@@ -74,7 +74,9 @@ class ToolRound:
         if self._new_id is None:
             self._start = MessageStarted(_UNNAMED, Role.USER, anonymous=True, turn=self._turn)
         else:
-            self._start = MessageStarted(self._new_id(), Role.USER, created_at=self._clock(), turn=self._turn)
+            self._start = MessageStarted(
+                self._new_id(), Role.USER, created_at=self._clock(), turn=self._turn
+            )
         return self._start
 
     def name_twins(self, opened: Sequence[OpenCall]) -> None:
@@ -145,7 +147,9 @@ class ToolRound:
             return None
         results = [part for _, part in sorted(self._parts.items())]
         message_id = None if start.anonymous else start.message_id
-        return Message(Role.USER, tuple(results), id=message_id, created_at=start.created_at, turn=start.turn)
+        return Message(
+            Role.USER, tuple(results), id=message_id, created_at=start.created_at, turn=start.turn
+        )
 
     def messages(self) -> tuple[Message, ...]:
         """The message, where there is one."""

@@ -63,7 +63,9 @@ class Transcript:
             events = [*state.outbox.take(), *events]
         given = shown.give(step.output) if step.output and not events else []
         pieces = shown.feed(events, state.shows, chunks=self.chunks)
-        if step.messages and (without := [each for each in step.messages if not shown.has_finished(each.id)]):
+        if step.messages and (
+            without := [each for each in step.messages if not shown.has_finished(each.id)]
+        ):
             more = self._anew(without)
             events = [*events, *more]
             pieces += shown.feed(more, state.shows)
@@ -71,7 +73,9 @@ class Transcript:
             state.is_first_chunk_of_message = not shown.has_begun()
         if not self.chunks and events is step.events:
             return step
-        return msgspec.structs.replace(step, events=events, pieces=given + pieces, message_id=shown.message_id)
+        return msgspec.structs.replace(
+            step, events=events, pieces=given + pieces, message_id=shown.message_id
+        )
 
     def cut(self, reason: FinishReason) -> list[Event]:
         """Ends the message in whose middle the run ended: it is kept as far as it was shown. → the events that end it."""
@@ -135,7 +139,9 @@ class Transcript:
         tells of a call by the step's usage alone."""
         calls = self._state.calls
         if step.usage is not None and len(calls) == self._counted:
-            origin = next((message.origin for message in step.messages if message.origin is not None), None)
+            origin = next(
+                (message.origin for message in step.messages if message.origin is not None), None
+            )
             calls.append(ModelCall(origin, step.usage, self._state.run_id, self._state.clock()))
         new, usage = self._count()
         return msgspec.structs.replace(step, calls=new, usage=usage) if new else step
@@ -150,8 +156,13 @@ class Transcript:
 
     def _anew(self, messages: Sequence[Message]) -> list[Event]:
         """Messages, whole, also where a part of them was shown before."""
-        dropped = [message.id for message in messages if message.id and self.shown.is_open(message.id)]
-        return [*[MessageDropped(message_id, "told whole") for message_id in dropped], *unfold(messages)]
+        dropped = [
+            message.id for message in messages if message.id and self.shown.is_open(message.id)
+        ]
+        return [
+            *[MessageDropped(message_id, "told whole") for message_id in dropped],
+            *unfold(messages),
+        ]
 
     def _partial(self, reason: FinishReason) -> Message | None:
         """The message that has not come to its end, as far as it was shown; `None`: there is none, or nothing was."""
@@ -159,13 +170,19 @@ class Transcript:
         if self.is_complete:
             return None
         if intake is not None and intake.has_shown:
-            message = intake.message() if self.rewriting is None else self.rewriting.as_shown(intake.message())
+            message = (
+                intake.message()
+                if self.rewriting is None
+                else self.rewriting.as_shown(intake.message())
+            )
             if not message.content:
                 return None
             whole = message.finish_reason not in (None, FinishReason.pause)
             return message if whole else message.replace(finish_reason=reason)
         if text := self.shown.unfinished():
             is_open = self.shown.is_open(self.shown.message_id)
-            message_id = self.shown.message_id if is_open else f"{self._state.run_id}-{self.model_calls}"
+            message_id = (
+                self.shown.message_id if is_open else f"{self._state.run_id}-{self.model_calls}"
+            )
             return Message.model(text).replace(id=message_id, finish_reason=reason)
         return None

@@ -13,7 +13,11 @@ from dragoman.message import Message
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator, Steps, response_metadata
+from dragoman.orchestration.orchestrator import (
+    DefaultStreamingOrchestrator,
+    Steps,
+    response_metadata,
+)
 from dragoman.orchestration.state import StreamingState
 from dragoman.request import ModelRequest
 
@@ -28,7 +32,10 @@ class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
     provider_hint = "two_phase"
 
     def process_iteration(
-        self, model: ChatModel, state: StreamingState, output_schema: Mapping[str, Any] | None = None
+        self,
+        model: ChatModel,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,
     ) -> Steps:
         """One model call of the phase that the run is in."""
         phase = _Tools() if state.set_aside is None else _Answer()
@@ -38,7 +45,11 @@ class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
 class _Tools(DefaultStreamingOrchestrator):
     """The first phase."""
 
-    def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:  # noqa: ARG002
+    def request(
+        self,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None,  # noqa: ARG002
+    ) -> ModelRequest:
         return super().request(state, None)
 
     def shows(self, part: PartStarted) -> bool:  # noqa: ARG002 - whatever it is
@@ -58,15 +69,21 @@ class _Tools(DefaultStreamingOrchestrator):
         state.set_aside = response_metadata(message)
         state.suppressed_text += message.text
         dropped = MessageDropped(intake.finish.message_id, "the answer follows by the schema")
-        yield StreamingIterationResult(events=[] if intake.held is not None else [dropped], usage=intake.finish.usage)
+        yield StreamingIterationResult(
+            events=[] if intake.held is not None else [dropped], usage=intake.finish.usage
+        )
 
 
 class _Answer(DefaultStreamingOrchestrator):
     """The second phase."""
 
-    def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:
+    def request(
+        self, state: StreamingState, output_schema: Mapping[str, Any] | None
+    ) -> ModelRequest:
         request = super().request(state, output_schema)
-        settings = msgspec.structs.replace(request.settings, tool_choice=None, parallel_tool_calls=None)
+        settings = msgspec.structs.replace(
+            request.settings, tool_choice=None, parallel_tool_calls=None
+        )
         return request.replace(tools=(), settings=settings)
 
     async def finished(self, state: StreamingState, intake: Intake) -> Steps:

@@ -35,7 +35,9 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         self._force = force
         self._shown = ("", 0)
 
-    def request(self, state: StreamingState, output_schema: Mapping[str, Any] | None) -> ModelRequest:
+    def request(
+        self, state: StreamingState, output_schema: Mapping[str, Any] | None
+    ) -> ModelRequest:
         """The request with `return_result` among its tools. A call is forced unless the model is to think first.
 
         Raises:
@@ -47,7 +49,9 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
             )
         request = super().request(state, None)
         tool = ToolSpec(
-            RETURN_RESULT, "Gives the final answer. Call it once, when you know the answer.", output_schema or {}
+            RETURN_RESULT,
+            "Gives the final answer. Call it once, when you know the answer.",
+            output_schema or {},
         )
         settings = request.settings
         if self._force and settings.tool_choice is None and settings.reasoning in (None, "off"):
@@ -90,9 +94,13 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
         if state.suppressed_text:
             metadata["suppressedText"] = state.suppressed_text
         reason = FinishReason.tool_calls if last.pending else FinishReason.stop
-        return msgspec.structs.replace(last, should_continue=False, finish_reason=reason, metadata=metadata)
+        return msgspec.structs.replace(
+            last, should_continue=False, finish_reason=reason, metadata=metadata
+        )
 
-    def own_results(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> list[ToolResultPart]:
+    def own_results(
+        self, state: StreamingState, calls: Sequence[ToolCallPart]
+    ) -> list[ToolResultPart]:
         """The answers to `return_result`, of which the first counts."""
         return [self.returned(state, calls[0]), *map(_not_the_first, calls[1:])]
 
@@ -119,4 +127,6 @@ class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
 
 
 def _not_the_first(call: ToolCallPart) -> ToolResultPart:
-    return ToolResultPart(call.id, call.name, {"error": "only the first answer counts"}, is_error=True)
+    return ToolResultPart(
+        call.id, call.name, {"error": "only the first answer counts"}, is_error=True
+    )

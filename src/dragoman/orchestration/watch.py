@@ -16,7 +16,9 @@ from dragoman.result import ChatResult
 
 __all__ = ["Ending", "watched"]
 
-Ending = tuple[Literal["success", "pending", "cancelled", "error"], ChatResult[str], DragomanError | None]
+Ending = tuple[
+    Literal["success", "pending", "cancelled", "error"], ChatResult[str], DragomanError | None
+]
 """How a run ended, what it gave, and why it failed."""
 
 
@@ -36,7 +38,11 @@ async def watched(
     async def tell_losses() -> int:
         losses = tuple(state.losses)
         for loss in losses[noted:]:
-            await fire(hooks, "loss", RequestLoss(start.run, state.accumulated_message.origin or target, loss))
+            await fire(
+                hooks,
+                "loss",
+                RequestLoss(start.run, state.accumulated_message.origin or target, loss),
+            )
         return len(losses)
 
     try:

@@ -41,7 +41,9 @@ def discover(url: str) -> Discovery:
         SettingsError: the card leads elsewhere, or to nothing that is spoken here.
     """
     for place in (
-        [url] if url.partition("?")[0].endswith(".json") else [joined(url, CARD_PATH), joined(url, _OLD_CARD_PATH)]
+        [url]
+        if url.partition("?")[0].endswith(".json")
+        else [joined(url, CARD_PATH), joined(url, _OLD_CARD_PATH)]
     ):
         answer = yield HttpRequest(place, {"accept": "application/json"}, method="GET")
         if answer.status == 200 and (card := _card(answer.body)) is not None:
@@ -54,7 +56,11 @@ def _card(body: bytes) -> dict[str, Any] | None:
         card = if_object(json_bytes.decode(body))
     except ValueError:
         return None
-    return card if "capabilities" in card and ("supportedInterfaces" in card or "url" in card) else None
+    return (
+        card
+        if "capabilities" in card and ("supportedInterfaces" in card or "url" in card)
+        else None
+    )
 
 
 def _place(card: Mapping[str, Any], url: str) -> Place:
@@ -65,7 +71,9 @@ def _place(card: Mapping[str, Any], url: str) -> Place:
         if (at := found.get((binding, version))) is not None:
             _check(at, url)
             extras, streams = EXTENSION in known, capabilities.get("streaming") is True
-            return Place(at, Quirks(extras=extras, version=version, binding=binding, streams=streams))
+            return Place(
+                at, Quirks(extras=extras, version=version, binding=binding, streams=streams)
+            )
     raise SettingsError(
         f"the agent at {public_url(url)} is asked by JSON-RPC and by REST here, and its card names neither; what it names: "
         f"{', '.join(sorted(f'{binding} {version}' for binding, version in found)) or 'nothing'}",
@@ -76,7 +84,11 @@ def _place(card: Mapping[str, Any], url: str) -> Place:
 def _interfaces(card: Mapping[str, Any]) -> Sequence[tuple[str, Any, Any]]:
     """URL, binding and version of each, the preferred first."""
     listed = [
-        (if_text(each.get("url")), if_text(each.get("protocolBinding")), if_text(each.get("protocolVersion")) or "1.0")
+        (
+            if_text(each.get("url")),
+            if_text(each.get("protocolBinding")),
+            if_text(each.get("protocolVersion")) or "1.0",
+        )
         for each in map(if_object, if_list(card.get("supportedInterfaces")))
     ]
     if url := if_text(card.get("url")):
@@ -101,7 +113,8 @@ def _check(at: str, url: str) -> None:
     try:
         there, here = urlsplit(at), urlsplit(url)
         same = (there.scheme, _port(there)) == (here.scheme, _port(here)) and (
-            there.hostname == here.hostname or (is_loopback(there.hostname or "") and is_loopback(here.hostname or ""))
+            there.hostname == here.hostname
+            or (is_loopback(there.hostname or "") and is_loopback(here.hostname or ""))
         )
     except ValueError:
         same = False

@@ -62,7 +62,10 @@ def form(url: str, fields: Mapping[str, str]) -> HttpRequest:
     from urllib.parse import urlencode
 
     return HttpRequest(
-        url, {"content-type": "application/x-www-form-urlencoded"}, urlencode(fields).encode(), secret=True
+        url,
+        {"content-type": "application/x-www-form-urlencoded"},
+        urlencode(fields).encode(),
+        secret=True,
     )
 
 
@@ -84,9 +87,17 @@ def granted(answer: Answer, now: float, *, who: str, headers: Mapping[str, str] 
         fields = if_object(msgspec.json.decode(answer.body))
     token = if_text(fields.get("access_token"))
     if answer.status >= 400 or not token:
-        why = if_text(fields.get("error_description")) or if_text(fields.get("error")) or f"HTTP {answer.status}"
+        why = (
+            if_text(fields.get("error_description"))
+            or if_text(fields.get("error"))
+            or f"HTTP {answer.status}"
+        )
         kind = (
-            RateLimitError if answer.status == 429 else ProviderError if answer.status >= 500 else AuthenticationError
+            RateLimitError
+            if answer.status == 429
+            else ProviderError
+            if answer.status >= 500
+            else AuthenticationError
         )
         raise kind(
             f"no access token for {who}: {why.splitlines()[0].rstrip('.')}. Check that these credentials are still valid.",

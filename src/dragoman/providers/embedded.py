@@ -74,7 +74,9 @@ class EmbeddedServers:
             self._servers.clear()  # the library has no stop: a server ends with its last reference
 
     def _after_fork(self) -> None:
-        self._inherited = self._servers  # kept: the end of a server waits for its threads, and they are not here
+        self._inherited = (
+            self._servers
+        )  # kept: the end of a server waits for its threads, and they are not here
         self._servers = {}
         self._lock = threading.Lock()
 
@@ -97,11 +99,11 @@ def _server(model: Path, key: str, embeddings: bool) -> Any:
     params.n_ctx = SLOTS * CONTEXT
     params.n_predict = ANSWER
     # llama.cpp's threads wait for each other in busy loops: one more than there are free cores makes it ten times slower.
-    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(1, (os.cpu_count() or 1) // 2)
+    params.cpuparams.n_threads = params.cpuparams_batch.n_threads = max(
+        1, (os.cpu_count() or 1) // 2
+    )
     params.embedding = embeddings
-    if (
-        embeddings
-    ):  # a text is read in one go; one that is too long for the model is refused only where this is longer still
+    if embeddings:  # a text is read in one go; one that is too long for the model is refused only where this is longer still
         params.n_batch = params.n_ubatch = CONTEXT
     params.use_jinja = True
     params.ui = False
@@ -109,7 +111,9 @@ def _server(model: Path, key: str, embeddings: bool) -> Any:
     params.fit_params = model.is_file() and model.stat().st_size >= FITTED
     params.endpoint_slots = False
     params.cors_origins = "http://127.0.0.1"  # no page in a browser reads what is said here
-    params.sse_ping_interval = 1  # a server in the middle of an answer notices a stop only this often
+    params.sse_ping_interval = (
+        1  # a server in the middle of an answer notices a stop only this often
+    )
     params.verbosity = -1
     try:
         return library.Server(params)

@@ -23,7 +23,12 @@ def entra_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
     def flow(now: float) -> Flow:
         answer = yield form(
             f"{authority if '://' in authority else f'https://{authority}'}/{tenant}/oauth2/v2.0/token",
-            {"grant_type": "client_credentials", "client_id": client, "client_secret": secret, "scope": _SCOPE},
+            {
+                "grant_type": "client_credentials",
+                "client_id": client,
+                "client_secret": secret,
+                "scope": _SCOPE,
+            },
         )
         return granted(answer, now, who=f"the application {client}")
 

@@ -37,7 +37,9 @@ class Tensor(msgspec.Struct, frozen=True):
     """Type of its numbers, as GGUF counts them."""
 
 
-def write_gguf(out: BinaryIO, values: Mapping[str, Value], tensors: Sequence[Tensor], data: BinaryIO) -> None:
+def write_gguf(
+    out: BinaryIO, values: Mapping[str, Value], tensors: Sequence[Tensor], data: BinaryIO
+) -> None:
     """Writes a whole file; the tensors' bytes are read from `data`."""
     out.write(_MAGIC + struct.pack("<IQQ", _VERSION, len(tensors), len(values)))
     out.writelines(_string(name) + _value(value) for name, value in values.items())

@@ -36,12 +36,23 @@ def vertex_auth(environment: Mapping[str, str], key: str | None) -> Auth | None:
     Raises:
         SettingsError: the file of credentials cannot be used.
     """
-    project, location = _first(environment, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT"), _location(environment)
+    project, location = (
+        _first(environment, "GOOGLE_CLOUD_PROJECT", "GCLOUD_PROJECT"),
+        _location(environment),
+    )
     if key:
-        return Auth(base_url=vertex_url(project, location)) if project and key.startswith(_TOKENS) else None
+        return (
+            Auth(base_url=vertex_url(project, location))
+            if project and key.startswith(_TOKENS)
+            else None
+        )
     if path := _file(environment):
         account = _read(path)
-        project = project or if_text(account.get("project_id")) or if_text(account.get("quota_project_id"))
+        project = (
+            project
+            or if_text(account.get("project_id"))
+            or if_text(account.get("quota_project_id"))
+        )
         match account.get("type"):
             case "service_account":
                 return Auth(lambda now: _by_signature(account, now), _url(project, location))
@@ -76,20 +87,35 @@ def _by_signature(account: Mapping[str, Any], now: float) -> Flow:
     text = b".".join(_base64(msgspec.json.encode(part)) for part in (head, claims))
     assertion = text + b"." + _base64(_signed(if_text(account.get("private_key")), text))
     answer = yield form(
-        url, {"grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer", "assertion": assertion.decode()}
+        url,
+        {
+            "grant_type": "urn:ietf:params:oauth:grant-type:jwt-bearer",
+            "assertion": assertion.decode(),
+        },
     )
     return granted(answer, now, who=who)
 
 
 def _by_refresh_token(account: Mapping[str, Any], now: float) -> Flow:
-    fields = {name: if_text(account.get(name)) for name in ("client_id", "client_secret", "refresh_token")}
-    answer = yield form(if_text(account.get("token_uri")) or _TOKEN_URI, {"grant_type": "refresh_token", **fields})
+    fields = {
+        name: if_text(account.get(name)) for name in ("client_id", "client_secret", "refresh_token")
+    }
+    answer = yield form(
+        if_text(account.get("token_uri")) or _TOKEN_URI, {"grant_type": "refresh_token", **fields}
+    )
     pays = if_text(account.get("quota_project_id"))
-    return granted(answer, now, who="the user of gcloud's login", headers={"x-goog-user-project": pays} if pays else {})
+    return granted(
+        answer,
+        now,
+        who="the user of gcloud's login",
+        headers={"x-goog-user-project": pays} if pays else {},
+    )
 
 
 def _by_metadata(host: str, now: float) -> Flow:
-    answer = yield HttpRequest(_METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET", secret=True)
+    answer = yield HttpRequest(
+        _METADATA.format(host=host), {"metadata-flavor": "Google"}, method="GET", secret=True
+    )
     return granted(answer, now, who="the service account of this machine")
 
 
@@ -111,7 +137,9 @@ def _signed(key: str, text: bytes) -> bytes:
             "the private_key of the service account's file is no key in PEM: download it again"
         ) from error
     if not isinstance(private, RSAPrivateKey):
-        raise SettingsError("the private_key of the service account's file is no RSA key: download it again")
+        raise SettingsError(
+            "the private_key of the service account's file is no RSA key: download it again"
+        )
     return private.sign(text, PKCS1v15(), SHA256())
 
 
@@ -127,7 +155,9 @@ def _file(environment: Mapping[str, str]) -> Path | None:
         if os.name == "nt"
         else f"{environment.get('HOME', '~')}/.config/gcloud"
     )
-    path = Path(environment.get("CLOUDSDK_CONFIG") or usual, "application_default_credentials.json").expanduser()
+    path = Path(
+        environment.get("CLOUDSDK_CONFIG") or usual, "application_default_credentials.json"
+    ).expanduser()
     return path if path.is_file() else None
 
 
@@ -142,7 +172,9 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _url(project: str, location: str) -> str | SettingsError:
     if not project:
-        return SettingsError("the credentials of Google Cloud name no project: set GOOGLE_CLOUD_PROJECT")
+        return SettingsError(
+            "the credentials of Google Cloud name no project: set GOOGLE_CLOUD_PROJECT"
+        )
     return vertex_url(project, location)
 
 

@@ -33,7 +33,9 @@ def _requirement(package: str) -> str:
         lines = requires("dragoman") or []
     except PackageNotFoundError:  # run from source
         lines = []
-    return next((line.partition(";")[0].strip() for line in lines if line.startswith(package)), package)
+    return next(
+        (line.partition(";")[0].strip() for line in lines if line.startswith(package)), package
+    )
 
 
 def _python() -> str:

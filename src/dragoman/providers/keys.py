@@ -32,7 +32,9 @@ def find_key(
     Raises:
         AuthenticationError: the provider needs a key and there is none. No request was made: it has no status.
     """
-    found = (source.get(name) for source in (environment or {}, system) for name in provider.key_names)
+    found = (
+        source.get(name) for source in (environment or {}, system) for name in provider.key_names
+    )
     for key in chain((api_key,), found):
         if key and (key := key.strip()):
             return key

@@ -61,10 +61,16 @@ def load_early(model: str | None) -> None:
     def load() -> None:
         with suppress(SettingsError):
             url = urlsplit(SERVERS.start(find_model(model or DEFAULT)))
-            from http.client import HTTPConnection, HTTPException  # not before: they would be waited for
+            from http.client import (
+                HTTPConnection,
+                HTTPException,
+            )  # not before: they would be waited for
 
             with suppress(OSError, HTTPException), closing(HTTPConnection(url.netloc)) as server:
-                headers = {"content-type": "application/json", "authorization": f"Bearer {SERVERS.key}"}
+                headers = {
+                    "content-type": "application/json",
+                    "authorization": f"Bearer {SERVERS.key}",
+                }
                 server.request("POST", "/v1/chat/completions", _NOTHING, headers)
                 server.getresponse().read()
 
@@ -102,5 +108,7 @@ PROVIDER = Provider(
     embeddings_batch=32,
     models=_models,
     repeats_itself=True,
-    capabilities=frozenset({Capability.chat, Capability.embeddings, Capability.typed_output, Capability.models}),
+    capabilities=frozenset(
+        {Capability.chat, Capability.embeddings, Capability.typed_output, Capability.models}
+    ),
 )

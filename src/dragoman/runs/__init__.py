@@ -6,7 +6,10 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from dragoman.lazy import lazy
-from dragoman.runs.visible import Visible, visible  # not when first asked for: its module has its name
+from dragoman.runs.visible import (
+    Visible,
+    visible,
+)  # not when first asked for: its module has its name
 
 if TYPE_CHECKING:
     from dragoman.runs.log import Lease, Posted, RunLog, RunStatus

@@ -228,6 +228,8 @@ def _storable(events: Sequence[Event]) -> list[Event]:
 def _ours(failure: Exception) -> DragomanError:
     if isinstance(failure, DragomanError):
         return failure
-    ours = DragomanError(f"{type(failure).__name__} ended the run, since its log must hold all of it: {failure}")
+    ours = DragomanError(
+        f"{type(failure).__name__} ended the run, since its log must hold all of it: {failure}"
+    )
     ours.__cause__ = failure
     return ours

@@ -52,15 +52,23 @@ def ending(events: Iterable[Event], last: RunFinished | RunError) -> list[Event]
             steps.pop((event.name, event.run_id), None)
         elif isinstance(event, RunStarted):
             inner[event.run_id] = None
-        elif isinstance(event, RunFinished) or (isinstance(event, RunError) and event.run_id is not None):
+        elif isinstance(event, RunFinished) or (
+            isinstance(event, RunError) and event.run_id is not None
+        ):
             inner.pop(event.run_id or "", None)
     closing: list[Event] = []
     for message_id, builder in messages.items():
         closing += builder.cut()
         empty = not builder.content()
-        closing.append(MessageDropped(message_id, reason) if empty else MessageFinished(message_id, finish))
+        closing.append(
+            MessageDropped(message_id, reason) if empty else MessageFinished(message_id, finish)
+        )
     closing += [StepFinished(name, run_id=of) for name, of in reversed(steps)]
-    return [*closing, *[_replace(last, run_id=each) for each in reversed(inner) if each != last.run_id], last]
+    return [
+        *closing,
+        *[_replace(last, run_id=each) for each in reversed(inner) if each != last.run_id],
+        last,
+    ]
 
 
 async def end_run(log: RunLog, lease: Lease, last: RunFinished | RunError) -> list[Event]:

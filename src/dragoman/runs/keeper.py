@@ -45,7 +45,9 @@ class Driven:
 class Keeper:
     """Asks the log once an interval for all runs that it is about, however many."""
 
-    def __init__(self, log: RunLog, owner: str, *, lease_seconds: float, poll_seconds: float) -> None:
+    def __init__(
+        self, log: RunLog, owner: str, *, lease_seconds: float, poll_seconds: float
+    ) -> None:
         self.driven: dict[str, Driven] = {}
         self._log = log
         self._owner = owner
@@ -115,7 +117,9 @@ class Keeper:
                     await self._end_left(await self._log.runs(state="running", driven=False))
                 await self._look()
             except DragomanError as error:
-                _LOG.warning("the log of runs is asked again in %s s: %s", self._poll_seconds, error.message)
+                _LOG.warning(
+                    "the log of runs is asked again in %s s: %s", self._poll_seconds, error.message
+                )
             if self.driven or self._waiting:
                 await asyncio.sleep(self._poll_seconds)
             else:
@@ -137,7 +141,9 @@ class Keeper:
                 future.set_result(None)
         await self._hear(now)
         await self._prolong()
-        await self._end_left([status for status in now.values() if not (status.is_over or status.driven)])
+        await self._end_left(
+            [status for status in now.values() if not (status.is_over or status.driven)]
+        )
 
     async def _hear(self, now: dict[str, RunStatus]) -> None:
         for run_id, driven in list(self.driven.items()):
@@ -148,7 +154,11 @@ class Keeper:
                         driven.driving.cancel()
 
     async def _prolong(self) -> None:
-        due = [each for each in self.driven.values() if monotonic() - each.prolonged_at > self._lease_seconds / 3]
+        due = [
+            each
+            for each in self.driven.values()
+            if monotonic() - each.prolonged_at > self._lease_seconds / 3
+        ]
         if due:
             await asyncio.gather(*map(self._prolong_one, due))
 

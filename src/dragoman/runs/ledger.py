@@ -85,7 +85,11 @@ class Ledger:
             return posted.number
         if status.is_over:
             raise RunLogError(f"run {change.run_id} is over ({status.state}): go on with a new one")
-        return self._append(change, status, now) if isinstance(change, Append) else self._take(change, status, now)
+        return (
+            self._append(change, status, now)
+            if isinstance(change, Append)
+            else self._take(change, status, now)
+        )
 
     def _append(self, change: Append, status: RunStatus, now: float) -> int:
         run_id, lease, end = change.run_id, change.lease, change.expected_offset
@@ -109,13 +113,19 @@ class Ledger:
     def _take(self, change: Take, status: RunStatus, now: float) -> Lease:
         run_id, owner, token = change.run_id, change.owner, change.token
         if token == 0 and status.token:
-            raise LeaseLostError(f"there is a run {run_id} already: attach to it, or give the new one another id")
+            raise LeaseLostError(
+                f"there is a run {run_id} already: attach to it, or give the new one another id"
+            )
         if token:
             if token != status.token:
-                raise LeaseLostError(f"run {run_id} was given to {status.owner}: {owner} does not have it any more")
+                raise LeaseLostError(
+                    f"run {run_id} was given to {status.owner}: {owner} does not have it any more"
+                )
             self._check_held(status, owner, now)
         elif self.until[run_id] > now:
-            raise LeaseLostError(f"run {run_id} is driven by {status.owner}: wait until its lease is over")
+            raise LeaseLostError(
+                f"run {run_id} is driven by {status.owner}: wait until its lease is over"
+            )
         lease = Lease(run_id, owner, token or status.token + 1)
         self._change(status, owner=owner, token=lease.token)
         self.until[run_id] = now + change.seconds
@@ -123,7 +133,9 @@ class Ledger:
 
     def _check_held(self, status: RunStatus, owner: str, now: float) -> None:
         if self.until[status.run_id] <= now:
-            raise LeaseLostError(f"the lease of {owner} on run {status.run_id} is over: it was not prolonged in time")
+            raise LeaseLostError(
+                f"the lease of {owner} on run {status.run_id} is over: it was not prolonged in time"
+            )
 
     def _change(self, status: RunStatus, **changes: Any) -> None:
         self.statuses[status.run_id] = msgspec.structs.replace(status, **changes)
@@ -132,4 +144,6 @@ class Ledger:
 
 def new_run(run_id: str, thread_id: str | None, started_at: float) -> RunStatus:
     """A run that nobody has had yet."""
-    return RunStatus(run_id, thread_id, "running", 0, 0, None, 0, driven=False, started_at=started_at)
+    return RunStatus(
+        run_id, thread_id, "running", 0, 0, None, 0, driven=False, started_at=started_at
+    )

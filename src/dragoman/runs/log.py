@@ -76,7 +76,9 @@ class RunLog(Protocol):
     Every method raises `RunLogError` where the store cannot be reached or answers with an error.
     """
 
-    async def append(self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease) -> int:
+    async def append(
+        self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease
+    ) -> int:
         """Stores events behind the first `expected_offset` ones, all or none → the new end. A last event that ends the run ends its lease.
 
         Raises:
@@ -92,7 +94,13 @@ class RunLog(Protocol):
         ...
 
     async def lease(
-        self, run_id: str, owner: str, seconds: float, *, token: int | None = None, thread_id: str | None = None
+        self,
+        run_id: str,
+        owner: str,
+        seconds: float,
+        *,
+        token: int | None = None,
+        thread_id: str | None = None,
     ) -> Lease:
         """Gives the run to `owner` for so long, unless somebody has it. `token` says what the caller takes for the last lease: 0 for a
         run that is new and begins with this, that of its own lease to prolong it; `None`: any that is over. 0 seconds give it back.

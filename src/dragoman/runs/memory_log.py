@@ -31,7 +31,11 @@ class MemoryLog:
     A run that goes on ends with an error where the log has no room left for it."""
 
     def __init__(
-        self, *, most: int = _MOST_RUNS, most_bytes: int = _MOST_BYTES, most_running_bytes: int = _MOST_BYTES
+        self,
+        *,
+        most: int = _MOST_RUNS,
+        most_bytes: int = _MOST_BYTES,
+        most_running_bytes: int = _MOST_BYTES,
     ) -> None:
         """Makes an empty log.
 
@@ -52,7 +56,9 @@ class MemoryLog:
         self._posted: defaultdict[str, list[Posted]] = defaultdict(list)
         self._claims: dict[tuple[str, str], str] = {}
 
-    async def append(self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease) -> int:
+    async def append(
+        self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease
+    ) -> int:
         """As `RunLog.append`."""
         state, rows = state_after(run_id, events), batches(events)
         size = sum([len(data) for _, data in rows])
@@ -79,7 +85,13 @@ class MemoryLog:
         return events[max(0, from_offset - (end - len(events))) :]
 
     async def lease(
-        self, run_id: str, owner: str, seconds: float, *, token: int | None = None, thread_id: str | None = None
+        self,
+        run_id: str,
+        owner: str,
+        seconds: float,
+        *,
+        token: int | None = None,
+        thread_id: str | None = None,
     ) -> Lease:
         """As `RunLog.lease`."""
         if not token and run_id not in self._ledger.statuses:
@@ -104,14 +116,20 @@ class MemoryLog:
 
     async def prune(self, before: datetime) -> int:
         """Forgets runs that were begun before a time and are over → how many. Claims stay."""
-        old = [run_id for run_id in self._over if self._ledger.statuses[run_id].started_at < before.timestamp()]
+        old = [
+            run_id
+            for run_id in self._over
+            if self._ledger.statuses[run_id].started_at < before.timestamp()
+        ]
         for run_id in old:
             self._remove(run_id)
         return len(old)
 
     async def status(self, run_ids: Iterable[str]) -> dict[str, RunStatus]:
         """As `RunLog.status`."""
-        return {run_id: self._status(run_id) for run_id in run_ids if run_id in self._ledger.statuses}
+        return {
+            run_id: self._status(run_id) for run_id in run_ids if run_id in self._ledger.statuses
+        }
 
     async def runs(
         self,
@@ -125,7 +143,11 @@ class MemoryLog:
         latest = map(self._status, reversed(self._ledger.statuses))
         wanted = {"thread_id": thread_id, "state": state, "driven": driven}
         wanted = {name: value for name, value in wanted.items() if value is not None}
-        return [run for run in latest if all(getattr(run, name) == value for name, value in wanted.items())][:most]
+        return [
+            run
+            for run in latest
+            if all(getattr(run, name) == value for name, value in wanted.items())
+        ][:most]
 
     async def close(self) -> None:
         """As `RunLog.close`."""
@@ -161,4 +183,6 @@ class MemoryLog:
         self._posted.pop(run_id, None)
 
     def _status(self, run_id: str) -> RunStatus:
-        return msgspec.structs.replace(self._ledger.statuses[run_id], driven=self._ledger.until[run_id] > monotonic())
+        return msgspec.structs.replace(
+            self._ledger.statuses[run_id], driven=self._ledger.until[run_id] > monotonic()
+        )

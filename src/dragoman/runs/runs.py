@@ -41,13 +41,17 @@ class Runs:
     One that drives runs looks after the log too: a run whose process is gone is ended with a `RunInterruptedError`.
     """
 
-    def __init__(self, log: RunLog, *, lease_seconds: float = 30.0, poll_seconds: float = 0.2) -> None:
+    def __init__(
+        self, log: RunLog, *, lease_seconds: float = 30.0, poll_seconds: float = 0.2
+    ) -> None:
         """`lease_seconds`: a process that stands still for so long loses its runs. `poll_seconds`: how often the log is asked what other
         processes did. The log stays open."""
         self._log = log
         self._owner = f"{socket.gethostname()}:{os.getpid()}:{uuid4().hex[:8]}"
         self._lease_seconds = lease_seconds
-        self._keeper = Keeper(log, self._owner, lease_seconds=lease_seconds, poll_seconds=poll_seconds)
+        self._keeper = Keeper(
+            log, self._owner, lease_seconds=lease_seconds, poll_seconds=poll_seconds
+        )
         self._keeping: asyncio.Task[None] | None = None
 
     async def __aenter__(self) -> Self:
@@ -62,10 +66,17 @@ class Runs:
             if driven:
                 await asyncio.wait([each.task for each in driven])
         finally:
-            await self._stop([*[each.task for each in driven], *([self._keeping] if self._keeping else [])])
+            await self._stop(
+                [*[each.task for each in driven], *([self._keeping] if self._keeping else [])]
+            )
 
     async def start(
-        self, agent: Agent[Deps], prompt: Prompt, *, ended: Ended | None = None, **how: Unpack[RunOptions[Deps]]
+        self,
+        agent: Agent[Deps],
+        prompt: Prompt,
+        *,
+        ended: Ended | None = None,
+        **how: Unpack[RunOptions[Deps]],
     ) -> str:
         """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`; the prompt may be a `RunRequest`.
         Where a `thread_id` is given, an answer to what its conversation waits for counts once (`RunLog.claim`).
@@ -95,7 +106,9 @@ class Runs:
         return await self._driven(source, thread_id)
 
     async def _driven(self, source: Source, thread_id: str | None) -> str:
-        lease = await self._log.lease(source.id, self._owner, self._lease_seconds, token=0, thread_id=thread_id)
+        lease = await self._log.lease(
+            source.id, self._owner, self._lease_seconds, token=0, thread_id=thread_id
+        )
         tail = Tail()
         driving = Driving(self._log, source, lease, tail)
         task = asyncio.create_task(driving.run(), name=f"dragoman-drive-{source.id}")
@@ -149,7 +162,9 @@ class Runs:
                 with anyio.CancelScope(shield=True):
                     await self.cancel(run_id)
 
-    def pages(self, run_id: str, from_offset: int = 0, *, paces: bool = False) -> AsyncGenerator[list[Event], None]:
+    def pages(
+        self, run_id: str, from_offset: int = 0, *, paces: bool = False
+    ) -> AsyncGenerator[list[Event], None]:
         """As `attach`, as many events at a time as there are, without their offsets.
 
         Args:
@@ -179,7 +194,9 @@ class Runs:
         """
         status = (await self._log.status([run_id])).get(run_id)
         if status is None:
-            raise RunLogError(f"the log has no run {run_id!r}: start it, or look in the log that it was started in")
+            raise RunLogError(
+                f"the log has no run {run_id!r}: start it, or look in the log that it was started in"
+            )
         return status
 
     async def list(
@@ -211,7 +228,9 @@ class Runs:
         ]  # to calls of the history before the run
         return (*answers, *repair(messages[len(answers) :]))
 
-    async def _pages(self, run_id: str, offset: int, cursor: Cursor | None = None) -> AsyncGenerator[list[Event], None]:
+    async def _pages(
+        self, run_id: str, offset: int, cursor: Cursor | None = None
+    ) -> AsyncGenerator[list[Event], None]:
         """What is stored behind an offset, in pieces, until the run is over."""
         tail: Tail | None = None
         paced: Tail | None = None

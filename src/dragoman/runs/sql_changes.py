@@ -65,11 +65,16 @@ def _statements(dialect: Dialect) -> Statements:
     concerned = runs.c.run_id.in_(bindparam("run_ids", expanding=True))
     return Statements(
         dialect.insert(runs).values(started_at=dialect.now).on_conflict_do_nothing(),
-        select(runs, dialect.now.label("now")).where(concerned).order_by(runs.c.run_id).with_for_update(),
+        select(runs, dialect.now.label("now"))
+        .where(concerned)
+        .order_by(runs.c.run_id)
+        .with_for_update(),
         dialect.insert(claims)
         .on_conflict_do_update(
             index_elements=[claims.c.thread_id, claims.c.interrupt_id],
-            set_={"run_id": claims.c.run_id},  # unchanged; a conflict that does nothing would return no row
+            set_={
+                "run_id": claims.c.run_id
+            },  # unchanged; a conflict that does nothing would return no row
         )
         .returning(claims.c.run_id),
     )
@@ -85,8 +90,12 @@ def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> 
     on_runs = [change for change in changes if not isinstance(change, Claim | Prune)]
     ledger, now = _load(connection, statements, on_runs) if on_runs else (Ledger(), 0.0)
     results: dict[int, Any] = {}
-    claimed = [(number, change) for number, change in enumerate(changes) if isinstance(change, Claim)]
-    for number, claim in sorted(claimed, key=lambda each: (each[1].thread_id, each[1].interrupt_id, each[0])):
+    claimed = [
+        (number, change) for number, change in enumerate(changes) if isinstance(change, Claim)
+    ]
+    for number, claim in sorted(
+        claimed, key=lambda each: (each[1].thread_id, each[1].interrupt_id, each[0])
+    ):
         holder = connection.execute(statements.claim, msgspec.structs.asdict(claim)).scalar_one()
         results[number] = holder == claim.run_id
     for number, change in enumerate(changes):
@@ -101,9 +110,13 @@ def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> 
     return [results[number] for number in range(len(changes))]
 
 
-def _load(connection: Connection, statements: Statements, changes: Sequence[Change]) -> tuple[Ledger, float]:
+def _load(
+    connection: Connection, statements: Statements, changes: Sequence[Change]
+) -> tuple[Ledger, float]:
     """The runs concerned, new ones among them, and the time by the clock of the database."""
-    begun = {each.run_id: each.thread_id for each in changes if isinstance(each, Take) and not each.token}
+    begun = {
+        each.run_id: each.thread_id for each in changes if isinstance(each, Take) and not each.token
+    }
     if begun:
         rows = [{**_NEW, "run_id": run_id, "thread_id": begun[run_id]} for run_id in sorted(begun)]
         connection.execute(statements.begin, rows)
@@ -125,7 +138,10 @@ def _store(connection: Connection, ledger: Ledger) -> None:
         connection.execute(
             _UPDATE,
             [
-                {f"_{name}": getattr(ledger.statuses[run_id], name) for name in ("run_id", *_UPDATED)}
+                {
+                    f"_{name}": getattr(ledger.statuses[run_id], name)
+                    for name in ("run_id", *_UPDATED)
+                }
                 | {"_lease_until": ledger.until[run_id]}
                 for run_id in sorted(ledger.changed)
             ],
@@ -134,12 +150,18 @@ def _store(connection: Connection, ledger: Ledger) -> None:
         rows = [{"run_id": run_id, "end": end, "data": data} for run_id, end, data in ledger.rows]
         connection.execute(_INSERT_EVENTS, rows)
     if ledger.posted:
-        connection.execute(_INSERT_POSTS, [msgspec.structs.asdict(posted) for posted in ledger.posted])
+        connection.execute(
+            _INSERT_POSTS, [msgspec.structs.asdict(posted) for posted in ledger.posted]
+        )
 
 
 def _pruned(connection: Connection, before: float) -> int:
     """Forgets some runs → how many."""
-    old = select(runs.c.run_id).where(runs.c.state != "running", runs.c.started_at < before).limit(_PRUNED)
+    old = (
+        select(runs.c.run_id)
+        .where(runs.c.state != "running", runs.c.started_at < before)
+        .limit(_PRUNED)
+    )
     found = list(connection.execute(old.with_for_update(skip_locked=True)).scalars())
     for table in (events, posts, runs) if found else ():
         connection.execute(delete(table).where(table.c.run_id.in_(found)))

@@ -32,7 +32,9 @@ class SqlLog:
 
     def __init__(self, url: str) -> None:
         """`url`: as in `open_log`. Nothing is opened before the first use."""
-        self._database = Database(url, MIGRATIONS, name="run log", failure=_failure, carry_out=write, pause=_PAUSE)
+        self._database = Database(
+            url, MIGRATIONS, name="run log", failure=_failure, carry_out=write, pause=_PAUSE
+        )
         self._dialect = DIALECTS[self._database.dialect]
 
     @property
@@ -40,20 +42,30 @@ class SqlLog:
         """How many transactions were written."""
         return self._database.commits
 
-    async def append(self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease) -> int:
+    async def append(
+        self, run_id: str, expected_offset: int, events: Sequence[Event], *, lease: Lease
+    ) -> int:
         """As `RunLog.append`."""
         rows, state = batches(events), state_after(run_id, events)
         return await self._database.submit(Append(run_id, expected_offset, rows, state, lease))
 
     async def read(self, run_id: str, from_offset: int = 0) -> list[Event]:
         """As `RunLog.read`."""
-        wanted = select(events.c.end, events.c.data).where(events.c.run_id == run_id, events.c.end > from_offset)
+        wanted = select(events.c.end, events.c.data).where(
+            events.c.run_id == run_id, events.c.end > from_offset
+        )
         rows = await self._query(wanted.order_by(events.c.end).limit(_ROWS))
         found = [event for _, data in rows for event in events_of(data)]
         return found[max(0, from_offset - (rows[-1][0] - len(found))) :] if rows else []
 
     async def lease(
-        self, run_id: str, owner: str, seconds: float, *, token: int | None = None, thread_id: str | None = None
+        self,
+        run_id: str,
+        owner: str,
+        seconds: float,
+        *,
+        token: int | None = None,
+        thread_id: str | None = None,
     ) -> Lease:
         """As `RunLog.lease`."""
         return await self._database.submit(Take(run_id, owner, seconds, token, thread_id))
@@ -64,7 +76,9 @@ class SqlLog:
 
     async def posted(self, run_id: str, after: int = 0) -> list[Posted]:
         """As `RunLog.posted`."""
-        wanted = select(posts.c.number, posts.c.message).where(posts.c.run_id == run_id, posts.c.number > after)
+        wanted = select(posts.c.number, posts.c.message).where(
+            posts.c.run_id == run_id, posts.c.number > after
+        )
         rows = await self._query(wanted.order_by(posts.c.number))
         return [Posted(run_id, number, json_bytes.decode(message)) for number, message in rows]
 
@@ -82,7 +96,9 @@ class SqlLog:
 
     async def status(self, run_ids: Iterable[str]) -> dict[str, RunStatus]:
         """As `RunLog.status`."""
-        rows = await self._query(select(runs, self._dialect.now.label("now")).where(runs.c.run_id.in_(list(run_ids))))
+        rows = await self._query(
+            select(runs, self._dialect.now.label("now")).where(runs.c.run_id.in_(list(run_ids)))
+        )
         return {row.run_id: _status(row) for row in rows}
 
     async def runs(
@@ -94,7 +110,11 @@ class SqlLog:
         most: int = 100,
     ) -> list[RunStatus]:
         """As `RunLog.runs`."""
-        wanted = select(runs, self._dialect.now.label("now")).order_by(runs.c.started_at.desc()).limit(most)
+        wanted = (
+            select(runs, self._dialect.now.label("now"))
+            .order_by(runs.c.started_at.desc())
+            .limit(most)
+        )
         if thread_id is not None:
             wanted = wanted.where(runs.c.thread_id == thread_id)
         if state is not None:

@@ -2,7 +2,18 @@
 
 from __future__ import annotations
 
-from sqlalchemy import BigInteger, Column, Float, ForeignKey, Index, Integer, MetaData, String, Table, Text
+from sqlalchemy import (
+    BigInteger,
+    Column,
+    Float,
+    ForeignKey,
+    Index,
+    Integer,
+    MetaData,
+    String,
+    Table,
+    Text,
+)
 
 from dragoman.sql.migrate import Migrations
 
@@ -29,7 +40,9 @@ runs = Table(
 
 
 def _of_run() -> Column[str]:
-    return Column("run_id", String, ForeignKey("dragoman_runs.run_id", ondelete="CASCADE"), primary_key=True)
+    return Column(
+        "run_id", String, ForeignKey("dragoman_runs.run_id", ondelete="CASCADE"), primary_key=True
+    )
 
 
 events = Table(

@@ -132,7 +132,9 @@ class Visible:
     def _message_started(self, event: MessageStarted) -> list[Event]:
         """The start is told with the first part that is seen."""
         is_model = event.role is Role.MODEL
-        if event.candidate == 0 and (is_model or not self._in_step):  # in a step others' messages are the run's own
+        if event.candidate == 0 and (
+            is_model or not self._in_step
+        ):  # in a step others' messages are the run's own
             message = self._messages[event.message_id] = SeenMessage(event)
             self._last = message if is_model else self._last
         return []
@@ -150,7 +152,9 @@ class Visible:
             self._held[event.message_id, event.index] = None
             return []
         known = message.parts[event.index] = SeenPart(seen)
-        return [] if isinstance(seen, OpenText) else self._started(message, event.index, known)  # no text may come
+        return (
+            [] if isinstance(seen, OpenText) else self._started(message, event.index, known)
+        )  # no text may come
 
     def _started(self, message: SeenMessage, index: int, known: SeenPart) -> list[Event]:
         """The start of a part, if that is not told yet, behind the start of what it stands in."""
@@ -158,7 +162,9 @@ class Visible:
             return []
         begun = self._begun(message)
         message.speaks = message.speaks or not isinstance(known.part, ThinkingPart)
-        message.calls = message.calls or (isinstance(known.part, ToolCallPart) and self._is_clients(known.part))
+        message.calls = message.calls or (
+            isinstance(known.part, ToolCallPart) and self._is_clients(known.part)
+        )
         known.index = index
         if self._joins(message):
             known.index, self._next = self._next, self._next + 1
@@ -170,7 +176,11 @@ class Visible:
         if message is None or known is None or known.deltas is None or not event.delta:
             return []
         known.deltas.append(event.delta)
-        if known.before == "" and known.index == event.index and message.sent_as == event.message_id:
+        if (
+            known.before == ""
+            and known.index == event.index
+            and message.sent_as == event.message_id
+        ):
             return [event]
         started = self._started(message, event.index, known)
         before = self._before(message, known) if known.before is None else ""
@@ -192,7 +202,9 @@ class Visible:
             before = self._before(message, known) if known.before is None else known.before
             part = _replace(part, text=before + part.text) if before else part
         elif isinstance(part, ToolCallPart) and part.run_by == "agent" and not self._calls:
-            part = _replace(part, run_by="client")  # it cannot be run, but its start was told as the client's
+            part = _replace(
+                part, run_by="client"
+            )  # it cannot be run, but its start was told as the client's
         known.deltas = None
         return [*started, PartFinished(message.sent_as, known.index or 0, part)]
 
@@ -209,7 +221,10 @@ class Visible:
             return cut
         if not message.sent_as and not message.is_empty:
             return []
-        return [*self._begun(message), _replace(event, finish_reason=_reason(event, None, waits=message.calls))]
+        return [
+            *self._begun(message),
+            _replace(event, finish_reason=_reason(event, None, waits=message.calls)),
+        ]
 
     def _message_dropped(self, event: MessageDropped) -> list[Event]:
         message = self._messages.pop(event.message_id, None)
@@ -228,15 +243,28 @@ class Visible:
     def _void(self) -> list[Event]:
         """The model is called again: what a typed run has said is no valid answer."""
         self._held.clear()
-        void = [each for each in self._messages.values() if self._typed and self._retractable and each.speaks]
+        void = [
+            each
+            for each in self._messages.values()
+            if self._typed and self._retractable and each.speaks
+        ]
         answers = [each.start.message_id for each in void if each.start.role is Role.MODEL]
-        return [event for each in answers for event in self._message_dropped(MessageDropped(each, "no valid answer"))]
+        return [
+            event
+            for each in answers
+            for event in self._message_dropped(MessageDropped(each, "no valid answer"))
+        ]
 
     def _run_ended(self, event: RunFinished | RunError) -> list[Event]:
         answer: list[Event] = []
         if isinstance(event, RunFinished) and event.outcome == "success":
             held, self._held, self._typed = self._held, {}, None
-            whole = [each for at, part in held.items() if part is not None for each in whole_part(*at, part)]
+            whole = [
+                each
+                for at, part in held.items()
+                if part is not None
+                for each in whole_part(*at, part)
+            ]
             answer = [seen for each in whole for seen in self.feed(each)]
         ended = self._ended(event)
         self._over = True
@@ -247,15 +275,31 @@ class Visible:
     def _ended(self, event: RunFinished | RunError | None) -> list[Event]:
         """The end of the one message that the model's are told as."""
         last = self._last
-        begun = [] if last is None or self._retractable or self._answer is not None else self._begun(last)
+        begun = (
+            []
+            if last is None or self._retractable or self._answer is not None
+            else self._begun(last)
+        )
         if self._answer is None:
             return []
-        cut = [each for message in self._messages.values() if self._joins(message) for each in message.cut()]
+        cut = [
+            each
+            for message in self._messages.values()
+            if self._joins(message)
+            for each in message.cut()
+        ]
         finish = (last and last.finish) or MessageFinished("")
         reason = _reason(finish, event, waits=last is not None and last.calls)
         usage = (event.usage if isinstance(event, RunFinished) else None) or self._usage
-        native = finish.native if reason is finish.finish_reason else None  # a wire may have the reason there too
-        changes = {"message_id": self._answer.message_id, "finish_reason": reason, "usage": usage, "native": native}
+        native = (
+            finish.native if reason is finish.finish_reason else None
+        )  # a wire may have the reason there too
+        changes = {
+            "message_id": self._answer.message_id,
+            "finish_reason": reason,
+            "usage": usage,
+            "native": native,
+        }
         return [*begun, *cut, _replace(finish, **changes)]
 
     def _seen(self, message: SeenMessage, part: Content | OpenText) -> Content | OpenText | None:
@@ -264,7 +308,11 @@ class Visible:
         if by_call and _is_returned(part) and not message.returned:
             message.returned = True
             return OpenText()
-        if isinstance(part, ToolCallPart | ToolResultPart) and part.run_by == "agent" and not self._calls:
+        if (
+            isinstance(part, ToolCallPart | ToolResultPart)
+            and part.run_by == "agent"
+            and not self._calls
+        ):
             return None
         return None if by_call and isinstance(part, TextPart) else part
 
@@ -296,7 +344,9 @@ class Visible:
         return known.before
 
 
-def _reason(finish: MessageFinished, ended: RunFinished | RunError | None, *, waits: bool) -> FinishReason | None:
+def _reason(
+    finish: MessageFinished, ended: RunFinished | RunError | None, *, waits: bool
+) -> FinishReason | None:
     """Why the answer ended, for who sees only a part of it. `waits`: a call is seen that the client runs."""
     reason = finish.finish_reason
     if isinstance(ended, RunError):

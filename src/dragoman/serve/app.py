@@ -84,13 +84,18 @@ def app(
     from dragoman.serve.store.open import open_answers
 
     _check(gateway, limits, webhooks)
-    names, pages = host_names(hosts), page_origins(origins)  # here, since middleware is made with the first request
+    names, pages = (
+        host_names(hosts),
+        page_origins(origins),
+    )  # here, since middleware is made with the first request
     backends: list[Backend] = []
     if gateway is not None:
         backends.append(gateway)
     if agents is not None or gateway is None:
         backends.append(AgentBackend(Agent[None]("local") if agents is None else agents, policy))
-    of_agents = [name for backend in backends if isinstance(backend, AgentBackend) for name in backend.names]
+    of_agents = [
+        name for backend in backends if isinstance(backend, AgentBackend) for name in backend.names
+    ]
     authenticate, agent_cards = authenticator(auth), cards_of(cards, of_agents)
 
     def opened() -> tuple[AnswerStore, RunLog]:
@@ -111,7 +116,11 @@ def app(
     served = [wires.get(name) for name in wires.names()]
     found = places(served, HANDLERS)
     routes = [
-        Route(place.path.replace("{model}", "{model:path}"), Endpoint(place, service), methods=[place.method])
+        Route(
+            place.path.replace("{model}", "{model:path}"),
+            Endpoint(place, service),
+            methods=[place.method],
+        )
         for place in found
     ]
     made = Starlette(
@@ -135,4 +144,10 @@ def _check(gateway: object, limits: object, webhooks: object) -> None:
 
     expect("gateway", gateway, Gateway, NoneType, hint="give dragoman.serve.Gateway(…)")
     expect("limits", limits, ServerLimits, NoneType, hint="give dragoman.serve.ServerLimits(…)")
-    expect("webhooks", webhooks, AddressPolicy, NoneType, hint="give dragoman.transport.AddressPolicy([…])")
+    expect(
+        "webhooks",
+        webhooks,
+        AddressPolicy,
+        NoneType,
+        hint="give dragoman.transport.AddressPolicy([…])",
+    )

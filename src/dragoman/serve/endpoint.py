@@ -43,7 +43,10 @@ class Endpoint:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers a request."""
-        headers = {name.decode("latin-1").lower(): value.decode("latin-1") for name, value in scope["headers"]}
+        headers = {
+            name.decode("latin-1").lower(): value.decode("latin-1")
+            for name, value in scope["headers"]
+        }
         wire, route = self._chosen(headers)
         place, clock = self.place, asyncio.get_running_loop().time
         observed = Observed(
@@ -76,21 +79,31 @@ class Endpoint:
             caller = await self._caller(wire, route, scope)
             observed.caller = caller.name
             with service.gate.call(caller), service.gate.room() as take:
-                data = await read_body(receive, headers, service.limits, take) if scope["method"] == "POST" else b""
+                data = (
+                    await read_body(receive, headers, service.limits, take)
+                    if scope["method"] == "POST"
+                    else b""
+                )
                 connection = Connection(receive, send, service.limits, named)
 
                 async def work() -> None:
-                    call = self._call(scope, headers, wire, route, caller, data, connection, observed)
+                    call = self._call(
+                        scope, headers, wire, route, caller, data, connection, observed
+                    )
                     await HANDLERS[call.route.purpose](call)
 
                 async with connection:
                     with service.gate.connection(connection):
                         error = await connection.run(work)
                     if error is not None:
-                        await self._end_with(connection, wire, route, error, headers.get("content-type", ""))
+                        await self._end_with(
+                            connection, wire, route, error, headers.get("content-type", "")
+                        )
                 if connection.ended:
                     failure = observed.error if error is None else error
-                    observed.status = 200 if failure is None else wire.dump_error(public(failure)).status
+                    observed.status = (
+                        200 if failure is None else wire.dump_error(public(failure)).status
+                    )
                     if failure is not None:
                         log_failure(observed, failure, observed.status)
                 observed.note_first(connection.first)
@@ -98,11 +111,17 @@ class Endpoint:
             return
         except Exception as error:  # noqa: BLE001 - whatever it is, the client gets an answer of its API
             observed.status = await self._refuse(
-                Connection(receive, send, service.limits, named), wire, route, error, headers.get("content-type", "")
+                Connection(receive, send, service.limits, named),
+                wire,
+                route,
+                error,
+                headers.get("content-type", ""),
             )
             log_failure(observed, error, observed.status)
 
-    async def _end_with(self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str) -> None:
+    async def _end_with(
+        self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str
+    ) -> None:
         """Answers with an error, or ends a stream with it."""
         if not connection.started:
             await self._refuse(connection, wire, route, error, kind)
@@ -112,10 +131,16 @@ class Endpoint:
         except Exception:  # noqa: BLE001 - nothing can be said any more
             _LOG.exception("an answer broke off, and its client could not read why")
 
-    async def _refuse(self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str) -> int:
+    async def _refuse(
+        self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str
+    ) -> int:
         """Answers with an error, as the wire's API does → its status. `kind`: the media type of what was sent."""
         refuse = serving(wire).dump_refusal
-        shown = wire.dump_error(public(error)) if refuse is None else refuse(public(error), route.purpose, kind)
+        shown = (
+            wire.dump_error(public(error))
+            if refuse is None
+            else refuse(public(error), route.purpose, kind)
+        )
         headers = {"content-type": "application/json", **shown.headers}
         if isinstance(error, BodyTimeoutError):
             headers["connection"] = "close"  # where its next request begins, nobody knows
@@ -153,7 +178,10 @@ class Endpoint:
         observed: Observed,
     ) -> Call:
         service = self._service
-        path, query = scope["path"].removeprefix(scope.get("root_path", "")), scope["query_string"].decode("latin-1")
+        path, query = (
+            scope["path"].removeprefix(scope.get("root_path", "")),
+            scope["query_string"].decode("latin-1"),
+        )
         path = path.removeprefix(f"/{wire.name}")
         parameters: dict[str, Any] = scope["path_params"]
         body = json_object(data, service.limits)
@@ -177,6 +205,10 @@ class Endpoint:
 
 def _fields(query: str) -> dict[str, str]:
     try:
-        return dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS)) if query else {}
+        return (
+            dict(parse_qsl(query, keep_blank_values=True, max_num_fields=_MOST_FIELDS))
+            if query
+            else {}
+        )
     except ValueError as error:
         raise InvalidRequestError(f"the query has more than {_MOST_FIELDS} fields") from error

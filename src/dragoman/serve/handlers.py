@@ -57,8 +57,12 @@ async def embeddings(call: Call) -> None:
         result = await backend.embed(call, request)
     except SettingsError as error:
         _LOG.warning("embeddings of %.100r: %s", request.model, error)
-        raise InvalidRequestError(f"the model {request.model!r:.100} makes no embeddings here") from error
-    await respond(call, wire.dump_response(result, request=request), loss_headers(call.observed.losses))
+        raise InvalidRequestError(
+            f"the model {request.model!r:.100} makes no embeddings here"
+        ) from error
+    await respond(
+        call, wire.dump_response(result, request=request), loss_headers(call.observed.losses)
+    )
 
 
 async def count_tokens(call: Call) -> None:
@@ -69,15 +73,21 @@ async def count_tokens(call: Call) -> None:
 
 async def models(call: Call) -> None:
     """All models that the client may name."""
-    await respond(call, call.served.dump_models(await call.service.models(call.caller), now=call.now))
+    await respond(
+        call, call.served.dump_models(await call.service.models(call.caller), now=call.now)
+    )
 
 
 async def model(call: Call) -> None:
     """One of them."""
-    name = call.parameters.get("model") or str(call.body.get("model") or call.body.get("name") or "")
+    name = call.parameters.get("model") or str(
+        call.body.get("model") or call.body.get("name") or ""
+    )
     _backend(call, name)
     known = {each.name: each for each in await call.service.models(call.caller)}
-    await respond(call, call.served.dump_model(known.get(name) or ModelInfo(name, "dragoman"), now=call.now))
+    await respond(
+        call, call.served.dump_model(known.get(name) or ModelInfo(name, "dragoman"), now=call.now)
+    )
 
 
 async def version(call: Call) -> None:
@@ -108,7 +118,9 @@ async def _asked(call: Call) -> tuple[Call, ModelRequest, Backend]:
 
 async def respond(call: Call, value: Mapping[str, Any], headers: Mapping[str, str] = {}) -> None:
     """Answers with JSON."""
-    await call.connection.respond(200, {"content-type": "application/json", **headers}, json_bytes.encode(value))
+    await call.connection.respond(
+        200, {"content-type": "application/json", **headers}, json_bytes.encode(value)
+    )
 
 
 def _backend(call: Call, model: str) -> Backend:

@@ -31,12 +31,18 @@ class Probes:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Answers, or passes the request on."""
-        path = scope["path"].removeprefix(scope.get("root_path", "")) if scope["type"] == "http" else ""
+        path = (
+            scope["path"].removeprefix(scope.get("root_path", ""))
+            if scope["type"] == "http"
+            else ""
+        )
         if path not in ("/healthz", "/readyz") or scope["method"] not in _METHODS:
             await self._app(scope, receive, send)
             return
         ends = path == "/readyz" and self._service.gate.closed
-        answer = PlainTextResponse("the server is about to end" if ends else "ok", 503 if ends else 200)
+        answer = PlainTextResponse(
+            "the server is about to end" if ends else "ok", 503 if ends else 200
+        )
         await answer(scope, receive, send)
 
 
@@ -55,7 +61,10 @@ def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
         presented = presented_keys(request.scope["headers"], b"")
         caller = await service.authenticate(presented)
         if caller is None:
-            words, headers = "metrics need a key: Authorization: Bearer …", {"www-authenticate": "Bearer"}
+            words, headers = (
+                "metrics need a key: Authorization: Bearer …",
+                {"www-authenticate": "Bearer"},
+            )
             return JSONResponse({"error": {"message": words}}, 401, headers)
         if caller.models is not None:
             words = "metrics need a key that may use every model"
@@ -65,11 +74,14 @@ def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
     return metrics
 
 
-def _openapi(described: Callable[[], Mapping[str, Any]]) -> Callable[[Request], Awaitable[Response]]:
+def _openapi(
+    described: Callable[[], Mapping[str, Any]],
+) -> Callable[[Request], Awaitable[Response]]:
     async def openapi(request: Request) -> Response:
         root = request.scope.get("root_path", "")
         return Response(
-            json_bytes.encode({**described(), "servers": [{"url": root or "/"}]}), media_type="application/json"
+            json_bytes.encode({**described(), "servers": [{"url": root or "/"}]}),
+            media_type="application/json",
         )
 
     return openapi

@@ -87,7 +87,9 @@ async def serve_http(
         )
     with listening(host, port) as listener:
         service.gate.closed = False
-        server = _Server(app, (lambda: ready(url_of(host, listener))) if ready is not None else None)
+        server = _Server(
+            app, (lambda: ready(url_of(host, listener))) if ready is not None else None
+        )
         ending = _Ending(server, service, drain_seconds)
         task = asyncio.create_task(server.serve([listener]))
         try:

@@ -32,7 +32,9 @@ def check_address(url: str, thing: str, short: str) -> None:
         )
     extra, packages = _EXTRAS[scheme]
     if lacking := [package for package in packages if find_spec(package) is None]:
-        raise SettingsError(f"a {short} in {scheme} needs {', '.join(lacking)}: {extra_hint(extra)}")
+        raise SettingsError(
+            f"a {short} in {scheme} needs {', '.join(lacking)}: {extra_hint(extra)}"
+        )
 
 
 def create_private_file(path: str | os.PathLike[str]) -> None:

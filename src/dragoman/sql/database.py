@@ -130,7 +130,9 @@ class Database:
         if len(works) > 1:
             try:
                 return self._transaction(works)
-            except _NotBegunError as error:  # no work is to blame, and each alone would wait as long again
+            except (
+                _NotBegunError
+            ) as error:  # no work is to blame, and each alone would wait as long again
                 return [self._store_error(error.cause) for _ in works]
             except Exception as error:  # noqa: BLE001 - each piece of work is told what it was
                 if isinstance(error, SQLAlchemyError) and not _is_undone(error):
@@ -146,7 +148,10 @@ class Database:
                     return [self._store_error(error)]
             except DragomanError as error:  # what the work refuses
                 return [error]
-            except (ValueError, TypeError) as error:  # the driver refused a value, such as half a character
+            except (
+                ValueError,
+                TypeError,
+            ) as error:  # the driver refused a value, such as half a character
                 return [self._store_error(error)]
             except Exception as error:  # noqa: BLE001 - the caller is told
                 return [error]

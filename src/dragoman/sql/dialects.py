@@ -39,7 +39,9 @@ DIALECTS = {
     "postgresql": Dialect(
         driver="postgresql+psycopg",
         insert=postgresql.insert,
-        now=literal_column("CAST(extract(epoch from clock_timestamp()) AS double precision)", Float),
+        now=literal_column(
+            "CAST(extract(epoch from clock_timestamp()) AS double precision)", Float
+        ),
         lock="SELECT pg_advisory_xact_lock(4215098361)",
         connect_args={
             "connect_timeout": 30,

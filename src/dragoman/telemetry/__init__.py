@@ -50,7 +50,9 @@ def telemetry(
         SettingsError: `opentelemetry-api` is not installed.
     """
     if conventions not in ("0.1", "1.41"):
-        raise SettingsError(f'telemetry(conventions={conventions!r}) is unknown; it is "0.1" or "1.41"')
+        raise SettingsError(
+            f'telemetry(conventions={conventions!r}) is unknown; it is "0.1" or "1.41"'
+        )
     if metrics not in ("duration", "all"):
         raise SettingsError(f'telemetry(metrics={metrics!r}) is unknown; it is "duration" or "all"')
     for name, provider, method in (
@@ -66,5 +68,7 @@ def telemetry(
         raise SettingsError(f"telemetry needs opentelemetry-api: {extra_hint('otel')}") from error
 
     providers = (tracer_provider, meter_provider, logger_provider)
-    spans = Spans(*providers, content=content, conventions=conventions, all_metrics=metrics == "all")
+    spans = Spans(
+        *providers, content=content, conventions=conventions, all_metrics=metrics == "all"
+    )
     return spans.hooks(propagate=propagate)

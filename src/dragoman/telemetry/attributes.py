@@ -53,7 +53,10 @@ _SETTINGS: Mapping[str, str] = {
     "stop": "gen_ai.request.stop_sequences",
     "seed": "gen_ai.request.seed",
 }
-_CACHE_WRITE = {"0.1": "gen_ai.usage.cache_write.input_tokens", "1.41": "gen_ai.usage.cache_creation.input_tokens"}
+_CACHE_WRITE = {
+    "0.1": "gen_ai.usage.cache_write.input_tokens",
+    "1.41": "gen_ai.usage.cache_creation.input_tokens",
+}
 _FLOATS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 _NOTHING = Settings()
 
@@ -77,7 +80,9 @@ def target(origin: Origin) -> Attributes:
 @lru_cache(maxsize=256)
 def measured(origin: Origin, served_model: str | None) -> Attributes:
     """What metrics of a request tell apart; not to be changed."""
-    return {**_call(origin), "gen_ai.response.model": served_model} if served_model else _call(origin)
+    return (
+        {**_call(origin), "gen_ai.response.model": served_model} if served_model else _call(origin)
+    )
 
 
 def _call(origin: Origin) -> Attributes:

@@ -39,7 +39,10 @@ def json_text(value: Any) -> str:
 
 def conversation(messages: Sequence[Message]) -> dict[str, str]:
     """Messages as attributes: system instructions at their head, and the rest."""
-    head = next((place for place, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+    head = next(
+        (place for place, message in enumerate(messages) if message.role is not Role.SYSTEM),
+        len(messages),
+    )
     found: dict[str, str] = {}
     if head:
         parts = [_part(part) for message in messages[:head] for part in message.content]
@@ -56,7 +59,9 @@ def dumped(messages: Iterable[Message]) -> list[dict[str, Any]]:
 
 def answer(message: Message, finish_reason: str | None) -> str:
     """What a model said, as the only choice that it gave. Why it stopped stands there too, since readers ask for it."""
-    return json_text([{**one, "finish_reason": finish_reason or "stop"} for one in dumped([message])])
+    return json_text(
+        [{**one, "finish_reason": finish_reason or "stop"} for one in dumped([message])]
+    )
 
 
 def result(part: ToolResultPart) -> Any:
@@ -67,7 +72,12 @@ def result(part: ToolResultPart) -> Any:
 def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[dict[str, Any]]:
     """What a model may call."""
     return [
-        {"type": "function", "name": tool.name, "description": tool.description, "parameters": tool.input_schema}
+        {
+            "type": "function",
+            "name": tool.name,
+            "description": tool.description,
+            "parameters": tool.input_schema,
+        }
         if isinstance(tool, ToolSpec)
         else {"type": "builtin", "name": tool.name}
         for tool in tools
@@ -95,12 +105,26 @@ def _part(part: Content) -> dict[str, Any]:
             return {"type": "reasoning", "content": part.text}
         case ToolCallPart(run_by="provider"):
             call = {"type": part.name, "arguments": part.arguments}
-            return {"type": "server_tool_call", "id": part.id, "name": part.name, "server_tool_call": call}
+            return {
+                "type": "server_tool_call",
+                "id": part.id,
+                "name": part.name,
+                "server_tool_call": call,
+            }
         case ToolCallPart():
-            return {"type": "tool_call", "id": part.id, "name": part.name, "arguments": part.arguments}
+            return {
+                "type": "tool_call",
+                "id": part.id,
+                "name": part.name,
+                "arguments": part.arguments,
+            }
         case ToolResultPart(run_by="provider"):
             answer = {"type": part.name or "result", "result": part.result}
-            return {"type": "server_tool_call_response", "id": part.id, "server_tool_call_response": answer}
+            return {
+                "type": "server_tool_call_response",
+                "id": part.id,
+                "server_tool_call_response": answer,
+            }
         case ToolResultPart():
             return {"type": "tool_call_response", "id": part.id, "response": result(part)}
         case DataPart():
@@ -115,4 +139,7 @@ def _part(part: Content) -> dict[str, Any]:
 
 def _file(mime_type: str | None) -> dict[str, str | None]:
     kind = (mime_type or "").partition("/")[0]
-    return {"mime_type": mime_type, "modality": kind if kind in ("image", "audio", "video") else "document"}
+    return {
+        "mime_type": mime_type,
+        "modality": kind if kind in ("image", "audio", "video") else "document",
+    }

@@ -22,7 +22,10 @@ Failed = Callable[[str, Span, Context, BaseException], None]
 
 def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -> Failed:
     """A function that notes an exception on a span, and as an event of the conventions, with the severity of a warning."""
-    from opentelemetry._logs import SeverityNumber, get_logger  # where OpenTelemetry keeps it until it is final
+    from opentelemetry._logs import (
+        SeverityNumber,
+        get_logger,
+    )  # where OpenTelemetry keeps it until it is final
 
     logger = get_logger(scope, release, logger_provider)
 

@@ -47,10 +47,14 @@ class Metrics:
         self._of_parts = of_parts
 
         def seconds(name: str, text: str, buckets: tuple[float, ...] = SECONDS):  # noqa: ANN202
-            return meter.create_histogram(name, "s", text, explicit_bucket_boundaries_advisory=buckets)
+            return meter.create_histogram(
+                name, "s", text, explicit_bucket_boundaries_advisory=buckets
+            )
 
         def counts(name: str, unit: str, text: str, buckets: tuple[float, ...]):  # noqa: ANN202
-            return meter.create_histogram(name, unit, text, explicit_bucket_boundaries_advisory=buckets)
+            return meter.create_histogram(
+                name, unit, text, explicit_bucket_boundaries_advisory=buckets
+            )
 
         duration, first, tokens_in, tokens_out = _OF_A_MODEL_CALL[conventions]
         self._token_types: tuple[Mapping[str, str], Mapping[str, str]] = (
@@ -60,21 +64,37 @@ class Metrics:
         self._first = seconds(first, "Time until the first chunk of a streamed answer.")
         self._input = counts(tokens_in, "{token}", "Tokens of a request to a model.", TOKENS)
         self._output = (
-            self._input if tokens_in == tokens_out else counts(tokens_out, "{token}", "Tokens of an answer.", TOKENS)
+            self._input
+            if tokens_in == tokens_out
+            else counts(tokens_out, "{token}", "Tokens of an answer.", TOKENS)
         )
         self._parts = [
             (field, meter.create_counter(_USAGE + name, "{token}", text))
             for field, name, text in (
-                ("cache_read_tokens", "cache_read.input_tokens", "Tokens that were read from the provider's cache."),
-                ("cache_write_tokens", "cache_write.input_tokens", "Tokens that were written to the provider's cache."),
-                ("reasoning_tokens", "reasoning.output_tokens", "Tokens that were spent on thinking."),
+                (
+                    "cache_read_tokens",
+                    "cache_read.input_tokens",
+                    "Tokens that were read from the provider's cache.",
+                ),
+                (
+                    "cache_write_tokens",
+                    "cache_write.input_tokens",
+                    "Tokens that were written to the provider's cache.",
+                ),
+                (
+                    "reasoning_tokens",
+                    "reasoning.output_tokens",
+                    "Tokens that were spent on thinking.",
+                ),
             )
         ]
         self._run = seconds("gen_ai.invoke_agent.duration", "Duration of a run.", RUN_SECONDS)
         self._model_calls = counts(
             "gen_ai.invoke_agent.inference_calls", "{inference_call}", "Requests of a run.", CALLS
         )
-        self._tool_calls = counts("gen_ai.invoke_agent.tool_calls", "{tool_call}", "Calls of tools in a run.", CALLS)
+        self._tool_calls = counts(
+            "gen_ai.invoke_agent.tool_calls", "{tool_call}", "Calls of tools in a run.", CALLS
+        )
         self._tool = seconds("gen_ai.execute_tool.duration", "Duration of a call of a tool.")
 
     def model_call(self, end: ModelEnd, context: Context) -> None:
@@ -95,25 +115,39 @@ class Metrics:
             return
         kind_in, kind_out = self._token_types
         if used.input_tokens is not None:
-            self._input.record(used.input_tokens, {**attributes, **kind_in} if kind_in else attributes, _NO_EXEMPLAR)
+            self._input.record(
+                used.input_tokens,
+                {**attributes, **kind_in} if kind_in else attributes,
+                _NO_EXEMPLAR,
+            )
         if used.output_tokens is not None:
             self._output.record(
-                used.output_tokens, {**attributes, **kind_out} if kind_out else attributes, _NO_EXEMPLAR
+                used.output_tokens,
+                {**attributes, **kind_out} if kind_out else attributes,
+                _NO_EXEMPLAR,
             )
         for field, counter in self._parts:
             if count := getattr(used, field):
                 counter.add(count, {**attributes, "gen_ai.token.modality": "unknown"}, _NO_EXEMPLAR)
 
-    def run(self, end: RunEnd, name: Attributes, context: Context, model_calls: int, tool_calls: int) -> None:
+    def run(
+        self, end: RunEnd, name: Attributes, context: Context, model_calls: int, tool_calls: int
+    ) -> None:
         """Records a run. `name`: of its agent."""
         self._model_calls.record(model_calls, name, context)
         self._tool_calls.record(tool_calls, name, context)
         attributes = name if end.error is None else {**name, "error.type": error_type(end.error)}
         self._run.record(end.seconds, attributes, context)
 
-    def tool_call(self, end: ToolEnd, name: Attributes, error: str | None, context: Context) -> None:
+    def tool_call(
+        self, end: ToolEnd, name: Attributes, error: str | None, context: Context
+    ) -> None:
         """Records a call of a tool."""
-        attributes: Attributes = {"gen_ai.tool.name": end.start.call.name, "gen_ai.tool.type": "function", **name}
+        attributes: Attributes = {
+            "gen_ai.tool.name": end.start.call.name,
+            "gen_ai.tool.type": "function",
+            **name,
+        }
         if error is not None:
             attributes["error.type"] = error
         self._tool.record(end.seconds, attributes, context)

@@ -131,7 +131,11 @@ class Spans:
 
     def _run_start(self, start: RunStart) -> None:
         name = _agent_name(start)
-        attributes: Attributes = {"gen_ai.operation.name": "invoke_agent", **name, **conversation(start.run)}
+        attributes: Attributes = {
+            "gen_ai.operation.name": "invoke_agent",
+            **name,
+            **conversation(start.run),
+        }
         title = " ".join(["invoke_agent", *[str(value) for value in name.values()]])
         span = self._tracer.start_span(title, kind=SpanKind.INTERNAL, attributes=attributes)
         self._runs[id(start.run)] = _Run(span, name)
@@ -143,7 +147,11 @@ class Spans:
         span, result = run.span, end.result
         try:
             attributes: Attributes = {} if result.usage is None else usage(result.usage)
-            reason = "error" if end.outcome in ("cancelled", "error") else finish_reason(result.finish_reason)
+            reason = (
+                "error"
+                if end.outcome in ("cancelled", "error")
+                else finish_reason(result.finish_reason)
+            )
             if reason is not None:
                 attributes["gen_ai.response.finish_reasons"] = (reason,)
             if self._content and span.is_recording():
@@ -171,7 +179,9 @@ class Spans:
         if self._content and span.is_recording():
             attributes = content.conversation(start.request.messages)
             if start.request.tools:
-                attributes["gen_ai.tool.definitions"] = content.json_text(content.tool_definitions(start.request.tools))
+                attributes["gen_ai.tool.definitions"] = content.json_text(
+                    content.tool_definitions(start.request.tools)
+                )
             span.set_attributes(attributes)
 
     def _model_end(self, end: ModelEnd) -> None:
@@ -180,7 +190,9 @@ class Spans:
         try:
             attributes = response(end, self._conventions)
             if self._content and span.is_recording() and (message := end.message) is not None:
-                attributes["gen_ai.output.messages"] = content.answer(message, finish_reason(end.finish_reason))
+                attributes["gen_ai.output.messages"] = content.answer(
+                    message, finish_reason(end.finish_reason)
+                )
             span.set_attributes(attributes)
             if end.error is not None:
                 self._failed("client.operation", span, context, end.error)
@@ -206,28 +218,41 @@ class Spans:
         context = set_span_in_context(span, context)
         self._calls[start] = _Call(span, context, run, attach(context))
         if self._content and span.is_recording():
-            span.set_attribute("gen_ai.tool.call.arguments", content.json_text(start.call.arguments))
+            span.set_attribute(
+                "gen_ai.tool.call.arguments", content.json_text(start.call.arguments)
+            )
 
     def _tool_end(self, end: ToolEnd) -> None:
         call = self._calls.pop(end.start)
         span, context, run = call.span, call.context, call.run
         if call.token is not None and not isinstance(end.error, GeneratorExit):
             detach(call.token)
-        error = end.error if isinstance(end.error, Exception) and not isinstance(end.error, AskUser) else None
+        error = (
+            end.error
+            if isinstance(end.error, Exception) and not isinstance(end.error, AskUser)
+            else None
+        )
         try:
             if self._content and end.result is not None and span.is_recording():
-                span.set_attribute("gen_ai.tool.call.result", content.json_text(content.result(end.result)))
+                span.set_attribute(
+                    "gen_ai.tool.call.result", content.json_text(content.result(end.result))
+                )
             if error is not None:
                 self._failed("execute_tool", span, context, error)
             name = {} if run is None else run.name
-            self._metrics.tool_call(end, name, None if error is None else error_type(error), context)
+            self._metrics.tool_call(
+                end, name, None if error is None else error_type(error), context
+            )
         finally:
             span.end()
 
     # what happens between
 
     def _retry(self, retry: ModelRetry) -> None:
-        attributes: Attributes = {"dragoman.retry.attempt": retry.attempt, "dragoman.retry.wait": retry.wait}
+        attributes: Attributes = {
+            "dragoman.retry.attempt": retry.attempt,
+            "dragoman.retry.wait": retry.wait,
+        }
         if retry.status is not None:
             attributes["http.response.status_code"] = retry.status
         if retry.error is not None:
@@ -239,7 +264,10 @@ class Spans:
 
     def _loss(self, loss: RequestLoss) -> None:
         run = self._of(loss.run)
-        attributes: Attributes = {"dragoman.loss.what": loss.loss.what.value, "dragoman.loss.why": loss.loss.why}
+        attributes: Attributes = {
+            "dragoman.loss.what": loss.loss.what.value,
+            "dragoman.loss.why": loss.loss.why,
+        }
         _event(trace.get_current_span() if run is None else run.span, "dragoman.loss", attributes)
 
 

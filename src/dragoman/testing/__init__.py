@@ -97,7 +97,9 @@ def provider_checks(provider: Provider | str, **how: Any) -> list[BoundCheck]:
     return [BoundCheck(check, subject, how) for check in PROVIDER_CHECKS]
 
 
-def store_checks(make: Callable[[], Store], *, name: str = "", shared: bool = False) -> list[BoundCheck]:
+def store_checks(
+    make: Callable[[], Store], *, name: str = "", shared: bool = False
+) -> list[BoundCheck]:
     """The checks of a store of messages. `make` gives one; each check takes one and closes it, and deletes the threads that it made.
     `shared`: two of them hold the same, as those of one database do. `name`: for reports; else the function's."""
     maker = StoreMaker(make, name or getattr(make, "__name__", "store"))
@@ -116,7 +118,11 @@ def answer_store_checks(make: Callable[[], AnswerStore], *, name: str = "") -> l
 
 
 def checks(
-    provider: Provider | str, *, signed: ThinkingPart | None = None, recordings: Path | str | None = None, **how: Any
+    provider: Provider | str,
+    *,
+    signed: ThinkingPart | None = None,
+    recordings: Path | str | None = None,
+    **how: Any,
 ) -> list[BoundCheck]:
     """All checks of a provider: that of its record, those of its wire, then its own. `signed`: as for both; `recordings`: both
     run over them; `how`: as for `provider_checks`.

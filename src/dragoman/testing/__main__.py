@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         code = _run(arguments)
         sys.stdout.flush()
-    except BrokenPipeError:  # its reader has seen enough; nothing must be written at the end of the process either
+    except (
+        BrokenPipeError
+    ):  # its reader has seen enough; nothing must be written at the end of the process either
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     return code
@@ -74,16 +76,32 @@ def _parser() -> ArgumentParser:
         formatter_class=RawDescriptionHelpFormatter,
     )
     parser.add_argument(
-        "subject", nargs="?", help="a provider's name or alias, a wire's name, or MODULE:NAME of a record or a wire"
+        "subject",
+        nargs="?",
+        help="a provider's name or alias, a wire's name, or MODULE:NAME of a record or a wire",
     )
-    parser.add_argument("--live", action="store_true", help="ask the real server, with the key from the environment")
+    parser.add_argument(
+        "--live", action="store_true", help="ask the real server, with the key from the environment"
+    )
     parser.add_argument("--model", help="in place of the provider's default model")
     parser.add_argument("--base-url", help="in place of the record's")
     parser.add_argument(
-        "--record", metavar="FOLDER", help="with --live: write the exchanges into files that Player plays"
+        "--record",
+        metavar="FOLDER",
+        help="with --live: write the exchanges into files that Player plays",
     )
-    parser.add_argument("--recordings", metavar="FOLDER", help="check over such files, in place of the scripted server")
-    parser.add_argument("--only", metavar="NAME", action="append", default=[], help="this check alone; may be repeated")
+    parser.add_argument(
+        "--recordings",
+        metavar="FOLDER",
+        help="check over such files, in place of the scripted server",
+    )
+    parser.add_argument(
+        "--only",
+        metavar="NAME",
+        action="append",
+        default=[],
+        help="this check alone; may be repeated",
+    )
     parser.add_argument("--list", action="store_true", help="print what is checked, in Markdown")
     parser.add_argument("--json", action="store_true", help="one JSON object a line for each check")
     return parser
@@ -93,12 +111,18 @@ def _checks(options: Namespace) -> list[BoundCheck]:
     subject = _subject(options.subject)
     if not isinstance(subject, Provider):
         return testing.wire_checks(subject, recordings=options.recordings)
-    how: dict[str, Any] = {"model": options.model, "base_url": options.base_url, "live": options.live}
+    how: dict[str, Any] = {
+        "model": options.model,
+        "base_url": options.base_url,
+        "live": options.live,
+    }
     if options.live:
         if options.record:
             from dragoman.transport import AiohttpTransport, Recorder, Retry
 
-            how["transport"] = Recorder(Retry(AiohttpTransport()), options.record, {"provider": subject.name})
+            how["transport"] = Recorder(
+                Retry(AiohttpTransport()), options.record, {"provider": subject.name}
+            )
         return testing.provider_checks(subject, **how)
     return testing.checks(subject, recordings=options.recordings, **how)
 
@@ -133,7 +157,9 @@ def _chosen(checks: list[BoundCheck], only: Sequence[str]) -> list[BoundCheck]:
     """
     known = {check.name for check in checks}
     if unknown := [name for name in only if name not in known]:
-        raise SettingsError(f"no check is named {', '.join(unknown)}; there are {', '.join(sorted(known))}")
+        raise SettingsError(
+            f"no check is named {', '.join(unknown)}; there are {', '.join(sorted(known))}"
+        )
     return [check for check in checks if not only or check.name in only]
 
 

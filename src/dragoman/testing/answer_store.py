@@ -75,7 +75,9 @@ class _Shelf:
         self.store, self.owner, self.other = store, owner, other
         self.saved: list[tuple[str, str]] = []
 
-    async def save(self, answer_id: str, *keys: str, owner: str = "", seconds: int = 0, **fields: Any) -> Answered:
+    async def save(
+        self, answer_id: str, *keys: str, owner: str = "", seconds: int = 0, **fields: Any
+    ) -> Answered:
         """Saves an answer whose text is its id."""
         answered = Answered(
             id=answer_id,
@@ -91,10 +93,16 @@ class _Shelf:
         return answered
 
 
-def _check(look: str) -> Callable[[Callable[[AnswerStoreBench], Awaitable[None]]], Check[AnswerStoreBench]]:
+def _check(
+    look: str,
+) -> Callable[[Callable[[AnswerStoreBench], Awaitable[None]]], Check[AnswerStoreBench]]:
     def made(function: Callable[[AnswerStoreBench], Awaitable[None]]) -> Check[AnswerStoreBench]:
         return Check(
-            function=function, bench=AnswerStoreBench, needs=(), look=f"AnswerStore.{look}", kind="answer store "
+            function=function,
+            bench=AnswerStoreBench,
+            needs=(),
+            look=f"AnswerStore.{look}",
+            kind="answer store ",
         )
 
     return made
@@ -121,7 +129,11 @@ async def an_answer_is_never_taken_for_one_that_was_deleted(bench: AnswerStoreBe
             await shelf.store.chain(shelf.owner, "a")
             await shelf.store.delete(shelf.owner, "a")
             theirs = await shelf.save(f"b{number}", owner=shelf.other)
-            same(await shelf.store.get(shelf.other, theirs.id), theirs, "an answer after another one was deleted")
+            same(
+                await shelf.store.get(shelf.other, theirs.id),
+                theirs,
+                "an answer after another one was deleted",
+            )
             await shelf.store.delete(shelf.other, theirs.id)
 
 
@@ -135,7 +147,9 @@ async def an_answer_is_seen_by_its_owner_alone(bench: AnswerStoreBench) -> None:
         same(await store.find(other, ["key"]), None, "another owner's answer by its key")
         same(await store.chain(other, "a"), [], "another owner's conversation")
         same(await store.task(other, "k"), [], "another owner's task")
-        same((await store.tasks(other, TaskQuery())).total, 0, "the number of another owner's tasks")
+        same(
+            (await store.tasks(other, TaskQuery())).total, 0, "the number of another owner's tasks"
+        )
         same(await store.delete(other, "a"), False, "whether another owner deleted it")
         theirs = await shelf.save("a", "key", owner=other)
         same(await store.get(shelf.owner, "a"), mine, "the first owner's answer")
@@ -150,7 +164,11 @@ async def the_latest_answer_under_the_first_key_is_found(bench: AnswerStoreBench
         latest = await shelf.save("b", "k1", seconds=1)
         first = await shelf.save("c", "k0", seconds=2)
         same(await shelf.store.find(shelf.owner, ["k1"]), latest, "the latest under a key")
-        same(await shelf.store.find(shelf.owner, ["missing", "k0", "k1"]), first, "the first key that there is")
+        same(
+            await shelf.store.find(shelf.owner, ["missing", "k0", "k1"]),
+            first,
+            "the first key that there is",
+        )
         same(await shelf.store.find(shelf.owner, []), None, "what is found without a key")
         await shelf.save("b", "k9", seconds=3)
         for key in ("k1", "k9"):
@@ -165,15 +183,25 @@ async def a_conversation_is_its_answers_the_oldest_first(bench: AnswerStoreBench
         await shelf.save("a")
         await shelf.save("b", parent="a", seconds=1)
         await shelf.save("c", parent="b", seconds=2)
-        same([one.id for one in await shelf.store.chain(shelf.owner, "c")], ["a", "b", "c"], "the conversation")
+        same(
+            [one.id for one in await shelf.store.chain(shelf.owner, "c")],
+            ["a", "b", "c"],
+            "the conversation",
+        )
         await shelf.save("e", parent="gone", seconds=3)
-        same([one.id for one in await shelf.store.chain(shelf.owner, "e")], ["e"], "one whose beginning is gone")
+        same(
+            [one.id for one in await shelf.store.chain(shelf.owner, "e")],
+            ["e"],
+            "one whose beginning is gone",
+        )
         same(await shelf.store.chain(shelf.owner, "missing"), [], "one that is not there")
         try:
             await shelf.store.chain(shelf.owner, "c", most_bytes=10)
         except ContextLengthError:
             return
-        raise CheckFailed("no ContextLengthError is raised for a conversation of more than most_bytes")
+        raise CheckFailed(
+            "no ContextLengthError is raised for a conversation of more than most_bytes"
+        )
 
 
 @_check("delete")
@@ -181,10 +209,16 @@ async def a_deleted_answer_cannot_be_asked_for(bench: AnswerStoreBench) -> None:
     """Deleting says whether it was there; by id and keys it is gone."""
     async with bench.open() as shelf:
         await shelf.save("a", "key")
-        same(await shelf.store.delete(shelf.owner, "a"), True, "whether there was an answer to delete")
+        same(
+            await shelf.store.delete(shelf.owner, "a"),
+            True,
+            "whether there was an answer to delete",
+        )
         same(await shelf.store.get(shelf.owner, "a"), None, "a deleted answer")
         same(await shelf.store.find(shelf.owner, ["key"]), None, "a deleted answer by its key")
-        same(await shelf.store.delete(shelf.owner, "a"), False, "whether it is there to delete twice")
+        same(
+            await shelf.store.delete(shelf.owner, "a"), False, "whether it is there to delete twice"
+        )
 
 
 @_check("tasks")
@@ -192,16 +226,32 @@ async def tasks_come_in_pages_the_latest_first(bench: AnswerStoreBench) -> None:
     """A task is its runs, the oldest first; a page says how many there are and whether more follow."""
     async with bench.open() as shelf:
         for number in range(3):
-            await shelf.save(f"r{number}", f"task:k{number}", task_id=f"k{number}", thread_id="t", seconds=number)
+            await shelf.save(
+                f"r{number}", f"task:k{number}", task_id=f"k{number}", thread_id="t", seconds=number
+            )
         await shelf.save("r3", "task:k0", task_id="k0", thread_id="t", seconds=3)
-        same([run.id for run in await shelf.store.task(shelf.owner, "k0")], ["r0", "r3"], "the runs of a task")
+        same(
+            [run.id for run in await shelf.store.task(shelf.owner, "k0")],
+            ["r0", "r3"],
+            "the runs of a task",
+        )
         page = await shelf.store.tasks(shelf.owner, TaskQuery(most=2))
-        same((page.total, page.more), (3, True), "how many tasks there are, and whether more follow")
+        same(
+            (page.total, page.more), (3, True), "how many tasks there are, and whether more follow"
+        )
         rest = await shelf.store.tasks(shelf.owner, TaskQuery(most=2, after=page.runs[-1][0]))
         seen = [run.task_id for _, run in (*page.runs, *rest.runs)]
         same(seen, ["k0", "k2", "k1"], "the tasks, page by page")
-        same((await shelf.store.tasks(shelf.owner, TaskQuery(thread="u"))).total, 0, "tasks of another conversation")
-        same((await shelf.store.tasks(shelf.owner, TaskQuery(stages=("working",)))).total, 0, "tasks that are at work")
+        same(
+            (await shelf.store.tasks(shelf.owner, TaskQuery(thread="u"))).total,
+            0,
+            "tasks of another conversation",
+        )
+        same(
+            (await shelf.store.tasks(shelf.owner, TaskQuery(stages=("working",)))).total,
+            0,
+            "tasks that are at work",
+        )
 
 
 @_check("save_push")
@@ -218,7 +268,11 @@ async def notifications_of_a_task_are_kept_by_their_ids(bench: AnswerStoreBench)
         same(await store.push_configs(shelf.other, "k"), [], "another owner's")
         await store.delete_push(owner, "k", "a")
         await store.delete_push(shelf.other, "k", "b")
-        same([config["id"] for config in await store.push_configs(owner, "k")], ["b"], "those that are left")
+        same(
+            [config["id"] for config in await store.push_configs(owner, "k")],
+            ["b"],
+            "those that are left",
+        )
 
 
 @_check("prune")

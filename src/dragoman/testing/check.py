@@ -115,7 +115,9 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
             if bench.doubts(error):
                 raise Doubtful(f"{type(cause).__name__} was raised: {cause}") from error
             look = bench.blames(cause) or self.look
-            raise CheckFailed(self._explained(bench, f"{type(cause).__name__} was raised: {cause}", look)) from error
+            raise CheckFailed(
+                self._explained(bench, f"{type(cause).__name__} was raised: {cause}", look)
+            ) from error
 
     def _explained(self, bench: Bench, wrong: str, where: str) -> str:
         look = f"\nLook at: {where}" if where else ""
@@ -181,7 +183,9 @@ def attempt(work: Callable[[], T], what: str, *, but: tuple[type[Exception], ...
         return None
     except Exception as error:
         allowed = " or ".join(kind.__name__ for kind in but) or "nothing"
-        raise CheckFailed(f"{type(error).__name__} ({error}) is raised for {what}; it may raise {allowed}") from error
+        raise CheckFailed(
+            f"{type(error).__name__} ({error}) is raised for {what}; it may raise {allowed}"
+        ) from error
 
 
 def innermost(error: BaseException) -> BaseException:

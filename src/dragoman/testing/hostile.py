@@ -75,16 +75,28 @@ def drawn(chance: Random, wire: Wire, other: Wire, seeds: Mapping[str, Sequence[
     fellows = [chance.choice(seeds[door]).sample, chance.choice(seeds[fellow]).sample]
     value = mutated(chance, seed.sample, fellows)
     if seed.framing != "json" and chance.random() < 0.4:
-        value = mutated(chance, Sample(value, ((), *[(at,) for at in range(len(seed.sample.value))])), fellows)
+        value = mutated(
+            chance, Sample(value, ((), *[(at,) for at in range(len(seed.sample.value))])), fellows
+        )
     headers = seed.headers
     if seed.door == "error" and chance.random() < 0.5:
         odd = chance.choice((*_ODD_HEADERS, *[each for each in ODD if isinstance(each, str)]))
         headers = {**headers, chance.choice(_WAITING): odd}
     status = (
-        chance.choice((seed.status, seed.status, 200, 400, 404, 429, 500, 503, 599)) if seed.door == "error" else 200
+        chance.choice((seed.status, seed.status, 200, 400, 404, 429, 500, 503, 599))
+        if seed.door == "error"
+        else 200
     )
     case = Case(
-        seed.door, wire, other, value, seed.framing, chance.random() < 0.5, chance.randrange(2**20), status, headers
+        seed.door,
+        wire,
+        other,
+        value,
+        seed.framing,
+        chance.random() < 0.5,
+        chance.randrange(2**20),
+        status,
+        headers,
     )
     return case._replace(value=mutated_bytes(chance, case.data)) if chance.random() < 0.12 else case
 
@@ -291,4 +303,10 @@ DOORS: dict[str, Door] = {
     "stored_error": _stored_error,
 }
 """Where input goes in."""
-_WEIGHTS = dict.fromkeys(DOORS, 1) | {"stream": 5, "request": 5, "response": 3, "messages": 3, "stored_message": 2}
+_WEIGHTS = dict.fromkeys(DOORS, 1) | {
+    "stream": 5,
+    "request": 5,
+    "response": 3,
+    "messages": 3,
+    "stored_message": 2,
+}

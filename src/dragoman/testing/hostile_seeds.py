@@ -30,22 +30,32 @@ _KINDS = ("type", "role", "event")
 
 def own_seeds(wire: Wire) -> list[Seed]:
     """What a wire writes of the kit's samples, as far as it has the operations."""
-    has = {group for group, names in OPERATIONS.items() if all(callable(getattr(wire, name, None)) for name in names)}
+    has = {
+        group
+        for group, names in OPERATIONS.items()
+        if all(callable(getattr(wire, name, None)) for name in names)
+    }
     answer = ANSWER.replace(content=(signed_by_the_kit(wire.name), *ANSWER.content))
     history = (*CONVERSATION, Message.user(*PARTS), answer, Message.user("So?"))
-    request = ModelRequest("m", history, TOOLS, Settings(temperature=0.5, max_tokens=9, seed=7, stop=("x",)), SCHEMA)
+    request = ModelRequest(
+        "m", history, TOOLS, Settings(temperature=0.5, max_tokens=9, seed=7, stop=("x",)), SCHEMA
+    )
     found: list[Seed] = []
     if {"conversation", "request"} <= has:
         found += requests(wire, wire.dump_request(request))
     if {"response", "stream"} <= has:
         encoder = wire.encoder(id="r1", model="m")
         stream = b"".join([*[encoder.feed(event) for event in events_of(answer)], encoder.close()])
-        found += answers(wire, msgspec.json.encode(wire.dump_response(events_of(answer), id="r1", model="m")))
+        found += answers(
+            wire, msgspec.json.encode(wire.dump_response(events_of(answer), id="r1", model="m"))
+        )
         found += answers(wire, stream)
     if "error" in has:
         for kind in (errors.RateLimitError, errors.ContextLengthError, errors.ProviderError):
             written = wire.dump_error(kind("Limit 5, used 7. Try again in 3s."))
-            found.append(refusal(written.status, {"retry-after": "3"}, msgspec.json.encode(written.body)))
+            found.append(
+                refusal(written.status, {"retry-after": "3"}, msgspec.json.encode(written.body))
+            )
     everything = (Message.user(*PARTS), Message.model(*PARTS, *answer.content), *history)
     return [*found, *_own_embeddings(wire), *_of_errors(), *_stored(everything)]
 
@@ -63,7 +73,9 @@ def _own_embeddings(wire: Wire) -> list[Seed]:
     if embeddings is None:
         return []
     request = EmbeddingsRequest("m", ("one", "two"), "query", 3)
-    result = BatchEmbeddingsResult([[0.5, 1.0, -1.0], [0.0, 0.25, 1.0]], usage=Usage(input_tokens=2))
+    result = BatchEmbeddingsResult(
+        [[0.5, 1.0, -1.0], [0.0, 0.25, 1.0]], usage=Usage(input_tokens=2)
+    )
     return [
         seed("embeddings_request", embeddings.dump_request(request)),
         seed("embeddings_response", embeddings.dump_response(result)),
@@ -109,8 +121,15 @@ def answers(wire: Wire, body: bytes) -> list[Seed]:
 
 def refusal(status: int, headers: Mapping[str, str], body: bytes) -> Seed:
     """The seed of an error's response; its body as a text of JSON where it is none."""
-    waits = {name: value for name, value in headers.items() if "retry" in name or "ratelimit" in name}
-    return seed("error", msgspec.json.decode(body) if _is_json(body) else body.decode(), status=status, headers=waits)
+    waits = {
+        name: value for name, value in headers.items() if "retry" in name or "ratelimit" in name
+    }
+    return seed(
+        "error",
+        msgspec.json.decode(body) if _is_json(body) else body.decode(),
+        status=status,
+        headers=waits,
+    )
 
 
 def _is_json(body: bytes) -> bool:
@@ -126,7 +145,10 @@ def _stored(messages: Iterable[Message]) -> list[Seed]:
 
 
 def _events(messages: Sequence[Message]) -> list[Seed]:
-    return [seed("stored_event", msgspec.json.decode(event_to_json(event))) for event in unfold(messages)]
+    return [
+        seed("stored_event", msgspec.json.decode(event_to_json(event)))
+        for event in unfold(messages)
+    ]
 
 
 def seed(door: str, value: Any, **what: Any) -> Seed:
@@ -150,7 +172,10 @@ def small(value: Any) -> Any:
                     shapes.append(shape)
                     kept.append(one)
             middle = len(kept) - _MOST
-            return [small(one) for one in (kept if middle <= 0 else kept[: _MOST // 2] + kept[-_MOST // 2 :])]
+            return [
+                small(one)
+                for one in (kept if middle <= 0 else kept[: _MOST // 2] + kept[-_MOST // 2 :])
+            ]
         case _:
             return value
 
@@ -160,7 +185,8 @@ def _shape(value: Any) -> Any:
         case dict():
             fields = cast("dict[str, Any]", value)
             return tuple(
-                (key, one if key in _KINDS and isinstance(one, str) else _shape(one)) for key, one in fields.items()
+                (key, one if key in _KINDS and isinstance(one, str) else _shape(one))
+                for key, one in fields.items()
             )
         case list():
             items = cast("list[Any]", value)

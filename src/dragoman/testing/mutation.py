@@ -88,7 +88,9 @@ def replaced(value: Any, path: Path, edit: Callable[[Any], Any]) -> Any:
     key, *rest = path
     if isinstance(value, dict):
         fields = cast("dict[Any, Any]", value)
-        return {**fields, key: replaced(fields[key], tuple(rest), edit)} if key in fields else fields
+        return (
+            {**fields, key: replaced(fields[key], tuple(rest), edit)} if key in fields else fields
+        )
     if isinstance(value, list) and isinstance(key, int) and key < len(cast("list[Any]", value)):
         items = cast("list[Any]", value)
         return [*items[:key], replaced(items[key], tuple(rest), edit), *items[key + 1 :]]
@@ -99,7 +101,9 @@ def mutated(chance: Random, sample: Sample, others: Sequence[Sample] = ()) -> An
     """The sample's value with one to three changes. `others`: of the same kind, to take pieces from."""
     value = sample.value
     for _ in range(chance.choice((1, 1, 1, 2, 3))):
-        value = replaced(value, chance.choice(sample.paths), lambda old: _edited(chance, old, others))
+        value = replaced(
+            value, chance.choice(sample.paths), lambda old: _edited(chance, old, others)
+        )
     return value
 
 
@@ -206,7 +210,13 @@ def mutated_bytes(chance: Random, data: bytes) -> bytes:
     for _ in range(chance.choice((1, 1, 2, 3))):
         at, more = chance.randrange(len(data) + 1), chance.choice((0, 1, 1, 2, 7, 40))
         before, within, after = data[:at], data[at : at + more], data[at + more :]
-        wrong = (b"", within * 2, chance.choice(_WRONG_BYTES), bytes([chance.randrange(256)]) + within, b"")
+        wrong = (
+            b"",
+            within * 2,
+            chance.choice(_WRONG_BYTES),
+            bytes([chance.randrange(256)]) + within,
+            b"",
+        )
         middle = chance.choice(wrong)
         data = before + middle + (after if chance.random() < 0.85 else b"")
     return data
@@ -244,7 +254,11 @@ def _pieces(value: Any) -> list[bytes]:
             opened, closed = (b"{", b"}") if isinstance(one, dict) else (b"[", b"]")
             inner: list[Any] = []
             for key, value in _entries(cast("object", one)):
-                inner += [b",", json_bytes.encode(key) + b":", value] if isinstance(one, dict) else [b",", value]
+                inner += (
+                    [b",", json_bytes.encode(key) + b":", value]
+                    if isinstance(one, dict)
+                    else [b",", value]
+                )
             todo += [closed, *reversed(inner[1:]), opened]
         else:
             done.append(json_bytes.encode(one))
@@ -261,12 +275,16 @@ def frames_of(stream: bytes) -> tuple[str, list[Any]]:
 
 def _frame(framing: str, block: bytes) -> Any:
     pairs = [line.partition(b":") for line in block.split(b"\n")]
-    lines = {b"data": block} if framing == "ndjson" else {name: rest.strip() for name, _, rest in pairs}
+    lines = (
+        {b"data": block} if framing == "ndjson" else {name: rest.strip() for name, _, rest in pairs}
+    )
     try:
         frame: dict[str, Any] = {"data": msgspec.json.decode(lines.get(b"data", b""))}
     except (msgspec.DecodeError, UnicodeDecodeError):
         return {"raw": block.decode(errors="replace")}
-    return {"event": lines[b"event"].decode(errors="replace"), **frame} if b"event" in lines else frame
+    return (
+        {"event": lines[b"event"].decode(errors="replace"), **frame} if b"event" in lines else frame
+    )
 
 
 def written(framing: str, frames: Any) -> bytes:
@@ -287,6 +305,8 @@ def _block(framing: str, frame: Any) -> bytes:
     name = (
         b""
         if event is None
-        else b"event: " + (event.encode(errors="replace") if isinstance(event, str) else write(event)) + b"\n"
+        else b"event: "
+        + (event.encode(errors="replace") if isinstance(event, str) else write(event))
+        + b"\n"
     )
     return name + b"data: " + data

@@ -63,12 +63,18 @@ def fitting(schema: Any, root: Any = None, depth: int = 0) -> Any:
         return fitting(choices[0], root, depth + 1)
     if every := if_list(rule.get("allOf")):
         parts = [_at(root, part["$ref"]) if "$ref" in if_object(part) else part for part in every]
-        rule = {**{name: value for part in parts for name, value in if_object(part).items()}, **rule}
+        rule = {
+            **{name: value for part in parts for name, value in if_object(part).items()},
+            **rule,
+        }
     kind = rule.get("type", "object" if "properties" in rule else "string")
     match if_list(kind)[0] if isinstance(kind, list) else kind:
         case "object":
             fields = if_object(rule.get("properties"))
-            return {name: fitting(fields.get(name, True), root, depth + 1) for name in if_list(rule.get("required"))}
+            return {
+                name: fitting(fields.get(name, True), root, depth + 1)
+                for name in if_list(rule.get("required"))
+            }
         case "array":
             heads = [fitting(item, root, depth + 1) for item in if_list(rule.get("prefixItems"))]
             rest = rule.get("minItems", 0 if heads or depth > 2 else 1) - len(heads)
@@ -90,12 +96,24 @@ def _number(rule: Mapping[str, Any], edge: float) -> Any:
     """1, or the least that the bounds allow. `edge`: how far it keeps from a bound that is excluded."""
     step = rule.get("multipleOf", 1)
     lowest = max(
-        [rule[name] + by for name, by in (("minimum", 0), ("exclusiveMinimum", edge)) if name in rule], default=step
+        [
+            rule[name] + by
+            for name, by in (("minimum", 0), ("exclusiveMinimum", edge))
+            if name in rule
+        ],
+        default=step,
     )
     if "multipleOf" in rule:
         lowest = -(-lowest // step) * step
     return min(
-        [lowest, *(rule[name] - by for name, by in (("maximum", 0), ("exclusiveMaximum", edge)) if name in rule)]
+        [
+            lowest,
+            *(
+                rule[name] - by
+                for name, by in (("maximum", 0), ("exclusiveMaximum", edge))
+                if name in rule
+            ),
+        ]
     )
 
 
@@ -104,5 +122,7 @@ def _at(root: Any, reference: str) -> Any:
     found: Any = root
     for step in reference.removeprefix("#").split("/")[1:]:
         name = step.replace("~1", "/").replace("~0", "~")
-        found = cast("Mapping[str, Any]", found).get(name, True) if isinstance(found, Mapping) else True
+        found = (
+            cast("Mapping[str, Any]", found).get(name, True) if isinstance(found, Mapping) else True
+        )
     return found

@@ -48,7 +48,10 @@ def outline(source: Source) -> list[str]:
     """
     names: dict[str, str] = {}
     return [
-        line for message in messages_of(source) for piece in message.content for line in _lines(message, piece, names)
+        line
+        for message in messages_of(source)
+        for piece in message.content
+        for line in _lines(message, piece, names)
     ]
 
 
@@ -83,6 +86,10 @@ def _result(parts: Sequence[ResultPart]) -> str:
 def _media(part: DataPart | LinkPart | FilePart) -> str:
     """A file, by what it is and not by its bytes."""
     where = (
-        part.url if isinstance(part, LinkPart) else part.id if isinstance(part, FilePart) else f"{len(part.data)} bytes"
+        part.url
+        if isinstance(part, LinkPart)
+        else part.id
+        if isinstance(part, FilePart)
+        else f"{len(part.data)} bytes"
     )
     return f"[{part.mime_type or 'file'} {part.name or where}]"

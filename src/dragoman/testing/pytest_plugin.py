@@ -36,7 +36,9 @@ class _Session:
     """Which network the current test has. One a pytest session; models may be asked in any thread of it."""
 
     def __init__(self, config: pytest.Config) -> None:
-        self.record: str = config.getoption("--dragoman-record") or config.getini("dragoman_record") or "none"
+        self.record: str = (
+            config.getoption("--dragoman-record") or config.getini("dragoman_record") or "none"
+        )
         self.hosts: list[str] = config.getini("dragoman_network")
         self.network = Network(self.hosts)
         self.recorded: set[Path] = set()
@@ -50,10 +52,15 @@ _PASSED = pytest.StashKey[bool]()
 def pytest_addoption(parser: pytest.Parser) -> None:
     """The options of the command line and of the configuration file."""
     text = "requests of tests that are marked with dragoman_record: none: replay; once: record where nothing is; all: record anew"
-    parser.getgroup("dragoman").addoption("--dragoman-record", choices=("none", "once", "all"), help=text)
+    parser.getgroup("dragoman").addoption(
+        "--dragoman-record", choices=("none", "once", "all"), help=text
+    )
     parser.addini("dragoman_record", "as --dragoman-record", default="none")
     parser.addini(
-        "dragoman_network", "hosts to which tests may send; loopback is this machine", type="args", default=[]
+        "dragoman_network",
+        "hosts to which tests may send; loopback is this machine",
+        type="args",
+        default=[],
     )
 
 
@@ -116,12 +123,16 @@ class ScriptedModels:
         self._network = network
         self._patch = patch
 
-    def __call__(self, answers: Answers | Mapping[Any, Answers] = (), **fields: Any) -> ScriptedModel:
+    def __call__(
+        self, answers: Answers | Mapping[Any, Answers] = (), **fields: Any
+    ) -> ScriptedModel:
         """A scripted model for `Agent(…)` or `send(model=…)`; arguments as for `ScriptedModel`."""
         self.models.append(model := ScriptedModel(answers, **fields))
         return model
 
-    def replace(self, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any) -> ScriptedModel:
+    def replace(
+        self, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any
+    ) -> ScriptedModel:
         """A scripted model that answers all requests to a provider, whatever agent sends them: also one that stands in the code
         under test. No key is needed.
 
@@ -135,7 +146,9 @@ class ScriptedModels:
 
 
 @pytest.fixture
-def scripted_model(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> Generator[ScriptedModels]:
+def scripted_model(
+    request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch
+) -> Generator[ScriptedModels]:
     """Makes scripted models, and fails a test that did not ask for all that they had to say."""
     models = ScriptedModels(request.config.stash[_SESSION].network, monkeypatch)
     yield models
@@ -152,8 +165,12 @@ def _recordings(item: pytest.Item, session: _Session) -> Recordings | None:
     name = item.nodeid.partition("::")[2].replace("::", ".") or item.name
     folder = item.path.parent / (path or Path("recordings", item.path.stem, folder_name(name)))
     started = folder in session.recorded
-    record = session.record == "all" or (session.record == "once" and (started or not any(folder.glob("*.json"))))
-    return Recordings(folder, record=record, fresh=not started, normalize=marker.kwargs.get("normalize"))
+    record = session.record == "all" or (
+        session.record == "once" and (started or not any(folder.glob("*.json")))
+    )
+    return Recordings(
+        folder, record=record, fresh=not started, normalize=marker.kwargs.get("normalize")
+    )
 
 
 def _set(patch: pytest.MonkeyPatch, variables: Mapping[str, str]) -> None:

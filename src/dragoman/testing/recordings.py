@@ -61,7 +61,9 @@ class Recordings:
         self._made = folder.with_name(f"{folder.name}.new") if record else None
         self._fresh = fresh
         self._normalize = normalize
-        self._all = [] if record else [load_exchange(file) for file in sorted(folder.glob("*.json"))]
+        self._all = (
+            [] if record else [load_exchange(file) for file in sorted(folder.glob("*.json"))]
+        )
         self._left = list(self._all)
 
     async def send(self, request: HttpRequest, real: Send) -> Response:
@@ -111,7 +113,11 @@ class Recordings:
 
     def _key(self, method: str, url: str, body: Any) -> tuple[str, str, Any]:
         compared = public_body(body)
-        return method, public_url(url), self._normalize(compared) if self._normalize is not None else compared
+        return (
+            method,
+            public_url(url),
+            self._normalize(compared) if self._normalize is not None else compared,
+        )
 
     def _unanswered(self, request: HttpRequest, wanted: tuple[str, str, Any]) -> str:
         what = f"{request.method} {public_url(request.path)}"
@@ -124,13 +130,14 @@ class Recordings:
             return f"{what} is request {len(self._all) + 1}, and {self.folder} has {len(self._all)}; {again}"
         lines = _lines(wanted)
         near = [_lines(self._key_of(exchange)) for exchange in self._left]
-        nearest = max(near, key=lambda each: difflib.SequenceMatcher(None, each, lines, autojunk=False).ratio())
+        nearest = max(
+            near,
+            key=lambda each: difflib.SequenceMatcher(None, each, lines, autojunk=False).ratio(),
+        )
         found = list(difflib.unified_diff(nearest, lines, "recorded", "sent", n=2, lineterm=""))
         more = [f"… {len(found) - _DIFFERENCES} lines more"] if len(found) > _DIFFERENCES else []
         shown = "\n".join([*found[:_DIFFERENCES], *more])
-        return (
-            f"{what} is not what was recorded in {self.folder}; {again}. The nearest that is left differs so:\n{shown}"
-        )
+        return f"{what} is not what was recorded in {self.folder}; {again}. The nearest that is left differs so:\n{shown}"
 
 
 def folder_name(name: str) -> str:
@@ -157,5 +164,9 @@ class _Sender:
 
 def _lines(key: tuple[str, str, Any]) -> list[str]:
     method, url, body = key
-    text = repr(body) if isinstance(body, bytes) else msgspec.json.format(msgspec.json.encode(body)).decode()
+    text = (
+        repr(body)
+        if isinstance(body, bytes)
+        else msgspec.json.format(msgspec.json.encode(body)).decode()
+    )
     return [f"{method} {url}", *text.splitlines()]

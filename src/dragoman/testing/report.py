@@ -53,8 +53,17 @@ def run(checks: Iterable[BoundCheck], *, whole: bool = True) -> Iterator[Finding
 def _finding(check: BoundCheck) -> tuple[Finding, BaseException | None]:
     """What comes of a check, and what made it fail."""
 
-    def found(outcome: Literal["passed", "failed", "skipped", "doubtful"], details: str = "") -> Finding:
-        return Finding(check.where, check.name, outcome, details, " ".join(check.check.rule.split()), check.shows)
+    def found(
+        outcome: Literal["passed", "failed", "skipped", "doubtful"], details: str = ""
+    ) -> Finding:
+        return Finding(
+            check.where,
+            check.name,
+            outcome,
+            details,
+            " ".join(check.check.rule.split()),
+            check.shows,
+        )
 
     try:
         check()
@@ -77,7 +86,14 @@ def _unseen(findings: Sequence[Finding]) -> Iterator[Finding]:
         if all(finding.outcome == "doubtful" for finding in those):
             why = "".join(f"\n  {finding.check}: {finding.told}" for finding in those)
             details = f"{subject}: {capability} is declared, and nothing that needs it could be seen:{why}"
-            yield Finding(subject, capability, "failed", details, "What a record declares can be seen.", (capability,))
+            yield Finding(
+                subject,
+                capability,
+                "failed",
+                details,
+                "What a record declares can be seen.",
+                (capability,),
+            )
 
 
 def lines(findings: Iterable[Finding]) -> Iterator[str]:
@@ -93,7 +109,9 @@ def lines(findings: Iterable[Finding]) -> Iterator[str]:
             yield finding.told
     yield ""
     counts = Counter(finding.outcome for finding in seen)
-    yield ", ".join(f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped", "doubtful"))
+    yield ", ".join(
+        f"{counts[outcome]} {outcome}" for outcome in ("passed", "failed", "skipped", "doubtful")
+    )
 
 
 def table(checks: Iterable[Check[Any]]) -> str:

@@ -52,10 +52,19 @@ SCHEMA = {
 }
 TOOLS = (
     ToolSpec("get_weather", "Tells the weather.", SCHEMA),
-    ToolSpec("get_time", "Tells the time.", {"type": "object", "properties": {}, "additionalProperties": False}),
+    ToolSpec(
+        "get_time",
+        "Tells the time.",
+        {"type": "object", "properties": {}, "additionalProperties": False},
+    ),
 )
 USAGE = Usage(
-    input_tokens=50, output_tokens=20, total_tokens=70, cache_read_tokens=30, cache_write_tokens=10, reasoning_tokens=5
+    input_tokens=50,
+    output_tokens=20,
+    total_tokens=70,
+    cache_read_tokens=30,
+    cache_write_tokens=10,
+    reasoning_tokens=5,
 )
 CONVERSATION = (
     Message.system("Be brief."),
@@ -65,7 +74,11 @@ CONVERSATION = (
     Message.model(
         "I will look.",
         ToolCallPart("call_one", "get_weather", {"city": "Oslo"}),
-        ToolCallPart("call_two", "get_weather", {"city": "Bergen", "when": {"day": [1, 2.5, None, True, "ü"]}}),
+        ToolCallPart(
+            "call_two",
+            "get_weather",
+            {"city": "Bergen", "when": {"day": [1, 2.5, None, True, "ü"]}},
+        ),
     ),
     Message.user(
         ToolResultPart("call_one", "get_weather", "rain"),

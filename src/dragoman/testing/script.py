@@ -20,7 +20,16 @@ __all__ = ["Answers", "Script", "ScriptError", "first_prompt"]
 Answers: TypeAlias = Answerable | Answering | Iterable[Answerable | Answering]
 """One answer, several in order, or a function that gives them."""
 
-_ONE: tuple[type, ...] = (str, bytes, Message, Answer, Exchange, Exception, *get_args(Content), *get_args(Event))
+_ONE: tuple[type, ...] = (
+    str,
+    bytes,
+    Message,
+    Answer,
+    Exchange,
+    Exception,
+    *get_args(Content),
+    *get_args(Event),
+)
 _LAST = 3
 """How many messages of a request are shown."""
 
@@ -45,7 +54,9 @@ class Script:
         by: a request → the key of its conversation, where `answers` is a mapping.
     """
 
-    def __init__(self, answers: Answers | Mapping[Any, Answers], by: Callable[[ModelRequest], Hashable]) -> None:
+    def __init__(
+        self, answers: Answers | Mapping[Any, Answers], by: Callable[[ModelRequest], Hashable]
+    ) -> None:
         self._by = by
         self._scripts: dict[Any, _Answers] | None = None
         self._script = _Answers(())
@@ -82,12 +93,17 @@ class Script:
     def check(self) -> None:
         """Raises `ScriptError` where a request got no answer, or an answer is left."""
         if self._unanswered:
-            raise _error(f"{len(self._unanswered)} requests got no answer from the script", self._unanswered[-1])
+            raise _error(
+                f"{len(self._unanswered)} requests got no answer from the script",
+                self._unanswered[-1],
+            )
         scripts = {"": self._script} if self._scripts is None else self._scripts
         for key, script in scripts.items():
             if left := script.left():
                 where = f" of the conversation {key!r}" if key else ""
-                raise ScriptError(f"{len(left)} answers{where} were not asked for; the next is {left[0]!r:.200}")
+                raise ScriptError(
+                    f"{len(left)} answers{where} were not asked for; the next is {left[0]!r:.200}"
+                )
 
 
 class _Answers:
@@ -97,7 +113,9 @@ class _Answers:
         self.given = 0
         self._function: Any = answers if callable(answers) else None
         alone = isinstance(answers, _ONE)
-        every: Iterable[Any] = () if callable(answers) else (answers,) if alone else cast("Iterable[Any]", answers)
+        every: Iterable[Any] = (
+            () if callable(answers) else (answers,) if alone else cast("Iterable[Any]", answers)
+        )
         if not isinstance(cast(object, every), Iterable):
             raise wrong("answers", every, "an answer, a sequence of them, or a function")
         self._counted = isinstance(every, Sequence)

@@ -120,7 +120,9 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         return f"{type(self).__name__}({self.name}:{self.chat_model}, {self.wire}, {len(self.requests)} requests)"
 
     @classmethod
-    def like(cls, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any) -> Self:
+    def like(
+        cls, model: str | Provider, answers: Answers | Mapping[Any, Answers], **fields: Any
+    ) -> Self:
         """A scripted model in the place of a real one: with its name, wire, capabilities and quirks. In the place of an agent that is asked by
         a protocol stands a model that speaks Chat Completions.
 
@@ -129,8 +131,15 @@ class ScriptedModel(ScriptedRecord, frozen=True, eq=False):
         """
         string, provider = resolve(model)
         base_url = provider.base_url if isinstance(provider.base_url, str) else _URL
-        own = {name: getattr(provider, name) for name in Provider.__struct_fields__ if name not in _OF_THE_NETWORK}
-        named: dict[str, Any] = {"base_url": base_url, "chat_model": string.chat or provider.chat_model or "scripted-1"}
+        own = {
+            name: getattr(provider, name)
+            for name in Provider.__struct_fields__
+            if name not in _OF_THE_NETWORK
+        }
+        named: dict[str, Any] = {
+            "base_url": base_url,
+            "chat_model": string.chat or provider.chat_model or "scripted-1",
+        }
         if wires.client(provider.wire) is not None:
             named |= {"wire": "openai_chat", "quirks": None}
         return cls(answers, **{**own, **named, **fields})

@@ -45,7 +45,15 @@ class Gate(Protocol):
 class Answer(msgspec.Struct, frozen=True, kw_only=True):
     """An answer to one request, and how it goes wrong."""
 
-    content: Message | Piece | Sequence[Piece] | Exception | AsyncIterator[Piece] | Iterator[Piece] | None = None
+    content: (
+        Message
+        | Piece
+        | Sequence[Piece]
+        | Exception
+        | AsyncIterator[Piece]
+        | Iterator[Piece]
+        | None
+    ) = None
     """What the model says, or the error that it is refused with; `None`: `body` is all. Of an iterator each piece is sent when it
     comes, whatever the fields below say; a `ProviderConnectionError` that it raises breaks the connection, another error is told
     within the stream."""
@@ -102,10 +110,14 @@ def as_message(content: Any) -> Message | None:
     """
     if isinstance(content, Message):
         return content
-    pieces: list[Any] = [*cast("Sequence[Any]", content)] if isinstance(content, list | tuple) else [content]
+    pieces: list[Any] = (
+        [*cast("Sequence[Any]", content)] if isinstance(content, list | tuple) else [content]
+    )
     for piece in pieces:
         if not isinstance(piece, _PIECES):
-            raise TypeError(f"a scripted model cannot say {piece!r:.100}: give text, parts, a message or events")
+            raise TypeError(
+                f"a scripted model cannot say {piece!r:.100}: give text, parts, a message or events"
+            )
     if any(isinstance(piece, _EVENTS) for piece in pieces):
         return None
     return Message.model(*[piece for piece in pieces if piece != ""])
@@ -130,14 +142,22 @@ def finished(message: Message, request: ModelRequest, number: int) -> Message:
 
 def with_id(piece: Content, id: str) -> Content:  # noqa: A002
     """A call that has no id, with this one; everything else as it is."""
-    return msgspec.structs.replace(piece, id=id) if isinstance(piece, ToolCallPart) and not piece.id else piece
+    return (
+        msgspec.structs.replace(piece, id=id)
+        if isinstance(piece, ToolCallPart) and not piece.id
+        else piece
+    )
 
 
 def counted(request: ModelRequest, content: Sequence[Content]) -> Usage:
     """Tokens of a request and its answer, four bytes each."""
-    input_tokens = _tokens([message.content for message in request.messages]) + _tokens(request.tools)
+    input_tokens = _tokens([message.content for message in request.messages]) + _tokens(
+        request.tools
+    )
     answered = _tokens(content)
-    return Usage(input_tokens=input_tokens, output_tokens=answered, total_tokens=input_tokens + answered)
+    return Usage(
+        input_tokens=input_tokens, output_tokens=answered, total_tokens=input_tokens + answered
+    )
 
 
 def call(name: str, /, **arguments: Any) -> ToolCallPart:
@@ -155,12 +175,16 @@ def typed(value: Any) -> Callable[[ModelRequest], Message]:
         from pydantic_core import to_jsonable_python
 
         given: Any = to_jsonable_python(value, fallback=msgspec.to_builtins)
-        tools = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
+        tools = {
+            tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)
+        }
         by_tool = request.output_schema is None and RETURN_RESULT in tools
         schema: Mapping[str, Any] = request.output_schema or tools.get(RETURN_RESULT, {})
         if [*schema.get("properties", {})] == ["result"] and "result" not in if_object(given):
             given = {"result": given}
-        return Message.model(call(RETURN_RESULT, **given) if by_tool else msgspec.json.encode(given).decode())
+        return Message.model(
+            call(RETURN_RESULT, **given) if by_tool else msgspec.json.encode(given).decode()
+        )
 
     return answer
 

@@ -9,7 +9,12 @@ from typing import Any
 import anyio.lowlevel
 
 from dragoman.codec.emitter import Emitter
-from dragoman.errors import DragomanError, ProviderConnectionError, ProviderTimeoutError, StreamCutError
+from dragoman.errors import (
+    DragomanError,
+    ProviderConnectionError,
+    ProviderTimeoutError,
+    StreamCutError,
+)
 from dragoman.event import Event, MessageFinished, RunError
 from dragoman.fold import fold
 from dragoman.message import Content, FinishReason, ToolCallPart
@@ -24,7 +29,11 @@ class ScriptedResponse:
     """A `Response` that is made up. `ended` is called with it when it is over."""
 
     def __init__(
-        self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes], ended: Callable[[object], None]
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        pieces: AsyncGenerator[bytes],
+        ended: Callable[[object], None],
     ) -> None:
         self.status = status
         self.headers = headers
@@ -55,7 +64,11 @@ async def delivered(answer: Answer, data: bytes, size: int) -> AsyncGenerator[by
     Raises:
         StreamCutError: the connection breaks.
     """
-    first = int(len(data) * answer.share) if answer.cut or answer.wrong or answer.gate is not None else len(data)
+    first = (
+        int(len(data) * answer.share)
+        if answer.cut or answer.wrong or answer.gate is not None
+        else len(data)
+    )
     for piece in cut_into(data[:first] + answer.wrong, size):
         yield piece
     if answer.gate is not None:

@@ -26,7 +26,12 @@ from dragoman.message import Message, Role, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
 from dragoman.testing.scripted_answer import Answer, Answering, as_answer
-from dragoman.testing.scripted_response import ScriptedResponse, delivered, live_events, written_events
+from dragoman.testing.scripted_response import (
+    ScriptedResponse,
+    delivered,
+    live_events,
+    written_events,
+)
 from dragoman.testing.wire.bench import cut_into
 from dragoman.transport.base import Response
 from dragoman.transport.exchange import Exchange
@@ -109,7 +114,9 @@ class ScriptedServer:
         # lists may stand beside the API's version
         place = _host(self._base_url) if request.method == "GET" else self._base_url
         if not request.path.startswith(place):
-            raise ProviderConnectionError(f"a request went to {request.path} and must go to {self._base_url}")
+            raise ProviderConnectionError(
+                f"a request went to {request.path} and must go to {self._base_url}"
+            )
         await anyio.lowlevel.checkpoint()
         if request.method == "GET":
             return self._whole({"data": [{"id": name} for name in self._models]})
@@ -121,9 +128,14 @@ class ScriptedServer:
             return self._embeddings(body, path, self._vectors)
         headers = {name.lower(): value for name, value in request.headers.items()}
         wanted = self._wire.load_request(body, path=path, headers=headers)
-        if self._remembers and (response_id := wanted.options.get("previous_response_id")) is not None:
+        if (
+            self._remembers
+            and (response_id := wanted.options.get("previous_response_id")) is not None
+        ):
             if response_id not in self._stored:
-                unknown = InvalidRequestError(f"Previous response with id '{response_id}' not found.")
+                unknown = InvalidRequestError(
+                    f"Previous response with id '{response_id}' not found."
+                )
                 return self._response(wanted, Answer(content=unknown), 0)
             wanted = _linked(wanted, self._stored[response_id])
         self.requests.append(wanted)
@@ -154,7 +166,11 @@ class ScriptedServer:
 
     def is_chat(self, path: str) -> bool:
         """Whether a path, or a URL, is one of those at which the API answers a chat: their last words tell."""
-        chats = {_last_word(route.path) for route in getattr(self._wire, "routes", ()) if route.purpose == "chat"}
+        chats = {
+            _last_word(route.path)
+            for route in getattr(self._wire, "routes", ())
+            if route.purpose == "chat"
+        }
         return _last_word(path) in chats
 
     def _embeddings(self, body: Mapping[str, Any], path: str, vectors: Vectors) -> Response:
@@ -165,14 +181,18 @@ class ScriptedServer:
         self.embedded.append(wanted)
         made = vectors(wanted)
         if isinstance(made, DragomanError):
-            return self._response(ModelRequest(wanted.model), Answer(content=made), len(self.embedded))
+            return self._response(
+                ModelRequest(wanted.model), Answer(content=made), len(self.embedded)
+            )
         usage = Usage(input_tokens=len(wanted.texts), total_tokens=len(wanted.texts))
         return self._whole(wire.dump_response(BatchEmbeddingsResult(made, usage), request=wanted))
 
     def _whole(self, value: Any) -> Response:
         return self._opened(200, {}, delivered(Answer(), msgspec.json.encode(value), self._piece))
 
-    def _opened(self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes]) -> Response:
+    def _opened(
+        self, status: int, headers: Mapping[str, str], pieces: AsyncGenerator[bytes]
+    ) -> Response:
         response = ScriptedResponse(status, headers, pieces, self._open.discard)
         self._open.add(response)
         return response
@@ -180,22 +200,35 @@ class ScriptedServer:
     def _response(self, wanted: ModelRequest, answer: Answer, number: int) -> Response:
         headers = {"x-request-id": f"kit-request-{number}", **answer.headers}
         content, status = answer.content, answer.status or 200
-        if isinstance(content, Exception) and (not isinstance(content, DragomanError) or isinstance(content, _BROKEN)):
+        if isinstance(content, Exception) and (
+            not isinstance(content, DragomanError) or isinstance(content, _BROKEN)
+        ):
             raise content
         if isinstance(content, DragomanError):
             written = self._wire.dump_error(content)
-            status, headers = answer.status or content.status or written.status, {**written.headers, **headers}
+            status, headers = (
+                answer.status or content.status or written.status,
+                {**written.headers, **headers},
+            )
             data = msgspec.json.encode(written.body)
         elif answer.body is not None:
             data = answer.body
         elif isinstance(content, AsyncIterator | Iterator):
-            return self._opened(status, headers, self._live(wanted, answer, cast("Any", content), number))
+            return self._opened(
+                status, headers, self._live(wanted, answer, cast("Any", content), number)
+            )
         else:
-            data = self._written(wanted, written_events(content or "", wanted, number), answer, number)
+            data = self._written(
+                wanted, written_events(content or "", wanted, number), answer, number
+            )
         return self._opened(status, headers, delivered(answer, data, self._piece))
 
     async def _live(
-        self, wanted: ModelRequest, answer: Answer, pieces: AsyncIterator[Any] | Iterator[Any], number: int
+        self,
+        wanted: ModelRequest,
+        answer: Answer,
+        pieces: AsyncIterator[Any] | Iterator[Any],
+        number: int,
     ) -> AsyncGenerator[bytes]:
         """The bytes of an answer whose pieces come one by one."""
         made: list[Event] = []
@@ -207,13 +240,17 @@ class ScriptedServer:
                     for piece in cut_into(b"".join(map(encoder.feed, events)), self._piece):
                         yield piece
         whole = self._written(wanted, made, answer, number)
-        for piece in cut_into(encoder.close() if self._streams(wanted, answer) else whole, self._piece):
+        for piece in cut_into(
+            encoder.close() if self._streams(wanted, answer) else whole, self._piece
+        ):
             yield piece
 
     def _streams(self, wanted: ModelRequest, answer: Answer) -> bool:
         return wanted.stream and (self._stream if answer.stream is None else answer.stream)
 
-    def _written(self, wanted: ModelRequest, events: Sequence[Event], answer: Answer, number: int) -> bytes:
+    def _written(
+        self, wanted: ModelRequest, events: Sequence[Event], answer: Answer, number: int
+    ) -> bytes:
         self._store(wanted, events, number)
         envelope = _envelope(wanted, number, events)
         if not self._streams(wanted, answer):
@@ -230,8 +267,15 @@ def _linked(wanted: ModelRequest, stored: tuple[Message, ...]) -> ModelRequest:
 
 def _envelope(wanted: ModelRequest, number: int, events: Sequence[Event] = ()) -> dict[str, Any]:
     """Id and model of an answer: the model that the message says served it, else the one that was asked for."""
-    origins = (event.origin for event in events if isinstance(event, MessageStarted) and event.origin is not None)
-    return {"id": f"kit-{number}", "model": next((each.served_model for each in origins), None) or wanted.model}
+    origins = (
+        event.origin
+        for event in events
+        if isinstance(event, MessageStarted) and event.origin is not None
+    )
+    return {
+        "id": f"kit-{number}",
+        "model": next((each.served_model for each in origins), None) or wanted.model,
+    }
 
 
 def _last_word(path: str) -> str:

@@ -4,7 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
 from dragoman.fold import close_part
 from dragoman.message import Content, TextPart, ThinkingPart
 

@@ -27,7 +27,10 @@ __all__ = ["AgentTool", "AgentToolOptions", "agent_tool", "name_for_models"]
 _PROMPT: Mapping[str, Any] = {
     "type": "object",
     "properties": {
-        "prompt": {"type": "string", "description": "What is to be done, with all that must be known for it."}
+        "prompt": {
+            "type": "string",
+            "description": "What is to be done, with all that must be known for it.",
+        }
     },
     "required": ["prompt"],
 }
@@ -85,7 +88,9 @@ def agent_tool(
     expect("description", description, str, type(None))
     expect("limits", options.get("limits"), Limits, type(None))
     fields: dict[str, Any] = {**options}
-    run: dict[str, Any] = {key: fields.pop(key) for key in ("limits", "share_state") if key in fields}
+    run: dict[str, Any] = {
+        key: fields.pop(key) for key in ("limits", "share_state") if key in fields
+    }
     if output_type is not str:
         run["output_type"] = output_type
     schema, prompt_of = _arguments(prompt)
@@ -96,10 +101,15 @@ def agent_tool(
 
     if description is None:
         described = "" if prompt is None else describe(prompt)[0].strip()
-        description = described or f"Has {display_name or 'another agent'} do something, and gives its answer."
+        description = (
+            described
+            or f"Has {display_name or 'another agent'} do something, and gives its answer."
+        )
     name = name or name_for_models(display_name)
     if not name:
-        raise ToolError(f"the tool for the agent {display_name!r} needs a name that models can write; give it name=…")
+        raise ToolError(
+            f"the tool for the agent {display_name!r} needs a name that models can write; give it name=…"
+        )
     return AgentTool(name, description, handler, schema, **fields)
 
 

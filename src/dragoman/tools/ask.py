@@ -39,6 +39,8 @@ class SignIn(AskUser):
 
     reason: Reason = "auth"
 
-    def __init__(self, url: str, message: str = "Please sign in.", *, expires_at: datetime | None = None) -> None:
+    def __init__(
+        self, url: str, message: str = "Please sign in.", *, expires_at: datetime | None = None
+    ) -> None:
         """`url`: where to sign in."""
         super().__init__(message, expires_at=expires_at, metadata={"url": url})

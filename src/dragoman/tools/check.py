@@ -86,7 +86,9 @@ def faults(schema: Mapping[str, Any], value: Any) -> list[str]:
     except ValueError as error:
         return [f"the value: {error}"]
     except _TooMuchWorkError:
-        return [f"the value: it takes more than {MOST_STEPS:,} steps to check against its schema; simplify the schema"]
+        return [
+            f"the value: it takes more than {MOST_STEPS:,} steps to check against its schema; simplify the schema"
+        ]
 
 
 def _faults(schema: Any, value: Any, where: str, depth: int, check: _Check) -> Sequence[str]:
@@ -102,7 +104,9 @@ def _faults(schema: Any, value: Any, where: str, depth: int, check: _Check) -> S
     return check.faults[key]
 
 
-def _found(rule: Mapping[str, Any], value: Any, where: str, depth: int, check: _Check) -> Iterator[str]:
+def _found(
+    rule: Mapping[str, Any], value: Any, where: str, depth: int, check: _Check
+) -> Iterator[str]:
     place = where or "the value"
     if isinstance(reference := rule.get("$ref"), str):
         yield from _faults(_resolved(reference, check.root), value, where, depth + 1, check)
@@ -127,7 +131,9 @@ def _found(rule: Mapping[str, Any], value: Any, where: str, depth: int, check: _
             yield from _faults(rule["items"], item, f"{where}[{index}]", depth + 1, check)
 
 
-def _of_options(options: Sequence[Any], value: Any, where: str, depth: int, check: _Check) -> Iterator[str]:
+def _of_options(
+    options: Sequence[Any], value: Any, where: str, depth: int, check: _Check
+) -> Iterator[str]:
     """The fault of the option that fits best; nothing if one fits."""
     best: Sequence[str] | None = None
     for option in options:
@@ -162,7 +168,9 @@ def _of_object(
     rule: Mapping[str, Any], value: Mapping[str, Any], where: str, depth: int, check: _Check
 ) -> Iterator[str]:
     found: Any = rule.get("properties")
-    properties: Mapping[str, Any] = cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else _NONE
+    properties: Mapping[str, Any] = (
+        cast("Mapping[str, Any]", found) if isinstance(found, Mapping) else _NONE
+    )
     prefix = f"{where}." if where else ""
     for name in _listed(rule.get("required")):
         if name not in value:
@@ -184,7 +192,13 @@ def _resolved(reference: str, root: Mapping[str, Any]) -> Any:
 
 
 def _listed(value: Any) -> Sequence[Any]:
-    return cast("list[Any]", value) if isinstance(value, (list, tuple)) else [value] if isinstance(value, str) else []
+    return (
+        cast("list[Any]", value)
+        if isinstance(value, (list, tuple))
+        else [value]
+        if isinstance(value, str)
+        else []
+    )
 
 
 def _is(value: Any, name: Any) -> bool:

@@ -101,14 +101,18 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             "emit a name and a value, a Custom, a StateSnapshot or a StateDelta"
         )
 
-    def progress(self, done: float, total: float | None = None, message: str | None = None) -> Emission:
+    def progress(
+        self, done: float, total: float | None = None, message: str | None = None
+    ) -> Emission:
         """Tells how far the call is: a `Custom` named `tool_progress` whose value is `{"call_id", "done", "total", "message"}`, the
         latter two `null` where they are not known.
 
         Raises:
             ToolError: a number is NaN or infinite.
         """
-        return self.emit(PROGRESS, {"call_id": self.call.id, "done": done, "total": total, "message": message})
+        return self.emit(
+            PROGRESS, {"call_id": self.call.id, "done": done, "total": total, "message": message}
+        )
 
     @property
     def answers(self) -> tuple[Any, ...]:

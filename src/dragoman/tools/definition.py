@@ -132,7 +132,9 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
             return await self._invoke(self.handler, given, tell)
         raise TimeoutError(f"{self.name} did not finish within {self.timeout:g} seconds")
 
-    async def invoke(self, arguments: Mapping[str, Any], context: ToolContext[Any] | None = None) -> Any:
+    async def invoke(
+        self, arguments: Mapping[str, Any], context: ToolContext[Any] | None = None
+    ) -> Any:
         """Runs the tool outside of a run, such as in a test → what the handler returns. `context`: left out, one without `deps`.
 
         Raises:
@@ -143,11 +145,20 @@ class Tool(msgspec.Struct, Generic[DepsContra], frozen=True, eq=False, dict=True
         return await self.run(call, ToolContext(None, "", ()) if context is None else context)
 
     async def _invoke(
-        self, handler: Callable[..., Any], given: Mapping[str, Any], tell: Callable[[Any], Emission] | None
+        self,
+        handler: Callable[..., Any],
+        given: Mapping[str, Any],
+        tell: Callable[[Any], Emission] | None,
     ) -> Any:
         if self._is_async:
-            return await handler(**given) if tell is None else await _last_of(handler(**given), tell)
-        work = partial(handler, **given) if tell is None else partial(_last_in_thread, handler, given, tell)
+            return (
+                await handler(**given) if tell is None else await _last_of(handler(**given), tell)
+            )
+        work = (
+            partial(handler, **given)
+            if tell is None
+            else partial(_last_in_thread, handler, given, tell)
+        )
         value = await anyio.to_thread.run_sync(work, abandon_on_cancel=True)
         return await value if inspect.isawaitable(value) else value
 
@@ -202,7 +213,9 @@ class FunctionTool(Tool[DepsContra], Generic[P, R, DepsContra], frozen=True, eq=
         bound = bind(instance, owner) if bind else self.handler
         if bound is self.handler:
             return self
-        schema: Mapping[str, Any] = {} if isinstance(self.input_schema, SignatureSchema) else self.input_schema
+        schema: Mapping[str, Any] = (
+            {} if isinstance(self.input_schema, SignatureSchema) else self.input_schema
+        )
         return msgspec.structs.replace(self, handler=bound, input_schema=schema)
 
 
@@ -258,11 +271,19 @@ def tool(function: Callable[..., Any] | None = None, /, **options: Any) -> Any:
     Raises:
         ToolError: the signature has a parameter that no model can fill, or there is no name.
     """
-    return partial(_function_tool, **options) if function is None else _function_tool(function, **options)
+    return (
+        partial(_function_tool, **options)
+        if function is None
+        else _function_tool(function, **options)
+    )
 
 
 def _function_tool(
-    function: Callable[..., Any], *, name: str | None = None, description: str | None = None, **options: Any
+    function: Callable[..., Any],
+    *,
+    name: str | None = None,
+    description: str | None = None,
+    **options: Any,
 ) -> FunctionTool[..., Any]:
     if description is None:
         description = describe(function)[0]
@@ -283,5 +304,7 @@ def tool_map(tools: Iterable[Tool]) -> dict[str, Tool]:
     by_name: dict[str, Tool] = {}
     for each in tools:
         if by_name.setdefault(each.name, each) is not each:
-            raise ToolError(f"two tools are named {each.name!r}; give one of them another name with name=…")
+            raise ToolError(
+                f"two tools are named {each.name!r}; give one of them another name with name=…"
+            )
     return by_name

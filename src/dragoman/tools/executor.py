@@ -49,7 +49,10 @@ class ToolExecutor:
         return _RUN.get()
 
     async def execute_batch(
-        self, calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], context: ToolContext[Any] | None = None
+        self,
+        calls: Sequence[ToolCallPart],
+        tools: Mapping[str, Tool],
+        context: ToolContext[Any] | None = None,
     ) -> list[ToolExecutionResult]:
         """Runs all calls; the results stand in the order of the calls. `context`: in place of the run's."""
         with _knowing(context):
@@ -94,7 +97,11 @@ class ToolExecutor:
             return failed(call, ToolError(f"{call.name} was cancelled from within"))
 
     async def _in_turn(
-        self, places: Iterable[int], calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report | None
+        self,
+        places: Iterable[int],
+        calls: Sequence[ToolCallPart],
+        tools: Mapping[str, Tool],
+        report: Report | None,
     ) -> list[ToolExecutionResult]:
         """Runs the calls at these places one after another."""
         results: list[ToolExecutionResult] = []
@@ -116,7 +123,9 @@ class ParallelToolExecutor(ToolExecutor):
 
     def __init__(self, max_concurrency: int = 10) -> None:
         if max_concurrency < 1:
-            raise SettingsError(f"max_concurrency is {max_concurrency}; at least one call must be able to run")
+            raise SettingsError(
+                f"max_concurrency is {max_concurrency}; at least one call must be able to run"
+            )
         self.max_concurrency = max_concurrency
 
     async def execute_reporting(
@@ -125,7 +134,8 @@ class ParallelToolExecutor(ToolExecutor):
         """As in `ToolExecutor`, with calls between two `sequential` ones side by side."""
         results: list[ToolExecutionResult] = []
         for alone, group in groupby(
-            range(len(calls)), lambda place: (call := calls[place]).name in tools and tools[call.name].sequential
+            range(len(calls)),
+            lambda place: (call := calls[place]).name in tools and tools[call.name].sequential,
         ):
             places = list(group)
             together = self._in_turn if alone or len(places) == 1 else self._side_by_side
@@ -133,7 +143,11 @@ class ParallelToolExecutor(ToolExecutor):
         return results
 
     async def _side_by_side(
-        self, places: Sequence[int], calls: Sequence[ToolCallPart], tools: Mapping[str, Tool], report: Report | None
+        self,
+        places: Sequence[int],
+        calls: Sequence[ToolCallPart],
+        tools: Mapping[str, Tool],
+        report: Report | None,
     ) -> list[ToolExecutionResult]:
         results: dict[int, ToolExecutionResult] = {}
         waiting = iter(places)
@@ -153,7 +167,10 @@ class BoundExecutor:
     """An executor as a run has it: its tools know the run, also where the executor takes calls and tools alone."""
 
     def __init__(
-        self, executor: ToolExecutor, context: Callable[[], ToolContext[Any]], check: Callable[[int], None]
+        self,
+        executor: ToolExecutor,
+        context: Callable[[], ToolContext[Any]],
+        check: Callable[[int], None],
     ) -> None:
         """`context`: what the tools may know when they are run. `check`: raises where so many more calls may not be run."""
         self.executor = executor
@@ -181,7 +198,9 @@ class BoundExecutor:
         with _knowing(self._context()):
             return await self.executor.execute_batch(calls, tools)
 
-    async def execute_single(self, call: ToolCallPart, tools: Mapping[str, Tool]) -> ToolExecutionResult:
+    async def execute_single(
+        self, call: ToolCallPart, tools: Mapping[str, Tool]
+    ) -> ToolExecutionResult:
         """As `ToolExecutor.execute_single`."""
         self._check(1)
         with _knowing(self._context()):

@@ -73,7 +73,9 @@ def assign_tool_call_ids(
 ) -> tuple[Piece, ...]:
     """A message's content with an id in every call; calls that have one keep it."""
     return tuple(
-        msgspec.structs.replace(piece, id=new_id()) if isinstance(piece, ToolCallPart) and not piece.id else piece
+        msgspec.structs.replace(piece, id=new_id())
+        if isinstance(piece, ToolCallPart) and not piece.id
+        else piece
         for piece in content
     )
 
@@ -85,7 +87,9 @@ def check_tool_ids(messages: Iterable[Message]) -> list[str]:
     for position, message in enumerate(messages):
         for result in message.tool_results:
             if not coordinator.validate(result):
-                faults.append(f"Message {position}: Tool result {result.id!r} has no matching tool call")
+                faults.append(
+                    f"Message {position}: Tool result {result.id!r} has no matching tool call"
+                )
         if message.role is Role.MODEL:
             faults += [
                 f"Message {position}: Tool call {call_id!r} before it has no result"

@@ -39,11 +39,15 @@ class AgentWaits(AskUser):
         self.runs = runs
 
 
-async def send(context: ToolContext[Any], agent: Sender, prompt: Any, **how: Any) -> ChatResult[Any]:
+async def send(
+    context: ToolContext[Any], agent: Sender, prompt: Any, **how: Any
+) -> ChatResult[Any]:
     """See `ToolContext.send`."""
     record = context.record
     place, record.sent = record.sent, record.sent + 1
-    before = record.runs[place] if place < len(record.runs) and record.runs[place].messages else None
+    before = (
+        record.runs[place] if place < len(record.runs) and record.runs[place].messages else None
+    )
     if before is not None and before.done:
         return _result(before, how.get("output_type", str))
     if before is not None:
@@ -58,7 +62,9 @@ async def send(context: ToolContext[Any], agent: Sender, prompt: Any, **how: Any
     return result
 
 
-def begun(context: ToolContext[Any], agent: Sender, prompt: Any, *, share_state: bool = False, **how: Any) -> Any:
+def begun(
+    context: ToolContext[Any], agent: Sender, prompt: Any, *, share_state: bool = False, **how: Any
+) -> Any:
     """A run of an agent as a part of another."""
     inherited: Mapping[str, Any] = {
         name: getattr(context, name) for name in ("deps", "resource_id", "context", "metadata")

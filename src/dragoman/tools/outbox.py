@@ -40,7 +40,16 @@ class Outbox:
     once. A closed outbox takes nothing.
     """
 
-    __slots__ = ("_logged", "_loop", "_readers", "_thread", "_writers", "events", "excess", "is_closed")
+    __slots__ = (
+        "_logged",
+        "_loop",
+        "_readers",
+        "_thread",
+        "_writers",
+        "events",
+        "excess",
+        "is_closed",
+    )
 
     def __init__(self) -> None:
         self.events: deque[Event] = deque()

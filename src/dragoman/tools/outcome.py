@@ -57,7 +57,9 @@ def failed(call: ToolCallPart, error: Exception) -> ToolExecutionResult:
     """The answer that tells the model of an error: `{"error": "…"}`, or the content of a `ToolError`."""
     content = error.content if isinstance(error, ToolError) else None
     result = {"error": _encodable(error)} if content is None else _content(content)
-    return ToolExecutionResult(call, ToolResultPart(call.id, call.name, result, is_error=True), error)
+    return ToolExecutionResult(
+        call, ToolResultPart(call.id, call.name, result, is_error=True), error
+    )
 
 
 def words(error: Exception) -> str:
@@ -107,13 +109,19 @@ def _parts(items: tuple[Any, ...]) -> tuple[Any, ...]:
     parts = tuple(TextPart(item) if isinstance(item, str) else item for item in items)
     strange = {type(item).__name__ for item in parts if not isinstance(item, _PARTS)}
     if strange:
-        raise ToolError(f"the tool returned parts mixed with {', '.join(sorted(strange))}; return either, not both")
+        raise ToolError(
+            f"the tool returned parts mixed with {', '.join(sorted(strange))}; return either, not both"
+        )
     return parts
 
 
 def _jsonable(value: Any) -> Any:
     if isinstance(value, (list, tuple)):  # anywhere else it would not have to be asked for
-        raise ToolError(f"the value has {value!r:.100} as a key; the keys of a JSON object are texts")
-    from pydantic_core import to_jsonable_python  # lazily: whoever returns pydantic models has it loaded
+        raise ToolError(
+            f"the value has {value!r:.100} as a key; the keys of a JSON object are texts"
+        )
+    from pydantic_core import (
+        to_jsonable_python,
+    )  # lazily: whoever returns pydantic models has it loaded
 
     return to_jsonable_python(value)

@@ -23,7 +23,9 @@ from dragoman.event import (
 
 __all__ = ["Relay"]
 
-_Owned: TypeAlias = MessageStarted | StepStarted | StepFinished | StateSnapshot | StateDelta | Custom
+_Owned: TypeAlias = (
+    MessageStarted | StepStarted | StepFinished | StateSnapshot | StateDelta | Custom
+)
 """Events that say by their `run_id` whose they are."""
 
 
@@ -57,5 +59,8 @@ class Relay:
 
     def _own(self, message_id: str) -> None:
         """Notes whose a message is."""
-        if message_id in self._others or self._owners.setdefault(message_id, self._run_id) != self._run_id:
+        if (
+            message_id in self._others
+            or self._owners.setdefault(message_id, self._run_id) != self._run_id
+        ):
             self._new_ids[message_id] = f"{self._run_id}/{message_id}"

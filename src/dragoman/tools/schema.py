@@ -24,7 +24,10 @@ __all__ = ["Arguments", "build"]
 
 _BY_NAME = ("properties", "$defs", "patternProperties", "dependentSchemas")
 _VALUES = ("default", "const", "enum", "examples", "required")
-_FAULTS = {"missing": "is required, but was not given", "extra_forbidden": "is no argument of this tool"}
+_FAULTS = {
+    "missing": "is required, but was not given",
+    "extra_forbidden": "is no argument of this tool",
+}
 
 
 class Arguments(NamedTuple):
@@ -44,8 +47,14 @@ def build(handler: Callable[..., Any]) -> Arguments:
             instance. The text names function and parameter.
     """
     parameters = arguments(handler)
-    if parameters and parameters[0].name in ("self", "cls") and parameters[0].annotation is inspect.Parameter.empty:
-        raise ToolError(f"{name_of(handler)} is a method; take the tool from an instance, as in instance.method")
+    if (
+        parameters
+        and parameters[0].name in ("self", "cls")
+        and parameters[0].annotation is inspect.Parameter.empty
+    ):
+        raise ToolError(
+            f"{name_of(handler)} is a method; take the tool from an instance, as in instance.method"
+        )
     types = {parameter.name: resolve(handler, parameter) for parameter in parameters}
     try:
         adapter = _adapter(parameters, types)
@@ -53,7 +62,9 @@ def build(handler: Callable[..., Any]) -> Arguments:
     except (PydanticUserError, PydanticUndefinedAnnotation) as error:
         culprit = next((name for name, hint in types.items() if not _has_schema(hint)), "?")
         reason = str(error).partition("\n")[0]
-        raise ToolError(f"{name_of(handler)}: the type of {culprit!r} cannot be an argument: {reason}") from error
+        raise ToolError(
+            f"{name_of(handler)}: the type of {culprit!r} cannot be an argument: {reason}"
+        ) from error
     _annotate(schema["properties"], parameters, describe(handler)[1])
     validate = adapter.validator.validate_python
 
@@ -66,7 +77,9 @@ def build(handler: Callable[..., Any]) -> Arguments:
     return Arguments(_untitled(schema), convert)
 
 
-def _adapter(parameters: Sequence[inspect.Parameter], types: Mapping[str, Any]) -> TypeAdapter[dict[str, Any]]:
+def _adapter(
+    parameters: Sequence[inspect.Parameter], types: Mapping[str, Any]
+) -> TypeAdapter[dict[str, Any]]:
     fields: dict[str, Any] = {}
     more: dict[str, Any] = {"closed": True}
     for parameter in parameters:
@@ -76,7 +89,9 @@ def _adapter(parameters: Sequence[inspect.Parameter], types: Mapping[str, Any]) 
         elif isinstance(parameter.default, FieldInfo):
             fields[parameter.name] = Annotated[hint, parameter.default]
         else:
-            fields[parameter.name] = hint if parameter.default is parameter.empty else NotRequired[hint]
+            fields[parameter.name] = (
+                hint if parameter.default is parameter.empty else NotRequired[hint]
+            )
     make: Any = TypedDict  # by call, since its keys are not known to the reader
     return TypeAdapter(make("Arguments", fields, **more))
 
@@ -90,7 +105,9 @@ def _has_schema(hint: Any) -> bool:
 
 
 def _annotate(
-    properties: dict[str, dict[str, Any]], parameters: Sequence[inspect.Parameter], descriptions: Mapping[str, str]
+    properties: dict[str, dict[str, Any]],
+    parameters: Sequence[inspect.Parameter],
+    descriptions: Mapping[str, str],
 ) -> None:
     """Adds what pydantic was not told: the docstring's words (a `Field(description=…)` wins) and the defaults."""
     for parameter in parameters:
@@ -99,7 +116,9 @@ def _annotate(
             continue
         if parameter.name in descriptions:
             found.setdefault("description", descriptions[parameter.name])
-        if parameter.default is not parameter.empty and not isinstance(parameter.default, FieldInfo):
+        if parameter.default is not parameter.empty and not isinstance(
+            parameter.default, FieldInfo
+        ):
             with suppress(PydanticSerializationError):
                 found["default"] = to_jsonable_python(parameter.default)
 

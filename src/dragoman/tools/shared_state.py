@@ -51,9 +51,13 @@ class SharedState:
             try:
                 changed.patch(changes)
             except PatchError as error:
-                raise ToolError(f"the shared state cannot be patched by {changes!r:.300}: {error}") from error
+                raise ToolError(
+                    f"the shared state cannot be patched by {changes!r:.300}: {error}"
+                ) from error
             self._state = changed
-            return self._outbox.emit(StateSnapshot(self.value) if is_new else StateDelta(tuple(changes)))
+            return self._outbox.emit(
+                StateSnapshot(self.value) if is_new else StateDelta(tuple(changes))
+            )
 
     def replace(self, value: Any) -> Emission:
         """Makes it another value, and tells so. May be awaited, see `ToolContext.emit`.

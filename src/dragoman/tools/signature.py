@@ -30,7 +30,9 @@ def arguments(handler: Callable[..., Any]) -> list[inspect.Parameter]:
     try:
         parameters = inspect.signature(handler).parameters.values()
     except (TypeError, ValueError) as error:
-        raise ToolError(f"{name_of(handler)} has no signature; give the tool an input_schema") from error
+        raise ToolError(
+            f"{name_of(handler)} has no signature; give the tool an input_schema"
+        ) from error
     for parameter in parameters:
         if parameter.kind in (parameter.VAR_POSITIONAL, parameter.POSITIONAL_ONLY):
             raise ToolError(
@@ -46,7 +48,9 @@ def context_name(handler: Callable[..., Any]) -> str | None:
         parameters = inspect.signature(handler).parameters.values()
     except (TypeError, ValueError):
         return None
-    return next((parameter.name for parameter in parameters if _is_context(handler, parameter)), None)
+    return next(
+        (parameter.name for parameter in parameters if _is_context(handler, parameter)), None
+    )
 
 
 def resolve(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
@@ -62,7 +66,9 @@ def resolve(handler: Callable[..., Any], parameter: inspect.Parameter) -> Any:
         function = type(function).__call__
     shim: Any = SimpleNamespace(__annotations__={parameter.name: parameter.annotation})
     try:
-        return get_type_hints(shim, getattr(function, "__globals__", {}), include_extras=True)[parameter.name]
+        return get_type_hints(shim, getattr(function, "__globals__", {}), include_extras=True)[
+            parameter.name
+        ]
     except (NameError, SyntaxError, TypeError, AttributeError) as error:
         raise ToolError(
             f"{name_of(handler)}: the annotation of {parameter.name!r} cannot be read: {error}; "
@@ -83,4 +89,6 @@ def _is_context(handler: Callable[..., Any], parameter: inspect.Parameter) -> bo
 
 
 def _mentions_context(annotation: Any) -> bool:
-    return ToolContext in (annotation, get_origin(annotation)) or any(map(_mentions_context, get_args(annotation)))
+    return ToolContext in (annotation, get_origin(annotation)) or any(
+        map(_mentions_context, get_args(annotation))
+    )

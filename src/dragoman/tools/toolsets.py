@@ -62,7 +62,10 @@ class Toolset:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         return None
 
@@ -93,14 +96,20 @@ class Toolset:
 
     def defer(self) -> Toolset:
         """The same tools, run by the client: their calls are in `result.pending`, and nobody runs them here."""
-        return _Changed(self, lambda tool: msgspec.structs.replace(tool, handler=None, requires_approval=False))
+        return _Changed(
+            self, lambda tool: msgspec.structs.replace(tool, handler=None, requires_approval=False)
+        )
 
-    def require_approval(self, needed: bool | Approval = True, *, editable: bool | None = None) -> Toolset:
+    def require_approval(
+        self, needed: bool | Approval = True, *, editable: bool | None = None
+    ) -> Toolset:
         """The same tools, whose calls somebody must allow. `needed` and `editable` as `Tool.requires_approval` and `Tool.editable`,
         in place of the tools' own; a function is given the call as the model made it, by the tool's last name."""
 
         if not isinstance(needed, bool):
-            expect_callable("require_approval()", needed, "a bool, or a function of a call and a context")
+            expect_callable(
+                "require_approval()", needed, "a bool, or a function of a call and a context"
+            )
 
         def approved(tool: Tool) -> Tool:
             may_edit = tool.editable if editable is None else editable
@@ -119,7 +128,8 @@ class CombinedToolset(Toolset):
     def __init__(self, tools: Iterable[Given | Toolset], name: str = "") -> None:
         self.name = name
         self._tools = tuple(
-            one if isinstance(one, Toolset) or is_tool(one) else _tool(place, one) for place, one in enumerate(tools)
+            one if isinstance(one, Toolset) or is_tool(one) else _tool(place, one)
+            for place, one in enumerate(tools)
         )
         self.sets = [one for one in self._tools if isinstance(one, Toolset)]
         """The sets among them."""
@@ -150,7 +160,9 @@ class CombinedToolset(Toolset):
                 try:
                     await one.__aenter__()
                 except Exception as error:
-                    raise ToolError(f"the toolset {_label(one)} cannot be entered: {words(error)}") from error
+                    raise ToolError(
+                        f"the toolset {_label(one)} cannot be entered: {words(error)}"
+                    ) from error
                 entered.append(one)
         except BaseException:
             await _leave(entered)
@@ -158,7 +170,10 @@ class CombinedToolset(Toolset):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await _leave(self.sets)
 
@@ -175,7 +190,10 @@ class _Derived(Toolset):
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
     ) -> None:
         await self._inner.__aexit__(kind, error, traceback)
 
@@ -188,7 +206,10 @@ class _Prepared(_Derived):
         self._change = change
 
     async def list_tools(self, context: ToolContext[Any]) -> Sequence[Tool]:
-        changed = [await _awaited(self._change(each, context)) for each in await self._inner.list_tools(context)]
+        changed = [
+            await _awaited(self._change(each, context))
+            for each in await self._inner.list_tools(context)
+        ]
         return [each for each in changed if each is not None]
 
 
@@ -235,7 +256,9 @@ class _Memory:
     def each(self, values: Iterable[object]) -> list[Tool]:
         before = self._known
         known = [before.get(id(one)) or (one, self._change(one)) for one in values]
-        self._known = {id(one): (one, each) for one, each in known}  # holds them, so that no id is another's
+        self._known = {
+            id(one): (one, each) for one, each in known
+        }  # holds them, so that no id is another's
         return [each for _, each in known]
 
 

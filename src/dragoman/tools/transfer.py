@@ -22,7 +22,12 @@ __all__ = ["Handoff", "HandoffOptions", "Transfer", "handoff"]
 
 _REASON: Mapping[str, Any] = {
     "type": "object",
-    "properties": {"reason": {"type": "string", "description": "Why, and what the other has to know beside all this."}},
+    "properties": {
+        "reason": {
+            "type": "string",
+            "description": "Why, and what the other has to know beside all this.",
+        }
+    },
 }
 
 
@@ -95,11 +100,18 @@ def handoff(
     display_name: str = getattr(agent, "display_name", "")
     to = name or name_for_models(display_name)
     if not to:
-        raise ToolError("a hand-off needs the name of the agent that is handed over to; give it one with name=…")
-    about = description or f"Hands the conversation over to {display_name or to}, who answers in your place."
+        raise ToolError(
+            "a hand-off needs the name of the agent that is handed over to; give it one with name=…"
+        )
+    about = (
+        description
+        or f"Hands the conversation over to {display_name or to}, who answers in your place."
+    )
     fields: dict[str, Any] = {**options, "agent": agent, "to": to}
     return Handoff(f"transfer_to_{to}", about, _by_the_run, _REASON, **fields)
 
 
 def _by_the_run(**_: Any) -> None:
-    raise ToolError("a hand-off is carried out by the run, which an orchestrator of somebody's own has to leave to it")
+    raise ToolError(
+        "a hand-off is carried out by the run, which an orchestrator of somebody's own has to leave to it"
+    )

@@ -90,15 +90,24 @@ class AddressPolicy:
         """
         for argument, given in {"allow": allow, "schemes": schemes}.items():
             if isinstance(given, str):
-                raise SettingsError(f"AddressPolicy({argument}={given!r}) must be a list: [{given!r}]")
+                raise SettingsError(
+                    f"AddressPolicy({argument}={given!r}) must be a list: [{given!r}]"
+                )
             expect_each(argument, given, str)
         expect_each("ports", () if ports is None else ports, int)
         expect("private", private, bool)
         expect("proxy", proxy, str, type(None))
         expect_callable("resolve", resolve, "a function of a host's name")
         if unknown := {*schemes} - {"http", "https"}:
-            raise SettingsError(f"AddressPolicy(schemes=…) knows https and http, not {', '.join(sorted(unknown))}")
-        self.schemes, self.private, self.proxy, self.resolve = frozenset(schemes), private, proxy, resolve
+            raise SettingsError(
+                f"AddressPolicy(schemes=…) knows https and http, not {', '.join(sorted(unknown))}"
+            )
+        self.schemes, self.private, self.proxy, self.resolve = (
+            frozenset(schemes),
+            private,
+            proxy,
+            resolve,
+        )
         self.ports = None if ports is None else frozenset(ports)
         self._names = {each for each in allow if _network(each) is None}
         self._networks = tuple(network for each in allow if (network := _network(each)) is not None)
@@ -117,13 +126,19 @@ class AddressPolicy:
         """
         place = place_of(url)
         if place.scheme not in self.schemes:
-            raise InvalidRequestError(f"the URL's scheme is not {' or '.join(sorted(self.schemes, reverse=True))}")
+            raise InvalidRequestError(
+                f"the URL's scheme is not {' or '.join(sorted(self.schemes, reverse=True))}"
+            )
         if place.port not in ({USUAL_PORTS[place.scheme]} if self.ports is None else self.ports):
             raise InvalidRequestError(f"the URL's port {place.port} is not allowed here")
         if place.address is None and not self._names_it(place.host):
-            raise InvalidRequestError(f"the URL's host {place.host} is not one that is allowed here")
+            raise InvalidRequestError(
+                f"the URL's host {place.host} is not one that is allowed here"
+            )
         if place.address is not None and not self._in_network(place.address):
-            raise InvalidRequestError("the URL's host is an address that is not allowed here: write a name")
+            raise InvalidRequestError(
+                "the URL's host is an address that is not allowed here: write a name"
+            )
         return place
 
     async def addresses(self, place: Place) -> Sequence[str]:
@@ -141,14 +156,20 @@ class AddressPolicy:
             raise _nowhere(place.host) from None
         refused = [each for each in found if not self.takes(each)]
         if refused:
-            _LOG.warning("%s is at %s, which is not allowed", place.host, ", ".join(map(str, refused)))
+            _LOG.warning(
+                "%s is at %s, which is not allowed", place.host, ", ".join(map(str, refused))
+            )
         if refused or not found:
             raise _nowhere(place.host)
         return [str(each) for each in found]
 
     def takes(self, address: Address) -> bool:
         """Whether a connection may be made to an address: that of an allowed name, or one that is allowed itself."""
-        return is_public(address) or (self.private and is_private(address)) or self._in_network(address)
+        return (
+            is_public(address)
+            or (self.private and is_private(address))
+            or self._in_network(address)
+        )
 
     def _in_network(self, address: Address) -> bool:
         known = judged(address)
@@ -171,13 +192,19 @@ def _network(text: str) -> Network | None:
         network = ip_network(text.removeprefix("[").removesuffix("]"))
     except ValueError as error:
         if "/" in text:
-            raise SettingsError(f"AddressPolicy(allow=[{text!r}]) is no network: {error}") from error
+            raise SettingsError(
+                f"AddressPolicy(allow=[{text!r}]) is no network: {error}"
+            ) from error
         return None
     if network.prefixlen < _WIDEST[network.version]:
-        raise SettingsError(f'AddressPolicy(allow=[{text!r}]) is too wide a network; "*" allows all public hosts')
+        raise SettingsError(
+            f'AddressPolicy(allow=[{text!r}]) is too wide a network; "*" allows all public hosts'
+        )
     first = judged(network.network_address)
     if first is None or first.version != network.version:
-        raise SettingsError(f"AddressPolicy(allow=[{text!r}]) is a network of addresses in disguise: write it as IPv4")
+        raise SettingsError(
+            f"AddressPolicy(allow=[{text!r}]) is a network of addresses in disguise: write it as IPv4"
+        )
     return network
 
 
@@ -190,4 +217,6 @@ def _check_name(name: str) -> None:
 
 
 def _nowhere(host: str) -> InvalidRequestError:
-    return InvalidRequestError(f"no address of the URL's host {host} is known that may be used here")
+    return InvalidRequestError(
+        f"no address of the URL's host {host} is known that may be used here"
+    )

@@ -56,7 +56,12 @@ class Answer:
     )
 
     def __init__(
-        self, response: aiohttp.ClientResponse, url: str, timeouts: Timeouts, bounds: Bounds, owner: object
+        self,
+        response: aiohttp.ClientResponse,
+        url: str,
+        timeouts: Timeouts,
+        bounds: Bounds,
+        owner: object,
     ) -> None:
         self.status = response.status
         self.headers = {name.lower(): value for name, value in response.headers.items()}
@@ -70,7 +75,9 @@ class Answer:
         self._size = self._line = 0
         self._complete = False
         self._refusal: ProviderError | None = None
-        self._owner = owner  # keeps the transport, which closes connections when nobody refers to it
+        self._owner = (
+            owner  # keeps the transport, which closes connections when nobody refers to it
+        )
         self._waiting = False
         self._seen = self._idle = 0
         self._timer: asyncio.TimerHandle | None = None

@@ -41,7 +41,11 @@ _CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 
 @asynccontextmanager
 async def opened(
-    policy: AddressPolicy, place: Place, method: str, headers: Mapping[str, str], body: bytes | None = None
+    policy: AddressPolicy,
+    place: Place,
+    method: str,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
     """The answer of a place, its body not yet read. Redirects are not followed; no cookies, credentials or proxies of the environment are used.
 
@@ -87,7 +91,9 @@ def _certificates(**variables: str) -> SSLContext | bool:
     return environment.certificates(variables) or True
 
 
-def _connector(policy: AddressPolicy, scheme: str, addresses: Sequence[str]) -> aiohttp.TCPConnector:
+def _connector(
+    policy: AddressPolicy, scheme: str, addresses: Sequence[str]
+) -> aiohttp.TCPConnector:
     variables = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
     certificates = _certificates(**variables) if scheme == "https" or policy.proxy else True
     if policy.proxy:
@@ -114,7 +120,12 @@ class _Checked(AbstractResolver):
     def __init__(self, addresses: Sequence[str]) -> None:
         self._addresses = addresses
 
-    async def resolve(self, host: str, port: int = 0, family: int = socket.AF_INET) -> list[ResolveResult]:  # noqa: ARG002
+    async def resolve(
+        self,
+        host: str,
+        port: int = 0,
+        family: int = socket.AF_INET,  # noqa: ARG002
+    ) -> list[ResolveResult]:
         return [
             ResolveResult(
                 hostname=host,
@@ -155,9 +166,15 @@ def failed(error: Exception, place: Place) -> DragomanError:
     if isinstance(error, aiohttp.InvalidURL):
         return unreadable()
     if isinstance(error, ValueError):
-        return SettingsError("the message has a header that cannot be sent: take line breaks out of it")
+        return SettingsError(
+            "the message has a header that cannot be sent: take line breaks out of it"
+        )
     if isinstance(error, TimeoutError):
         return ProviderTimeoutError(f"{place.host} did not answer in time: try again later")
     if isinstance(error, aiohttp.ClientPayloadError):
-        return StreamCutError(f"the connection to {place.host} was cut before the answer ended: try again")
-    return ProviderConnectionError(f"no connection to {place.host}, or a broken one: try again later")
+        return StreamCutError(
+            f"the connection to {place.host} was cut before the answer ended: try again"
+        )
+    return ProviderConnectionError(
+        f"no connection to {place.host}, or a broken one: try again later"
+    )

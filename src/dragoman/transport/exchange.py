@@ -51,14 +51,21 @@ class Exchange(msgspec.Struct, frozen=True, kw_only=True):
                 cuts = range(size, len(body), size)
             case offsets:
                 cuts = sorted(offset for offset in offsets if 0 < offset < len(body))
-        return [body[start:end] for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True) if start < end]
+        return [
+            body[start:end]
+            for start, end in zip((0, *cuts), (*cuts, len(body)), strict=True)
+            if start < end
+        ]
 
     def fits(self, request: HttpRequest) -> bool:
         """Whether it answers this request: same method, URL and body (as JSON, in any order of keys), secrets aside."""
         return (
             self.method == request.method
             and self.url in {None, public_url(request.path)}
-            and (self.request_body is None or public_body(self.request_body) == public_body(request_body(request)))
+            and (
+                self.request_body is None
+                or public_body(self.request_body) == public_body(request_body(request))
+            )
         )
 
 
@@ -81,7 +88,9 @@ def load_exchange(path: Path) -> Exchange:
         cut_after=len(body) if response.cut else None,
         method=request.method,
         url=None if request.url is None else public_url(request.url),
-        request_body=_bytes(request) if request.body is None and request.body_base64 else request.body,
+        request_body=_bytes(request)
+        if request.body is None and request.body_base64
+        else request.body,
     )
 
 
@@ -119,4 +128,6 @@ class _Record(msgspec.Struct):
 
 
 def _bytes(side: _Request | _Response) -> bytes:
-    return base64.b64decode(side.body_base64) if side.body_base64 else (side.body_text or "").encode()
+    return (
+        base64.b64decode(side.body_base64) if side.body_base64 else (side.body_text or "").encode()
+    )

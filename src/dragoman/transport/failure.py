@@ -37,8 +37,16 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
         ProviderTimeoutError,
         "the answer of {host} was not complete within {total:g} s: try again, or raise Timeouts.total",
     ),
-    (aiohttp.InvalidURL, SettingsError, "{url} is no URL that a request can be sent to: check the base URL"),
-    (aiohttp.NonHttpUrlClientError, SettingsError, "{url} is no URL that a request can be sent to: check the base URL"),
+    (
+        aiohttp.InvalidURL,
+        SettingsError,
+        "{url} is no URL that a request can be sent to: check the base URL",
+    ),
+    (
+        aiohttp.NonHttpUrlClientError,
+        SettingsError,
+        "{url} is no URL that a request can be sent to: check the base URL",
+    ),
     (
         aiohttp.ClientConnectorDNSError,
         ProviderConnectionError,
@@ -74,15 +82,27 @@ _KINDS: tuple[tuple[type[Exception], type[DragomanError], str], ...] = (
         ConnectionLostError,
         "{host} closed the connection without an answer: try again",
     ),
-    (aiohttp.ClientPayloadError, StreamCutError, "the connection to {host} was cut before the answer ended: try again"),
+    (
+        aiohttp.ClientPayloadError,
+        StreamCutError,
+        "the connection to {host} was cut before the answer ended: try again",
+    ),
     (
         aiohttp.ClientResponseError,
         ProviderConnectionError,
         "what {host} answered is not HTTP ({reason}): check the base URL",
     ),
-    (aiohttp.ClientOSError, ConnectionLostError, "the connection to {host} broke ({reason}): try again"),
+    (
+        aiohttp.ClientOSError,
+        ConnectionLostError,
+        "the connection to {host} broke ({reason}): try again",
+    ),
     (ConnectionError, ConnectionLostError, "the connection to {host} broke ({reason}): try again"),
-    (aiohttp.ClientError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
+    (
+        aiohttp.ClientError,
+        ProviderConnectionError,
+        "the connection to {host} broke ({reason}): try again",
+    ),
     (OSError, ProviderConnectionError, "the connection to {host} broke ({reason}): try again"),
     (
         ValueError,
@@ -115,7 +135,10 @@ def host_of(url: str) -> str:
 def _reason(error: Exception) -> str:
     """A few words that cannot hold a URL's query, a header or a body."""
     if isinstance(error, aiohttp.ClientConnectorCertificateError):
-        return str(getattr(error.certificate_error, "verify_message", "")) or type(error.certificate_error).__name__
+        return (
+            str(getattr(error.certificate_error, "verify_message", ""))
+            or type(error.certificate_error).__name__
+        )
     if isinstance(error, aiohttp.ClientHttpProxyError):
         return f"HTTP {error.status}"
     if isinstance(error, OSError) and error.strerror:

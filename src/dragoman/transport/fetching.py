@@ -69,8 +69,12 @@ async def fetch(
                         return await _file(url, place, response, max_bytes)
                     place = _next(policy, place, response.headers.get("location", ""))
     except TimeoutError:
-        raise ProviderTimeoutError(f"the file was not there within {seconds:g} s: try again later") from None
-    raise InvalidRequestError(f"the URL leads to others more than {redirects} times: write where the file is")
+        raise ProviderTimeoutError(
+            f"the file was not there within {seconds:g} s: try again later"
+        ) from None
+    raise InvalidRequestError(
+        f"the URL leads to others more than {redirects} times: write where the file is"
+    )
 
 
 async def post(
@@ -100,17 +104,25 @@ async def post(
     try:
         async with (
             asyncio.timeout(seconds),
-            _requested(policy, policy.place(url), "POST", {**kind, **(headers or {})}, data) as response,
+            _requested(
+                policy, policy.place(url), "POST", {**kind, **(headers or {})}, data
+            ) as response,
         ):
             lower = {name.lower(): value for name, value in response.headers.items()}
             return Posted(response.status, retry_after(lower))
     except TimeoutError:
-        raise ProviderTimeoutError(f"the message was not taken within {seconds:g} s: try again later") from None
+        raise ProviderTimeoutError(
+            f"the message was not taken within {seconds:g} s: try again later"
+        ) from None
 
 
 @asynccontextmanager
 async def _requested(
-    policy: AddressPolicy, place: Place, method: str, headers: Mapping[str, str], body: bytes | None = None
+    policy: AddressPolicy,
+    place: Place,
+    method: str,
+    headers: Mapping[str, str],
+    body: bytes | None = None,
 ) -> AsyncGenerator[aiohttp.ClientResponse]:
     from dragoman.transport.checked import opened
 
@@ -126,7 +138,9 @@ def _next(policy: AddressPolicy, place: Place, location: str) -> Place:
         following = policy.place(urljoin(place.url, location))
     except (InvalidRequestError, ValueError) as error:
         _LOG.warning("%s redirects to where nothing may be fetched: %s", place.host, error)
-        raise InvalidRequestError(f"the URL's host {place.host} sends on to where nothing may be fetched") from None
+        raise InvalidRequestError(
+            f"the URL's host {place.host} sends on to where nothing may be fetched"
+        ) from None
     if place.scheme == "https" and following.scheme != "https":
         raise InvalidRequestError(f"the URL's host {place.host} sends on to an address without TLS")
     return following
@@ -135,9 +149,13 @@ def _next(policy: AddressPolicy, place: Place, location: str) -> Place:
 async def _file(url: str, place: Place, response: aiohttp.ClientResponse, most: int) -> DataPart:
     status = response.status
     if status >= 500 or status in _AGAIN:
-        raise ProviderError(f"{place.host} cannot give the file now, it answers with HTTP {status}: try again later")
+        raise ProviderError(
+            f"{place.host} cannot give the file now, it answers with HTTP {status}: try again later"
+        )
     if status != 200:
-        raise InvalidRequestError(f"there is no file at the URL: {place.host} answers with HTTP {status}")
+        raise InvalidRequestError(
+            f"there is no file at the URL: {place.host} answers with HTTP {status}"
+        )
     if (response.content_length or 0) > most:
         raise too_large(most)
     encoding = ",".join(response.headers.getall("content-encoding", ()))

@@ -17,7 +17,9 @@ _ANY = "application/octet-stream"
 _KNOWN = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp"})
 """The types of images that their first bytes tell."""
 _TYPE = re.compile(r"[a-z0-9][a-z0-9!#$&^_.+-]{0,126}/[a-z0-9][a-z0-9!#$&^_.+-]{0,126}")
-_UNFIT = re.compile(r"[\x00-\x1f\x7f-\x9f\\/:*?\"<>|\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]")
+_UNFIT = re.compile(
+    r"[\x00-\x1f\x7f-\x9f\\/:*?\"<>|\u200b-\u200f\u2028-\u202e\u2066-\u2069\ud800-\udfff]"
+)
 """What no name of a file holds, or hides how it ends."""
 _LONGEST = 255
 
@@ -90,7 +92,9 @@ def file_name(url: str, headers: Mapping[str, str]) -> str | None:
         name = header.get_filename() or ""
     except (ValueError, LookupError, TypeError):
         name = ""
-    return _fit(name.replace("\\", "/").rpartition("/")[2]) or _fit(unquote(urlsplit(url).path.rpartition("/")[2]))
+    return _fit(name.replace("\\", "/").rpartition("/")[2]) or _fit(
+        unquote(urlsplit(url).path.rpartition("/")[2])
+    )
 
 
 def _fit(name: str) -> str | None:

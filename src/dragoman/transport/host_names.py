@@ -43,7 +43,9 @@ def is_name(host: str) -> bool:
     """Whether it is a name of a host in the way that requests carry it: ASCII, lower case, no dot at its end, and no number."""
     labels = host.split(".")
     return (
-        len(host) <= 253 and all(_LABEL.fullmatch(label) for label in labels) and _NUMBER.fullmatch(labels[-1]) is None
+        len(host) <= 253
+        and all(_LABEL.fullmatch(label) for label in labels)
+        and _NUMBER.fullmatch(labels[-1]) is None
     )
 
 
@@ -64,7 +66,9 @@ def place_of(url: str) -> Place:
         raise unreadable() from error
     scheme = split.scheme.lower()
     if not netloc or not url.lower().startswith(f"{scheme}://{netloc.lower()}"):
-        raise InvalidRequestError("a URL names a scheme and a host, such as https://example.org/picture.png")
+        raise InvalidRequestError(
+            "a URL names a scheme and a host, such as https://example.org/picture.png"
+        )
     if "@" in netloc:
         raise InvalidRequestError("the URL holds a user or a password before its host: take it out")
     host, port = _parted(netloc, bracketed=bracketed)
@@ -94,7 +98,9 @@ def _parted(netloc: str, *, bracketed: bool) -> tuple[str, str]:
     if colon and not port:
         raise InvalidRequestError("the URL has a colon behind its host, and no port")
     if bracketed != (":" in host):
-        raise InvalidRequestError("the URL has a host that cannot be read: an IPv6 address stands in brackets")
+        raise InvalidRequestError(
+            "the URL has a host that cannot be read: an IPv6 address stands in brackets"
+        )
     return host.lower(), port
 
 
@@ -105,7 +111,9 @@ def _address(host: str) -> Address | None:
         InvalidRequestError: neither.
     """
     if "%" in host:
-        raise InvalidRequestError("the URL's host holds a percent sign: write the host itself, without a zone")
+        raise InvalidRequestError(
+            "the URL's host holds a percent sign: write the host itself, without a zone"
+        )
     try:
         address = IPv6Address(host) if ":" in host else IPv4Address(host)
     except ValueError:

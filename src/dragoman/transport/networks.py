@@ -56,7 +56,11 @@ def judged(address: Address) -> Address | None:
     if address in _NAT64:
         return IPv4Address(int(address) & 0xFFFFFFFF)
     hides = any(address in network for network in _EMBEDDING) and int(address) > 1
-    return None if hides or address.scope_id or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP else address
+    return (
+        None
+        if hides or address.scope_id or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP
+        else address
+    )
 
 
 def is_public(address: Address) -> bool:

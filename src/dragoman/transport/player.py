@@ -33,7 +33,10 @@ class Player:
     """
 
     def __init__(
-        self, answers: Iterable[Exchange | Exception], *, match: Literal["order", "request"] = "order"
+        self,
+        answers: Iterable[Exchange | Exception],
+        *,
+        match: Literal["order", "request"] = "order",
     ) -> None:
         self.requests: list[HttpRequest] = []
         self._left = list(answers)
@@ -47,7 +50,9 @@ class Player:
             DecodeError: a file that is no recording.
         """
         files = [
-            file for path in map(Path, paths) for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])
+            file
+            for path in map(Path, paths)
+            for file in (sorted(path.glob("*.json")) if path.is_dir() else [path])
         ]
         return cls([load_exchange(file) for file in files], match=match)
 

@@ -22,7 +22,10 @@ if TYPE_CHECKING:
 
 __all__ = ["Pool"]
 
-_HEADERS = {"user-agent": "dragoman", "accept-encoding": "identity"}  # a stream that is compressed arrives in lumps
+_HEADERS = {
+    "user-agent": "dragoman",
+    "accept-encoding": "identity",
+}  # a stream that is compressed arrives in lumps
 _HEADER_BYTES = 65536
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
@@ -38,11 +41,15 @@ class Pool:
         self._used = False
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
-                limit=0, ssl=environment.certificates(os.environ) or True, socket_factory=_open_socket
+                limit=0,
+                ssl=environment.certificates(os.environ) or True,
+                socket_factory=_open_socket,
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=_HEADERS,
-            timeout=aiohttp.ClientTimeout(total=timeouts.total, connect=timeouts.connect, sock_read=timeouts.read),
+            timeout=aiohttp.ClientTimeout(
+                total=timeouts.total, connect=timeouts.connect, sock_read=timeouts.read
+            ),
             max_line_size=_HEADER_BYTES,
             max_field_size=_HEADER_BYTES,
         )
@@ -60,8 +67,13 @@ class Pool:
         """
         url, body, headers = request.path, request.body, request.headers
         if body is not None and not isinstance(body, bytes):
-            body, headers = msgspec.json.encode(dict(body)), {"content-type": "application/json", **headers}
-        if self._used:  # the loop notices which idle connections were closed meanwhile: it looks, then it tells
+            body, headers = (
+                msgspec.json.encode(dict(body)),
+                {"content-type": "application/json", **headers},
+            )
+        if (
+            self._used
+        ):  # the loop notices which idle connections were closed meanwhile: it looks, then it tells
             await asyncio.sleep(0)
             await asyncio.sleep(0)
         self._used = True

@@ -34,7 +34,9 @@ class Recorder:
         notes: further keys for each file, such as `wire` or `vendor`.
     """
 
-    def __init__(self, transport: Transport, folder: Path | str, notes: Mapping[str, str] | None = None) -> None:
+    def __init__(
+        self, transport: Transport, folder: Path | str, notes: Mapping[str, str] | None = None
+    ) -> None:
         self._transport = transport
         self._folder = Path(folder)
         self._notes = dict(notes or {})
@@ -58,7 +60,9 @@ class Recorder:
             cut: whether the connection broke after that.
         """
         sent = request_body(request)
-        framing = _FRAMINGS.get(response.headers.get("content-type", "").partition(";")[0].strip(), "json")
+        framing = _FRAMINGS.get(
+            response.headers.get("content-type", "").partition(";")[0].strip(), "json"
+        )
         record = {
             **self._notes,
             "provenance": "recorded",

@@ -24,7 +24,9 @@ _FIELD = re.compile(
 """Names of a body's fields, where `signature` and `project` are no secrets."""
 _PLACE = re.compile(r"(.*[-_]|api)?(key|token|secret)", re.IGNORECASE)
 """The segment of a path after which a key stands."""
-_KEY = re.compile(r"((sk|pk|rk|gsk|xai|hf|nvapi|key|token|secret)[-_](?=\D*\d).{8,}|AIza.{20,}|bot\d+:.{8,})")
+_KEY = re.compile(
+    r"((sk|pk|rk|gsk|xai|hf|nvapi|key|token|secret)[-_](?=\D*\d).{8,}|AIza.{20,}|bot\d+:.{8,})"
+)
 """A segment of a path that is a key."""
 _SHORTEST = 8
 _HIDDEN = "***"
@@ -43,9 +45,14 @@ def public_url(url: str) -> str:
     scheme, separator, rest = whole.rpartition("://")
     place, slash, path = rest.partition("/")
     segments = path.split("/")
-    path = "/".join(_HIDDEN if hidden else segment for segment, hidden in zip(segments, _keys(segments), strict=True))
+    path = "/".join(
+        _HIDDEN if hidden else segment
+        for segment, hidden in zip(segments, _keys(segments), strict=True)
+    )
     query = "&".join(pair for pair in query.split("&") if not is_secret(pair.partition("=")[0]))
-    return f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}{'?' if query else ''}{query}"
+    return (
+        f"{scheme}{separator}{place.rpartition('@')[2]}{slash}{path}{'?' if query else ''}{query}"
+    )
 
 
 def public_body(body: Any) -> Any:
@@ -63,7 +70,11 @@ def public_body(body: Any) -> Any:
 
 def secrets(url: str, headers: Mapping[str, str] = {}, body: Any = None) -> set[str]:
     """The keys and passwords that a request carries. `body`: as parsed JSON."""
-    found = [*(value for name, value in headers.items() if is_secret(name)), *_of_url(url), *_of_body(body)]
+    found = [
+        *(value for name, value in headers.items() if is_secret(name)),
+        *_of_url(url),
+        *_of_body(body),
+    ]
     return {word for value in found for word in value.split() if len(word) >= _SHORTEST}
 
 
@@ -78,7 +89,9 @@ def hidden(data: bytes, secrets: Iterable[str]) -> bytes:
 
 def redacted(error: DragomanError, secrets: Iterable[str]) -> DragomanError:
     """The error itself, its message and body without these secrets."""
-    error.message = hidden(error.message.encode(errors="surrogatepass"), secrets).decode(errors="surrogatepass")
+    error.message = hidden(error.message.encode(errors="surrogatepass"), secrets).decode(
+        errors="surrogatepass"
+    )
     error.args = (error.message, *error.args[1:])
     if error.body is not None:
         error.body = hidden(error.body, secrets)
@@ -106,7 +119,10 @@ def _of_url(url: str) -> Iterator[str]:
     place, _, path = whole.partition("://")[2].partition("/")
     _, _, password = place.rpartition("@")[0].partition(":")
     segments = path.split("/")
-    values = [password, *(segment for segment, key in zip(segments, _keys(segments), strict=True) if key)]
+    values = [
+        password,
+        *(segment for segment, key in zip(segments, _keys(segments), strict=True) if key),
+    ]
     for value in values:
         yield from {value, unquote(value)}
     for name, _, value in (pair.partition("=") for pair in query.split("&")):

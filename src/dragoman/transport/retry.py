@@ -75,7 +75,9 @@ class Retry:
 
     async def send(self, request: HttpRequest) -> Response:
         """See `Transport.send`. For a successful status it returns when the first bytes of the body are there."""
-        attempts = self._attempts if request.retries is None else min(self._attempts, request.retries + 1)
+        attempts = (
+            self._attempts if request.retries is None else min(self._attempts, request.retries + 1)
+        )
         if attempts == 1 < self._attempts:
             return await self._send_once(request)
         lost = False
@@ -161,7 +163,10 @@ def _is_retried(response: Response) -> bool:
 async def _drain(response: Response) -> None:
     """Reads the rest, so that the connection can be used again, unless that takes long."""
     try:
-        with anyio.move_on_after(_DRAIN_SECONDS), suppress(ProviderConnectionError, ProviderTimeoutError):
+        with (
+            anyio.move_on_after(_DRAIN_SECONDS),
+            suppress(ProviderConnectionError, ProviderTimeoutError),
+        ):
             while await response.read():
                 pass
     finally:

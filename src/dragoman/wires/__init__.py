@@ -13,7 +13,15 @@ from typing import Literal, cast
 
 from dragoman.codec.plug_ins import load_plug_in, plug_ins
 from dragoman.errors import SettingsError
-from dragoman.wires.wire import AgentClient, EmbeddingsWire, FileWire, ProtocolWire, StreamDecoder, StreamEncoder, Wire
+from dragoman.wires.wire import (
+    AgentClient,
+    EmbeddingsWire,
+    FileWire,
+    ProtocolWire,
+    StreamDecoder,
+    StreamEncoder,
+    Wire,
+)
 
 __all__ = [
     "ENTRY_POINTS",
@@ -51,7 +59,9 @@ ENTRY_POINTS = "dragoman.wires"
 def names(kind: Literal["model", "protocol"] | None = None) -> list[str]:
     """The names of all wires: dragoman's own, those registered, those of plug-ins. `kind`: those alone that models are asked in, or those
     that agents are; a plug-in that is broken is neither."""
-    found = list(dict.fromkeys([*_NAMES, *_REGISTERED, *(entry.name for entry in plug_ins(ENTRY_POINTS))]))
+    found = list(
+        dict.fromkeys([*_NAMES, *_REGISTERED, *(entry.name for entry in plug_ins(ENTRY_POINTS))])
+    )
     return found if kind is None else [name for name in found if kind in _kinds(name)]
 
 
@@ -72,7 +82,9 @@ def protocol(name: str) -> ProtocolWire:
     """
     wire: object = get(name)
     if not hasattr(wire, "load_run"):
-        raise SettingsError(f"models are asked in {name}, not agents; there are {', '.join(names('protocol'))}")
+        raise SettingsError(
+            f"models are asked in {name}, not agents; there are {', '.join(names('protocol'))}"
+        )
     return cast("ProtocolWire", wire)
 
 
@@ -91,9 +103,15 @@ def client(name: str) -> AgentClient | None:
     if name in _NAMES and name not in _CLIENTS:
         found = None
     else:
-        found = import_module(f"dragoman.wires.{name}.client") if name in _NAMES else getattr(wire, "client", None)
+        found = (
+            import_module(f"dragoman.wires.{name}.client")
+            if name in _NAMES
+            else getattr(wire, "client", None)
+        )
     if found is None:
-        raise SettingsError(f"agents are not asked by the wire {name}; those by which they are: {', '.join(_CLIENTS)}")
+        raise SettingsError(
+            f"agents are not asked by the wire {name}; those by which they are: {', '.join(_CLIENTS)}"
+        )
     return cast("AgentClient", found)
 
 
@@ -138,5 +156,9 @@ def embeddings(name: str) -> EmbeddingsWire | None:
     """
     if name in _NAMES:
         own = _EMBEDDINGS.get(name)
-        return None if own is None else cast("EmbeddingsWire", import_module(f"dragoman.wires.{own}.embeddings"))
+        return (
+            None
+            if own is None
+            else cast("EmbeddingsWire", import_module(f"dragoman.wires.{own}.embeddings"))
+        )
     return getattr(get(name), "embeddings", None)

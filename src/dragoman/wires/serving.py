@@ -147,7 +147,9 @@ class ServedWire(Wire, Protocol):
         """The id of a stored answer without the prefix of the wire's ids (`response`, and all of such)."""
         ...
 
-    def with_state(self, body: Mapping[str, Any], state: str, error: Mapping[str, Any] | None) -> Json:
+    def with_state(
+        self, body: Mapping[str, Any], state: str, error: Mapping[str, Any] | None
+    ) -> Json:
         """A response that is not completed: `in_progress`, `failed` or `cancelled`; with the body of its error (`response`)."""
         ...
 

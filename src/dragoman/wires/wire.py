@@ -159,7 +159,11 @@ class Wire(_AnyWire, Protocol):
         ...
 
     def load_response(
-        self, body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+        self,
+        body: bytes | Mapping[str, Any],
+        *,
+        origin: Origin | None = None,
+        new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
         """A whole response → the events that its stream would have been."""
         ...
@@ -171,7 +175,9 @@ class Wire(_AnyWire, Protocol):
         `encoder`."""
         ...
 
-    def decoder(self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> StreamDecoder:
+    def decoder(
+        self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> StreamDecoder:
         """A decoder of one streamed response; a whole one sent in its place is read too."""
         ...
 
@@ -188,7 +194,11 @@ class ProtocolWire(_AnyWire, Protocol):
         ...
 
     def dump_messages(
-        self, messages: Iterable[Message], *, target: Origin | None = None, losses: list[Loss] | None = None
+        self,
+        messages: Iterable[Message],
+        *,
+        target: Origin | None = None,
+        losses: list[Loss] | None = None,
     ) -> Any:
         """As in `Wire`."""
         ...
@@ -213,7 +223,9 @@ class ProtocolWire(_AnyWire, Protocol):
         """What an agent is asked → the body of a request. What the format cannot hold is added to `losses`."""
         ...
 
-    def decoder(self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> StreamDecoder:
+    def decoder(
+        self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> StreamDecoder:
         """A decoder of one streamed run."""
         ...
 

@@ -20,13 +20,31 @@ VALUES: list[Any] = [
     {"dragoman": {"messages": [{"id": None}]}}, {"dragoman": {"fields": {"name": "x"}}}, {"dragoman": {"native": {"x": {}}}},
     {"openai": {"itemId": "x", "reasoningEncryptedContent": None}},
 ]  # fmt: skip
-NAMES = ["type", "state", "id", "text", "content", "parts", "role", "providerMetadata", "approval", "metadata", "step"]
+NAMES = [
+    "type",
+    "state",
+    "id",
+    "text",
+    "content",
+    "parts",
+    "role",
+    "providerMetadata",
+    "approval",
+    "metadata",
+    "step",
+]
 
 
 def places(value: Any, path: tuple[Any, ...] = ()) -> Iterator[tuple[Any, ...]]:
     if path:
         yield path
-    entries = value.items() if isinstance(value, dict) else enumerate(value) if isinstance(value, list) else ()
+    entries = (
+        value.items()
+        if isinstance(value, dict)
+        else enumerate(value)
+        if isinstance(value, list)
+        else ()
+    )
     for key, inner in entries:
         yield from places(inner, (*path, key))
 
@@ -76,17 +94,23 @@ def test_what_nests_too_deep_is_refused(depth: int) -> None:
         value = [value]
     message = ui("a", "assistant", {"type": "data-x", "data": value})
     if depth < 128:
-        assert formats.get("ai_sdk_ui").dump_messages(formats.get("ai_sdk_ui").load_messages([message])) == [message]
+        assert formats.get("ai_sdk_ui").dump_messages(
+            formats.get("ai_sdk_ui").load_messages([message])
+        ) == [message]
         return
     with pytest.raises(HistoryError):
         formats.get("ai_sdk_ui").load_messages([message])
 
 
-def test_a_usual_conversation_is_not_written_while_it_is_read(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_usual_conversation_is_not_written_while_it_is_read(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     """The work of a message is its own: nothing is compared with what would be written of a part that is as the library writes it."""
     compared: list[Any] = []
     plain = Reading.read
-    monkeypatch.setattr(Reading, "read", lambda *given, **named: compared.append(given) or plain(*given, **named))
+    monkeypatch.setattr(
+        Reading, "read", lambda *given, **named: compared.append(given) or plain(*given, **named)
+    )
     signed = {
         "type": "reasoning",
         "text": "Hm.",

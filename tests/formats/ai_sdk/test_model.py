@@ -47,7 +47,11 @@ def test_calls_results_and_who_signed() -> None:
     assert model.thinking == "Hm."
     assert results.tool_results == (ToolResultPart("c1", "weather", {"degrees": 21}),)
     sent = wires.get("anthropic").dump_messages([user, model, results], target=Origin("anthropic"))
-    assert sent["messages"][1]["content"][0] == {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"}
+    assert sent["messages"][1]["content"][0] == {
+        "type": "thinking",
+        "thinking": "Hm.",
+        "signature": "c2ln",
+    }
 
 
 def test_files_are_read_in_every_form() -> None:
@@ -57,7 +61,10 @@ def test_files_are_read_in_every_form() -> None:
     assert kinds == [
         TextPart, DataPart, LinkPart, DataPart, DataPart, LinkPart, DataPart, DataPart, FilePart, FilePart,
     ]  # fmt: skip
-    assert [piece.data for piece in user.content if isinstance(piece, DataPart)][3:] == [b"\1\2", b"\1\2"]
+    assert [piece.data for piece in user.content if isinstance(piece, DataPart)][3:] == [
+        b"\1\2",
+        b"\1\2",
+    ]
     image = user.content[1]
     assert isinstance(image, DataPart)
     assert image.mime_type == "image/png", "M-98: the default of images"
@@ -94,7 +101,9 @@ def test_each_version_has_its_own_names() -> None:
     assert core[3]["content"][0]["result"] == {"degrees": 21}
     picture = [Message.user(ToolResultPart("c", "f", (DataPart(b"\0", "image/png"),)))]
     kinds = [
-        ai_sdk_model.dump_messages(picture, version=version)[0]["content"][0]["output"]["value"][0]["type"]
+        ai_sdk_model.dump_messages(picture, version=version)[0]["content"][0]["output"]["value"][0][
+            "type"
+        ]
         for version in ("v5", "v6")
     ]
     assert kinds == ["media", "image-data"]
@@ -119,6 +128,8 @@ def test_what_cannot_be_read_is_named_with_its_place(payload: Any, words: str) -
     assert words in caught.value.message
     if isinstance(payload, list):
         problems: list[Any] = []
-        kept = ai_sdk_model.load_messages([*payload, {"role": "user", "content": "kept"}], problems=problems)
+        kept = ai_sdk_model.load_messages(
+            [*payload, {"role": "user", "content": "kept"}], problems=problems
+        )
         assert [message.text for message in kept] == ["kept"]
         assert [problem.index for problem in problems] == [0]

@@ -8,7 +8,17 @@ from typing import Any
 
 import pytest
 
-from dragoman import DataPart, LinkPart, Message, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, formats, wires
+from dragoman import (
+    DataPart,
+    LinkPart,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    formats,
+    wires,
+)
 from dragoman.formats import ai_sdk_ui
 from dragoman.message import Origin
 from support.ai_sdk_samples import AI_4, TALK, invocation, ui
@@ -46,7 +56,11 @@ def test_details_are_thinking_that_goes_back_to_who_signed_it() -> None:
     """M-14: a signature stands with its text, what is redacted by itself."""
     user, first, results, second = ai_sdk_ui.load_messages(AI_4[:2])
     assert first.origin == Origin("anthropic")
-    assert [piece.text for piece in first.content if isinstance(piece, ThinkingPart)] == ["Hm. ", "", "So."]
+    assert [piece.text for piece in first.content if isinstance(piece, ThinkingPart)] == [
+        "Hm. ",
+        "",
+        "So.",
+    ]
     assert results.tool_results == (ToolResultPart("c1", "weather", {"degrees": 21}),)
     assert second.text == "21."
     sent = wires.get("anthropic").dump_messages([user, first, results], target=Origin("anthropic"))
@@ -64,7 +78,14 @@ def test_a_message_without_parts_is_read_by_its_mirrors() -> None:
 def test_mirrors_say_what_an_edited_message_says() -> None:
     """M-80: `content` is the joined text, `toolInvocations` are those of the parts."""
     (message,) = ai_sdk_ui.load_messages(
-        [{**AI_4[1], "content": "odd", "parts": [{"type": "text", "text": "21."}], "toolInvocations": []}]
+        [
+            {
+                **AI_4[1],
+                "content": "odd",
+                "parts": [{"type": "text", "text": "21."}],
+                "toolInvocations": [],
+            }
+        ]
     )
     (same,) = ai_sdk_ui.dump_messages([message])
     assert (same["content"], same["toolInvocations"]) == ("odd", [])
@@ -77,7 +98,10 @@ def test_a_newer_message_is_written_for_ai_4() -> None:
     assert made[1]["content"] == "21."
     assert made[1]["toolInvocations"] == [made[1]["parts"][1]["toolInvocation"]]
     assert made[1]["toolInvocations"][0]["state"] == "result"
-    assert ai_sdk_ui.dump_messages(ai_sdk_ui.load_messages(made), version="v5")[1]["parts"] == TALK[1]["parts"]
+    assert (
+        ai_sdk_ui.dump_messages(ai_sdk_ui.load_messages(made), version="v5")[1]["parts"]
+        == TALK[1]["parts"]
+    )
 
 
 def test_new_messages_of_an_old_conversation_are_written_as_it_is() -> None:
@@ -93,7 +117,12 @@ def test_versions_are_told_apart() -> None:
     """M-03, M-05, M-06: traits of ai 4 are its own fields and parts; texts and data parts alone are read the same way."""
     plain = ui("a", "user", {"type": "text", "text": "x"}, {"type": "data-x", "data": 1})
     assert written([plain]) == [plain]
-    for extra in ({"toolInvocations": []}, {"annotations": []}, {"experimental_attachments": []}, {"content": "x"}):
+    for extra in (
+        {"toolInvocations": []},
+        {"annotations": []},
+        {"experimental_attachments": []},
+        {"content": "x"},
+    ):
         message = {**plain, **extra}
         (loaded,) = ai_sdk_ui.load_messages([message])
         assert "content" in ai_sdk_ui.dump_messages([loaded.replace(content=(TextPart("y"),))])[0]
@@ -102,9 +131,18 @@ def test_versions_are_told_apart() -> None:
 
 def test_calls_are_numbered_by_their_step() -> None:
     """M-80: an invocation has the number of its step."""
-    parts = [{"type": "step-start"}, invocation("result", "c1", "f", 0, args={}, result=1), {"type": "step-start"}]
-    message = {**ui("a", "assistant", *parts, invocation("result", "c2", "f", 1, args={}, result=2)), "content": ""}
-    message["toolInvocations"] = [part["toolInvocation"] for part in message["parts"] if "toolInvocation" in part]
+    parts = [
+        {"type": "step-start"},
+        invocation("result", "c1", "f", 0, args={}, result=1),
+        {"type": "step-start"},
+    ]
+    message = {
+        **ui("a", "assistant", *parts, invocation("result", "c2", "f", 1, args={}, result=2)),
+        "content": "",
+    }
+    message["toolInvocations"] = [
+        part["toolInvocation"] for part in message["parts"] if "toolInvocation" in part
+    ]
     loaded = ai_sdk_ui.load_messages([message])
     assert [piece.native for each in loaded for piece in each.content] == [None] * 5
     assert written([message]) == [message]
@@ -122,4 +160,7 @@ def test_what_was_redacted_comes_back_for_each_release() -> None:
     assert ai_sdk_ui.dump_messages(loaded) == document
     (old,) = ai_sdk_ui.dump_messages(loaded, version="v4")
     assert old["parts"][0]["details"] == [{"type": "redacted", "data": "eA"}]
-    assert ai_sdk_ui.dump_messages(ai_sdk_ui.load_messages([old]), version="v7")[0]["parts"] == document[0]["parts"]
+    assert (
+        ai_sdk_ui.dump_messages(ai_sdk_ui.load_messages([old]), version="v7")[0]["parts"]
+        == document[0]["parts"]
+    )

@@ -23,8 +23,12 @@ PIXEL = PNG.partition(",")[2]
     ("response", "state"),
     [(None, "approval-requested"), (True, "approval-responded"), (False, "approval-responded")],
 )
-def test_m17_approvals_in_parts_are_the_state_of_their_call(response: bool | None, state: str) -> None:
-    calls = [{"type": "tool-call", "toolCallId": f"c{n}", "toolName": "f", "input": {}} for n in (1, 2)]
+def test_m17_approvals_in_parts_are_the_state_of_their_call(
+    response: bool | None, state: str
+) -> None:
+    calls = [
+        {"type": "tool-call", "toolCallId": f"c{n}", "toolName": "f", "input": {}} for n in (1, 2)
+    ]
     request = {"type": "tool-approval-request", "approvalId": "a", "toolCallId": "c2"}
     document: list[Any] = [{"role": "assistant", "content": [*calls, request]}]
     if response is not None:
@@ -65,14 +69,29 @@ def test_m82_a_row_as_ai_5_shows_it() -> None:
     (shown,) = UI.dump_messages(V2.load_messages([given]), version="v5")
     assert shown["metadata"]["mine"] == 1
     thinking, call, step, file, text, url = shown["parts"]
-    assert step == {"type": "step-start"}  # M-83, M-86: what stands behind an answered call is another step
-    assert thinking == {"type": "reasoning", "text": "Hm.", "state": "done", "providerMetadata": {"x": {"n": 1}}}
+    assert step == {
+        "type": "step-start"
+    }  # M-83, M-86: what stands behind an answered call is another step
+    assert thinking == {
+        "type": "reasoning",
+        "text": "Hm.",
+        "state": "done",
+        "providerMetadata": {"x": {"n": 1}},
+    }
     assert (call["type"], call["state"]) == ("tool-weather", "output-available")
     assert (call["input"], call["output"]) == ({"city": "Rome"}, {"celsius": 21})
     assert call["callProviderMetadata"] == {"x": {"n": 2}} and "providerMetadata" not in call
-    assert (file["url"], file["mediaType"], file["providerMetadata"]["x"]) == (PNG, "image/png", {"n": 3})
+    assert (file["url"], file["mediaType"], file["providerMetadata"]["x"]) == (
+        PNG,
+        "image/png",
+        {"n": 3},
+    )
     assert (text["text"], text["providerMetadata"]) == ("21.", {"x": {"n": 4}})
-    assert (url["type"], url["sourceId"], url["providerMetadata"]) == ("source-url", "s", {"x": {"n": 5}})
+    assert (url["type"], url["sourceId"], url["providerMetadata"]) == (
+        "source-url",
+        "s",
+        {"x": {"n": 5}},
+    )
 
 
 def test_m83_a_turn_is_assistant_tool_assistant() -> None:
@@ -90,9 +109,14 @@ def test_m88_what_another_provider_ran_is_left_out_and_told() -> None:
     message = Message(Role.MODEL, (*ran, "Found."), origin=Origin("anthropic"))
     losses: list[Loss] = []
     target = Origin("openai-responses")
-    made = wires.get("openai_responses").dump_messages([message], losses=losses, target=target)["input"]
+    made = wires.get("openai_responses").dump_messages([message], losses=losses, target=target)[
+        "input"
+    ]
     assert made == [{"role": "assistant", "content": "Found."}]
-    assert [(loss.part, loss.what) for loss in losses] == [(0, Lost.tool_call), (1, Lost.tool_result)]
+    assert [(loss.part, loss.what) for loss in losses] == [
+        (0, Lost.tool_call),
+        (1, Lost.tool_result),
+    ]
 
 
 def test_m90_what_a_tool_shows_the_model_alone_is_kept_beside_its_result() -> None:
@@ -107,7 +131,9 @@ def test_m90_what_a_tool_shows_the_model_alone_is_kept_beside_its_result() -> No
 
 @pytest.mark.parametrize("kind", ["suspendedTools", "pendingToolApprovals"])
 def test_m91_what_metadata_says_of_calls_that_wait_stays_there(kind: str) -> None:
-    waiting = {kind: {"weather": {"toolCallId": "c1", "toolName": "weather", "args": {}, "runId": "r"}}}
+    waiting = {
+        kind: {"weather": {"toolCallId": "c1", "toolName": "weather", "args": {}, "runId": "r"}}
+    }
     given = rows.row("a1", "assistant", rows.part("c1", "call"), metadata=waiting)
     (message,) = V2.load_messages([given])
     assert V2.dump_messages([message]) == [given]
@@ -126,13 +152,23 @@ def test_m92_rows_of_a_turn() -> None:
         assert len({each["id"] for each in made}) == len(made)
         kinds.append([each["type"] for each in made])
     assert kinds[0] == ["text", "tool-call", "tool-result", "text"]
-    assert kinds[1] == ["text", "tool-call", "tool-result", "text", "tool-call", "tool-result", "text"]
+    assert kinds[1] == [
+        "text",
+        "tool-call",
+        "tool-result",
+        "text",
+        "tool-call",
+        "tool-result",
+        "text",
+    ]
     assert kinds[2] == ["text", "tool-call"]
 
 
 @pytest.mark.parametrize("url", ["data:hello", "data:"])
 def test_m99_a_data_url_without_a_comma_stays_what_it_is(url: str) -> None:
-    document = [{"role": "user", "content": [{"type": "file", "data": url, "mediaType": "text/plain"}]}]
+    document = [
+        {"role": "user", "content": [{"type": "file", "data": url, "mediaType": "text/plain"}]}
+    ]
     messages = MODEL.load_messages(document)
     piece = messages[0].content[0]
     assert isinstance(piece, LinkPart) and piece.url == url
@@ -144,7 +180,9 @@ def test_m99_a_data_url_without_a_comma_stays_what_it_is(url: str) -> None:
 @pytest.mark.mend("3.4")
 @pytest.mark.parametrize("url", ["data:text/plain,hello", "data:text/plain;charset=utf-8,a%20b"])
 def test_m99_a_data_url_without_base64_is_data_that_is_given_back_as_it_was(url: str) -> None:
-    document = [{"role": "user", "content": [{"type": "file", "data": url, "mediaType": "text/plain"}]}]
+    document = [
+        {"role": "user", "content": [{"type": "file", "data": url, "mediaType": "text/plain"}]}
+    ]
     messages = MODEL.load_messages(document)
     assert isinstance(messages[0].content[0], DataPart)
     assert MODEL.dump_messages(messages) == document
@@ -153,10 +191,19 @@ def test_m99_a_data_url_without_base64_is_data_that_is_given_back_as_it_was(url:
 
 
 def test_m100_an_attachment_without_a_type_is_a_file() -> None:
-    attached = [{"url": "https://a.test/b"}, {"url": PNG}, {"url": "https://a.test/c", "contentType": "image/webp"}]
+    attached = [
+        {"url": "https://a.test/b"},
+        {"url": PNG},
+        {"url": "https://a.test/c", "contentType": "image/webp"},
+    ]
     document = [{"id": "u", "role": "user", "content": "x", "experimental_attachments": attached}]
     messages = UI.load_messages(document)
-    assert [getattr(piece, "mime_type", "") for piece in messages[0].content] == ["", None, "image/png", "image/webp"]
+    assert [getattr(piece, "mime_type", "") for piece in messages[0].content] == [
+        "",
+        None,
+        "image/png",
+        "image/webp",
+    ]
     assert UI.dump_messages(messages) == document
 
 
@@ -182,15 +229,24 @@ def test_texts_alone_are_written_and_read_without_the_rooms_for_parts(
     """Work is counted, not timed: most of a conversation is texts."""
     messages = [Message.user("Hi.").replace(id="u"), Message.model("Ho.").replace(id="m")] * 3
     format_, counted = formats.get(version), list[str]()
-    for module, name in ((conversation, "dump_group"), (v4, "turn_of"), (row_load, "turn_of"), (ui_load, "turn_of")):
+    for module, name in (
+        (conversation, "dump_group"),
+        (v4, "turn_of"),
+        (row_load, "turn_of"),
+        (ui_load, "turn_of"),
+    ):
         whole = getattr(module, name)
         monkeypatch.setattr(
             module,
             name,
-            lambda *given, _whole=whole, _name=name, **more: counted.append(_name) or _whole(*given, **more),
+            lambda *given, _whole=whole, _name=name, **more: (
+                counted.append(_name) or _whole(*given, **more)
+            ),
         )
     made = format_.dump_messages(messages)
-    assert [(one.role, one.text) for one in format_.load_messages(made)] == [(one.role, one.text) for one in messages]
+    assert [(one.role, one.text) for one in format_.load_messages(made)] == [
+        (one.role, one.text) for one in messages
+    ]
     assert counted == []
     old = UI.dump_messages(messages, version="v4")
     counted.clear()
@@ -204,8 +260,13 @@ def test_rows_of_the_first_form_have_no_message_for_an_approval_alone() -> None:
     request = {"type": "tool-approval-request", "approvalId": "a", "toolCallId": "c"}
     call = {"type": "tool-call", "toolCallId": "c", "toolName": "f", "input": {}}
     answer = {"type": "tool-approval-response", "approvalId": "a", "approved": True}
-    document = [{"role": "assistant", "content": [call, request]}, {"role": "tool", "content": [answer]}]
-    assert [each["type"] for each in V1.dump_messages(MODEL.load_messages(document))] == ["tool-call"]
+    document = [
+        {"role": "assistant", "content": [call, request]},
+        {"role": "tool", "content": [answer]},
+    ]
+    assert [each["type"] for each in V1.dump_messages(MODEL.load_messages(document))] == [
+        "tool-call"
+    ]
 
 
 def test_a_row_of_texts_with_fields_of_its_own_comes_back() -> None:

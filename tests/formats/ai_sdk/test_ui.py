@@ -19,7 +19,9 @@ def stored(messages: list[Message]) -> list[Message]:
 
 
 def written(document: list[Any]) -> list[Any]:
-    return ai_sdk_ui.dump_messages(stored(ai_sdk_ui.load_messages(json.loads(json.dumps(document)))))
+    return ai_sdk_ui.dump_messages(
+        stored(ai_sdk_ui.load_messages(json.loads(json.dumps(document))))
+    )
 
 
 @pytest.mark.parametrize("document", [TALK, EVERY_PART], ids=["talk", "every part"])
@@ -31,7 +33,12 @@ def test_what_was_written_comes_back_as_it_was(document: list[Any]) -> None:
 
 def test_a_turn_is_the_models_messages_and_the_results_between_them() -> None:
     user, first, results, second = ai_sdk_ui.load_messages(TALK)
-    assert [user.role, first.role, results.role, second.role] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
+    assert [user.role, first.role, results.role, second.role] == [
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
+    ]
     assert [user.id, first.id, results.id, second.id] == ["u1", "a1", "a1:1", "a1:2"]
     assert {first.turn, results.turn, second.turn} == {"a1"}
     assert first.tool_calls == (ToolCallPart("c1", "weather", {"city": "Rome"}),)
@@ -42,18 +49,28 @@ def test_a_turn_is_the_models_messages_and_the_results_between_them() -> None:
 def test_a_turn_returns_as_exactly_the_messages_that_it_was() -> None:
     messages = [
         Message.user("How warm?"),
-        Message(Role.MODEL, (ToolCallPart("c", "f", {"a": 1}),), id="m1", origin=Origin("xai", model="m")),
+        Message(
+            Role.MODEL,
+            (ToolCallPart("c", "f", {"a": 1}),),
+            id="m1",
+            origin=Origin("xai", model="m"),
+        ),
         Message(Role.USER, (ToolResultPart("c", "f", "21"),)),
         Message(Role.MODEL, ("21.",), id="m2", turn="m1"),
         Message(Role.MODEL, ("And a second answer.",), id="x", turn="x"),
         Message(Role.MODEL, (ToolCallPart("d", "f"),), id="x:1"),
         Message(Role.USER, (ToolResultPart("d", "f", [1], True), TextPart("Go on."))),
     ]
-    assert ai_sdk_ui.load_messages(json.loads(json.dumps(ai_sdk_ui.dump_messages(messages)))) == messages
+    assert (
+        ai_sdk_ui.load_messages(json.loads(json.dumps(ai_sdk_ui.dump_messages(messages))))
+        == messages
+    )
 
 
 def test_without_a_step_mark_a_text_behind_a_call_is_of_the_same_message() -> None:
-    (model, results) = ai_sdk_ui.load_messages([ui("a", "assistant", tool("c", "f", 1), text("So."))])
+    (model, results) = ai_sdk_ui.load_messages(
+        [ui("a", "assistant", tool("c", "f", 1), text("So."))]
+    )
     assert [type(piece) for piece in model.content] == [ToolCallPart, TextPart]
     assert results.tool_results[0].result == 1
 
@@ -104,4 +121,6 @@ def test_what_cannot_be_read_is_named_with_its_place(payload: Any, words: str) -
 
 def test_it_is_detected() -> None:
     assert formats.detect(TALK) == "ai_sdk_ui"
-    assert formats.detect({"id": "chat", "messages": TALK, "trigger": "submit-message"}) == "ai_sdk_ui"
+    assert (
+        formats.detect({"id": "chat", "messages": TALK, "trigger": "submit-message"}) == "ai_sdk_ui"
+    )

@@ -39,40 +39,68 @@ def versions(messages: list[BaseMessage]) -> list[Any]:
 
 
 def write() -> list[Any]:
-    calls = [{"name": "look", "args": {"at": 1}, "id": "c1"}, {"name": "see", "args": {}, "id": "c2"}]
+    calls = [
+        {"name": "look", "args": {"at": 1}, "id": "c1"},
+        {"name": "see", "args": {}, "id": "c2"},
+    ]
     talk = [
         SystemMessage("Be brief."),
         HumanMessage("Hi.", name="bob", id="h1"),
         AIMessage("I look.", tool_calls=calls, id="run-1"),
         ToolMessage("seen", tool_call_id="c1", name="look", id="t1"),
         ToolMessage("no", tool_call_id="c2", status="error", artifact={"rows": [1]}),
-        AIMessage("Done.", usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}),
+        AIMessage(
+            "Done.", usage_metadata={"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}
+        ),
         HumanMessage(
             [
                 {"type": "text", "text": "See"},
                 {"type": "image", "base64": PNG, "mime_type": "image/png"},
-                {"type": "file", "base64": PNG, "mime_type": "application/pdf", "extras": {"filename": "a.pdf"}},
+                {
+                    "type": "file",
+                    "base64": PNG,
+                    "mime_type": "application/pdf",
+                    "extras": {"filename": "a.pdf"},
+                },
                 {"type": "image_url", "image_url": {"url": "https://a.test/b", "detail": "low"}},
                 "A string",
             ]
         ),
-        AIMessage("", invalid_tool_calls=[{"name": "look", "args": '{"a', "id": "c3", "error": "no JSON"}]),
+        AIMessage(
+            "", invalid_tool_calls=[{"name": "look", "args": '{"a', "id": "c3", "error": "no JSON"}]
+        ),
         AIMessage("", additional_kwargs={"function_call": {"name": "old", "arguments": "{}"}}),
         FunctionMessage("r", name="old"),
         ChatMessage("c", role="critic"),
         RemoveMessage(id="h1"),
-        AIMessage(content_blocks=[{"type": "reasoning", "reasoning": "Hm."}, {"type": "text", "text": "Ah."}]),
+        AIMessage(
+            content_blocks=[
+                {"type": "reasoning", "reasoning": "Hm."},
+                {"type": "text", "text": "Ah."},
+            ]
+        ),
     ]
     parts = [
-        AIMessageChunk("", tool_call_chunks=[{"name": "look", "args": '{"at"', "id": "c1", "index": 0}], id="r1"),
-        AIMessageChunk("", tool_call_chunks=[{"name": None, "args": ":1}", "id": None, "index": 0}]),
+        AIMessageChunk(
+            "",
+            tool_call_chunks=[{"name": "look", "args": '{"at"', "id": "c1", "index": 0}],
+            id="r1",
+        ),
+        AIMessageChunk(
+            "", tool_call_chunks=[{"name": None, "args": ":1}", "id": None, "index": 0}]
+        ),
     ]
     thinks = [
         AIMessageChunk([{"type": "thinking", "thinking": "Hm.", "index": 0}]),
         AIMessageChunk([{"type": "thinking", "signature": "c2ln", "index": 0}]),
         AIMessageChunk([{"type": "text", "text": "Ah.", "index": 1}]),
     ]
-    chunks = [parts[0], parts[0] + parts[1], thinks[0] + thinks[1] + thinks[2], HumanMessageChunk("x")]
+    chunks = [
+        parts[0],
+        parts[0] + parts[1],
+        thinks[0] + thinks[1] + thinks[2],
+        HumanMessageChunk("x"),
+    ]
     return [*versions(talk), *versions([*chunks, ToolMessageChunk("x", tool_call_id="c1")])]
 
 
@@ -86,9 +114,13 @@ def decode(responses: list[Any]) -> list[Any]:
                 result: Any = claude._format_output(anthropic.types.Message.model_validate(body))
             elif wire == "openai_responses":
                 response = openai.types.responses.Response.model_validate(body)
-                result = _construct_lc_result_from_responses_api(response, output_version="responses/v1")
+                result = _construct_lc_result_from_responses_api(
+                    response, output_version="responses/v1"
+                )
             else:
-                result = gpt._create_chat_result(openai.types.chat.ChatCompletion.model_validate(body))
+                result = gpt._create_chat_result(
+                    openai.types.chat.ChatCompletion.model_validate(body)
+                )
             message = result.generations[0].message
             standard = AIMessage(
                 content=message.content_blocks,
@@ -113,4 +145,8 @@ def read(conversations: list[Any]) -> list[Any]:
 
 
 if __name__ == "__main__":
-    print(json.dumps(write() if sys.argv[1] == "write" else globals()[sys.argv[1]](json.load(sys.stdin))))
+    print(
+        json.dumps(
+            write() if sys.argv[1] == "write" else globals()[sys.argv[1]](json.load(sys.stdin))
+        )
+    )

@@ -13,7 +13,15 @@ from hypothesis import given, settings
 from dragoman import formats
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
-from dragoman.message import LinkPart, Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    LinkPart,
+    Message,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from support import mastra_rows
 from support.conversations import conversations
 
@@ -23,7 +31,15 @@ AT = "2026-03-01T12:00:00.250Z"
 
 def row(id_: str, role: str, type_: str, content: Any, **more: Any) -> dict[str, Any]:
     placed = {"threadId": "thread-1", "resourceId": "user-1"}
-    return {"id": id_, "role": role, "type": type_, "createdAt": AT, "content": content, **placed, **more}
+    return {
+        "id": id_,
+        "role": role,
+        "type": type_,
+        "createdAt": AT,
+        "content": content,
+        **placed,
+        **more,
+    }
 
 
 def call(id_: str) -> dict[str, Any]:
@@ -77,7 +93,9 @@ def test_what_rows_say() -> None:
     assert messages[2].origin == Origin("anthropic") and messages[2].thinking == "Hm."
     assert [each.id for each in messages[3].tool_calls] == ["c1", "c2"]
     assert [each.result for each in messages[4].tool_results] == [21, {"error": "gone"}]
-    assert {message.created_at for message in messages} == {datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)}
+    assert {message.created_at for message in messages} == {
+        datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
+    }
     sent = formats.get("anthropic").dump_messages(messages, target=Origin("anthropic"))["messages"]
     assert {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"} in sent[1]["content"]
 
@@ -86,9 +104,9 @@ def test_a_message_is_split_where_texts_and_calls_meet_and_is_one_again() -> Non
     """M-92: ids after the first get `__split-N`, never twice; calls that wait have no result."""
     messages = [
         Message.user("Hi").replace(id="u"),
-        Message.model(ThinkingPart("Hm."), "I look.", ToolCallPart("c1", "f"), ToolCallPart("c2", "f"), "And").replace(
-            id="a"
-        ),
+        Message.model(
+            ThinkingPart("Hm."), "I look.", ToolCallPart("c1", "f"), ToolCallPart("c2", "f"), "And"
+        ).replace(id="a"),
         Message.user(ToolResultPart("c1", "f", 1)).replace(id="a__split-1"),
         Message.model("Done.").replace(id="b"),
     ]
@@ -99,13 +117,17 @@ def test_a_message_is_split_where_texts_and_calls_meet_and_is_one_again() -> Non
     ]  # fmt: skip
     assert [each["content"] for each in rows][3] == "And"
     back = V1.load_messages(rows)
-    assert [(each.id, each.content) for each in back] == [(each.id, each.content) for each in messages]
+    assert [(each.id, each.content) for each in back] == [
+        (each.id, each.content) for each in messages
+    ]
     assert V1.dump_messages(back) == rows
 
 
 def test_a_row_keeps_its_thread_in_the_other_form() -> None:
     messages = V1.load_messages(CONVERSATION)
-    assert {(each["threadId"], each["resourceId"]) for each in V2.dump_messages(messages)} == {("thread-1", "user-1")}
+    assert {(each["threadId"], each["resourceId"]) for each in V2.dump_messages(messages)} == {
+        ("thread-1", "user-1")
+    }
     as_v2 = mastra_rows.conversation()
     rows = V1.dump_messages(V2.load_messages(as_v2))
     assert {(each["threadId"], each["resourceId"]) for each in rows} == {("thread-1", "user-1")}
@@ -127,20 +149,52 @@ def test_a_row_that_cannot_be_read_says_which(wrong: dict[str, Any]) -> None:
         V1.load_messages([CONVERSATION[0], {**CONVERSATION[1], **wrong}])
     problems: list[Problem] = []
     assert (
-        len(V1.load_messages([CONVERSATION[0], {**CONVERSATION[1], **wrong}, CONVERSATION[2]], problems=problems)) == 2
+        len(
+            V1.load_messages(
+                [CONVERSATION[0], {**CONVERSATION[1], **wrong}, CONVERSATION[2]], problems=problems
+            )
+        )
+        == 2
     )
     assert [problem.index for problem in problems] == [1]
 
 
 def test_rows_of_any_shape_come_back() -> None:
     exact([{"role": "user", "content": "Hi"}])
-    exact([{**CONVERSATION[1], "id": 7, "createdAt": "yesterday", "type": "mine", "mine": {"a": 1}, "threadId": None}])
     exact(
-        [{**CONVERSATION[1], "createdAt": 5, "providerOptions": {"dragoman": {"row": {"x": 1}}, "anthropic": {"a": 1}}}]
+        [
+            {
+                **CONVERSATION[1],
+                "id": 7,
+                "createdAt": "yesterday",
+                "type": "mine",
+                "mine": {"a": 1},
+                "threadId": None,
+            }
+        ]
     )
-    exact([{**CONVERSATION[5], "providerOptions": {"dragoman": {"row": {"goes_on": True, "id": "z"}}}}])
     exact(
-        [{**CONVERSATION[5], "providerOptions": {"dragoman": {"row": {}}}}, {**CONVERSATION[5], "providerOptions": 5}]
+        [
+            {
+                **CONVERSATION[1],
+                "createdAt": 5,
+                "providerOptions": {"dragoman": {"row": {"x": 1}}, "anthropic": {"a": 1}},
+            }
+        ]
+    )
+    exact(
+        [
+            {
+                **CONVERSATION[5],
+                "providerOptions": {"dragoman": {"row": {"goes_on": True, "id": "z"}}},
+            }
+        ]
+    )
+    exact(
+        [
+            {**CONVERSATION[5], "providerOptions": {"dragoman": {"row": {}}}},
+            {**CONVERSATION[5], "providerOptions": 5},
+        ]
     )
     later = {
         **CONVERSATION[5],

@@ -54,7 +54,15 @@ def test_a_conversation_comes_back_exactly() -> None:
 
 def test_what_a_row_says() -> None:
     messages = exact(rows.conversation())
-    assert [message.role for message in messages] == ["system", "user", "model", "user", "model", "model", "user"]
+    assert [message.role for message in messages] == [
+        "system",
+        "user",
+        "model",
+        "user",
+        "model",
+        "model",
+        "user",
+    ]
     user, first, results, second, third = messages[1:6]
     assert user.metadata == {"tags": ["a"]}
     assert user.created_at == datetime(2026, 3, 1, 12, 0, 0, 250_000, tzinfo=UTC)
@@ -66,7 +74,11 @@ def test_what_a_row_says() -> None:
     assert [(each.id, each.is_error, each.denied) for each in results.tool_results] == [
         ("c1", False, False), ("c2", True, False), ("c3", True, True)
     ]  # fmt: skip
-    assert second.text == "21." and [call.state for call in second.tool_calls] == ["complete", "complete", "cut"]
+    assert second.text == "21." and [call.state for call in second.tool_calls] == [
+        "complete",
+        "complete",
+        "cut",
+    ]
     assert {piece.kind for piece in second.content if isinstance(piece, MarkPart)} == {
         "step-start", "source", "source-document", "data-chart", "error"
     }  # fmt: skip
@@ -77,7 +89,10 @@ def test_thinking_that_anthropic_signed_goes_back_to_anthropic() -> None:
     messages = exact(rows.conversation())
     sent = formats.get("anthropic").dump_messages(messages, target=Origin("anthropic"))["messages"]
     blocks = [
-        block for message in sent for block in message["content"] if "thinking" in if_object(block).get("type", "")
+        block
+        for message in sent
+        for block in message["content"]
+        if "thinking" in if_object(block).get("type", "")
     ]
     assert blocks[0] == {"type": "thinking", "thinking": "Hm. ", "signature": "c2ln"}
     assert {"type": "redacted_thinking", "data": "cmVk"} in blocks
@@ -88,12 +103,28 @@ def test_a_row_becomes_a_ui_message_and_one_becomes_a_row() -> None:
     types = [part["type"] for part in shown[2]["parts"]]
     assert types[:4] == ["step-start", "reasoning", "reasoning", "reasoning"]
     assert "source-url" in types and "source-document" in types and "error" not in types
-    assert {"type": "source-url", "sourceId": "s", "url": "https://example.com", "title": "T"} in shown[2]["parts"]
-    assert [message["role"] for message in shown] == ["system", "user", "assistant", "assistant", "user"]
+    assert {
+        "type": "source-url",
+        "sourceId": "s",
+        "url": "https://example.com",
+        "title": "T",
+    } in shown[2]["parts"]
+    assert [message["role"] for message in shown] == [
+        "system",
+        "user",
+        "assistant",
+        "assistant",
+        "user",
+    ]
     assert not any("threadId" in message for message in shown)
     back = V2.dump_messages(UI.load_messages(shown))
     source = next(part for part in back[2]["content"]["parts"] if part["type"] == "source")
-    assert source["source"] == {"sourceType": "url", "id": "s", "url": "https://example.com", "title": "T"}
+    assert source["source"] == {
+        "sourceType": "url",
+        "id": "s",
+        "url": "https://example.com",
+        "title": "T",
+    }
     assert [message["id"] for message in back] == ["s1", "u1", "a1", "a2", "x1"]
 
 
@@ -112,9 +143,18 @@ def test_states_of_calls(state: str) -> None:
     assert len(messages) == 1 + answered
     assert messages[0].tool_calls[0].state == ("cut" if state == "partial-call" else "complete")
     as_ui = UI.dump_messages(messages)
-    known = {"partial-call": "input-streaming", "call": "input-available", "result": "output-available"}
+    known = {
+        "partial-call": "input-streaming",
+        "call": "input-available",
+        "result": "output-available",
+    }
     assert as_ui[0]["parts"][0]["state"] == known.get(state, state)
-    assert V2.dump_messages(UI.load_messages(as_ui))[0]["content"]["parts"][0]["toolInvocation"]["state"] == state
+    assert (
+        V2.dump_messages(UI.load_messages(as_ui))[0]["content"]["parts"][0]["toolInvocation"][
+            "state"
+        ]
+        == state
+    )
 
 
 def test_what_only_a_field_beside_the_parts_says_is_read() -> None:
@@ -126,10 +166,21 @@ def test_what_only_a_field_beside_the_parts_says_is_read() -> None:
         rows.row("a1", "assistant", content="21.", toolInvocations=[inner], reasoning="Hm."),
     ]
     user, called, results, text = exact(conversation)
-    assert user.content[1] == LinkPart("https://example.com/a.png", "image/png", "a", user.content[1].native)
+    assert user.content[1] == LinkPart(
+        "https://example.com/a.png", "image/png", "a", user.content[1].native
+    )
     assert called.thinking == "Hm." and called.tool_calls[0].arguments == {"city": "Rome"}
     assert results.tool_results[0].result == {"celsius": 21} and text.text == "21."
-    both = [rows.row("a1", "assistant", {"type": "step-start"}, rows.part("c1"), {"type": "step-start"}, content="21.")]
+    both = [
+        rows.row(
+            "a1",
+            "assistant",
+            {"type": "step-start"},
+            rows.part("c1"),
+            {"type": "step-start"},
+            content="21.",
+        )
+    ]
     assert [message.text for message in exact(both)] == ["", "", "21."]
 
 
@@ -148,7 +199,13 @@ def test_arguments_that_a_result_leaves_out_are_looked_up() -> None:
 
 def test_fields_beside_the_parts_follow_them_when_a_text_is_changed() -> None:
     conversation = [
-        rows.row("a1", "assistant", {"type": "text", "text": "one"}, {"type": "text", "text": "two"}, content="two")
+        rows.row(
+            "a1",
+            "assistant",
+            {"type": "text", "text": "one"},
+            {"type": "text", "text": "two"},
+            content="two",
+        )
     ]
     [message] = exact(conversation)
     changed = message.replace(content=(message.content[0], "three"))
@@ -207,7 +264,9 @@ def test_file_data(data: Any) -> None:
 
 
 def test_bytes_are_a_file_too() -> None:
-    given_row = rows.row("u1", "user", {"type": "file", "mimeType": "image/png", "data": b"\x89PNG"})
+    given_row = rows.row(
+        "u1", "user", {"type": "file", "mimeType": "image/png", "data": b"\x89PNG"}
+    )
     [message] = V2.load_messages([given_row])
     assert message.content[0].data == b"\x89PNG"
     assert V2.dump_messages([message]) == [given_row]
@@ -216,7 +275,9 @@ def test_bytes_are_a_file_too() -> None:
 def test_the_type_in_a_data_url_counts_and_none_is_the_file_type() -> None:
     """M-98"""
     inside = rows.row(
-        "u1", "user", {"type": "file", "mimeType": "image/png", "data": f"data:image/webp;base64,{rows.PNG}"}
+        "u1",
+        "user",
+        {"type": "file", "mimeType": "image/png", "data": f"data:image/webp;base64,{rows.PNG}"},
     )
     bare = rows.row("u2", "user", {"type": "file", "data": rows.PNG})
     unknown = rows.row("u3", "user", {"type": "file", "data": "AAAA"})
@@ -258,7 +319,11 @@ def test_unknown_fields_come_back() -> None:
             {
                 "id": "u",
                 "role": "user",
-                "content": {"format": 2, "parts": [], "metadata": {"thinking": 1, "dragoman": {"x": 1}}},
+                "content": {
+                    "format": 2,
+                    "parts": [],
+                    "metadata": {"thinking": 1, "dragoman": {"x": 1}},
+                },
             }
         ]
     )
@@ -298,7 +363,13 @@ def test_a_fresh_row_repeats_its_parts_as_mastra_does() -> None:
             "result": {"celsius": 21},
         }
     ]
-    assert [each["type"] for each in content["parts"]] == ["reasoning", "text", "tool-invocation", "step-start", "text"]
+    assert [each["type"] for each in content["parts"]] == [
+        "reasoning",
+        "text",
+        "tool-invocation",
+        "step-start",
+        "text",
+    ]
     assert V2.load_messages([written])[0].native is None
 
 

@@ -13,7 +13,16 @@ from typing import Any
 
 os.environ["OPENAI_AGENTS_DISABLE_TRACING"] = "1"
 
-from agents import Agent, Model, ModelResponse, Runner, SQLiteSession, TResponseInputItem, Usage, function_tool
+from agents import (
+    Agent,
+    Model,
+    ModelResponse,
+    Runner,
+    SQLiteSession,
+    TResponseInputItem,
+    Usage,
+    function_tool,
+)
 from agents.models.chatcmpl_converter import Converter
 from openai.types.responses import (
     ResponseFunctionToolCall,
@@ -43,7 +52,9 @@ def look(at: str) -> dict[str, Any]:
 
 def call(number: int, name: str, arguments: str) -> Any:
     ids = {"id": f"fc_{number}", "call_id": f"call_{number}"}
-    return ResponseFunctionToolCall(**ids, name=name, arguments=arguments, type="function_call", status="completed")
+    return ResponseFunctionToolCall(
+        **ids, name=name, arguments=arguments, type="function_call", status="completed"
+    )
 
 
 def text(said: str, number: int = 1) -> Any:
@@ -64,7 +75,13 @@ def answer(model: str, said: str | None, calls: Any = (), **more: Any) -> Any:
         SimpleNamespace(type="function", id=id_, function=SimpleNamespace(name=name, arguments=arguments), extra_content=extra)
         for id_, name, arguments, extra in calls
     ]  # fmt: skip
-    fields = {"content": said, "refusal": None, "audio": None, "annotations": None, "tool_calls": tool_calls or None}
+    fields = {
+        "content": said,
+        "refusal": None,
+        "audio": None,
+        "annotations": None,
+        "tool_calls": tool_calls or None,
+    }
     message: Any = SimpleNamespace(**fields, **more)
     return Converter.message_to_output_items(message, {"model": model, "response_id": "resp_1"})
 
@@ -102,8 +119,16 @@ SEEN: Any = [
         "role": "user",
         "content": [
             {"type": "input_text", "text": "See"},
-            {"type": "input_image", "image_url": "data:image/png;base64,iVBORw0KGgo=", "detail": "auto"},
-            {"type": "input_file", "file_data": "data:application/pdf;base64,JVBERi0=", "filename": "a.pdf"},
+            {
+                "type": "input_image",
+                "image_url": "data:image/png;base64,iVBORw0KGgo=",
+                "detail": "auto",
+            },
+            {
+                "type": "input_file",
+                "file_data": "data:application/pdf;base64,JVBERi0=",
+                "filename": "a.pdf",
+            },
         ],
     },
 ]
@@ -139,14 +164,21 @@ async def read(lists: dict[str, Any]) -> Any:
     found: dict[str, Any] = {}
     adapter = TypeAdapter(list[TResponseInputItem])
     for name, items in lists.items():
-        plain = [{key: value for key, value in item.items() if key != "provider_data"} for item in items]
+        plain = [
+            {key: value for key, value in item.items() if key != "provider_data"} for item in items
+        ]
         adapter.validate_python(plain)
         session = SQLiteSession(name)
         await session.add_items(items)
         run = await Runner.run(agent([]), items)
-        found[name] = {"session": await session.get_items(), "run": run.to_input_list()[: len(items)]}
+        found[name] = {
+            "session": await session.get_items(),
+            "run": run.to_input_list()[: len(items)],
+        }
         if name == "signed":
-            found[name]["chat"] = Converter.items_to_messages(items, model=CLAUDE, preserve_thinking_blocks=True)
+            found[name]["chat"] = Converter.items_to_messages(
+                items, model=CLAUDE, preserve_thinking_blocks=True
+            )
     return found
 
 

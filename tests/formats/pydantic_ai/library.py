@@ -48,7 +48,9 @@ RAN = [
     NativeToolCallPart("web_search", {"query": "x"}, "n1", provider_name="openai"),
     NativeToolReturnPart("web_search", {"status": "completed"}, "n1", provider_name="openai"),
     FilePart(PICTURE, id="ig_1", provider_name="openai"),
-    TextPart("Seen.", id="msg_1", provider_name="openai", provider_details={"phase": "final_answer"}),
+    TextPart(
+        "Seen.", id="msg_1", provider_name="openai", provider_details={"phase": "final_answer"}
+    ),
 ]
 
 
@@ -89,7 +91,9 @@ async def rounds() -> list[bytes]:
 
 
 async def refused() -> list[bytes]:
-    model = scripted([ToolCallPart("drop", {}, "d1"), ToolCallPart("drop", {}, "d2")], [TextPart("As you say.")])
+    model = scripted(
+        [ToolCallPart("drop", {}, "d1"), ToolCallPart("drop", {}, "d2")], [TextPart("As you say.")]
+    )
     agent: Agent[Any, Any] = Agent(model, output_type=[str, DeferredToolRequests])
 
     @agent.tool_plain(requires_approval=True)
@@ -122,5 +126,7 @@ async def written() -> list[Any]:
 if sys.argv[1] == "write":
     json.dump(asyncio.run(written()), sys.stdout)
 else:
-    read = [ModelMessagesTypeAdapter.validate_json(json.dumps(each)) for each in json.load(sys.stdin)]
+    read = [
+        ModelMessagesTypeAdapter.validate_json(json.dumps(each)) for each in json.load(sys.stdin)
+    ]
     json.dump([json.loads(ModelMessagesTypeAdapter.dump_json(each)) for each in read], sys.stdout)

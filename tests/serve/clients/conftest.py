@@ -20,7 +20,15 @@ BEHIND = (
     "agent openai_chat",
     *(
         f"gateway {wire}"
-        for wire in ("openai_chat", "openai_responses", "anthropic", "google", "mistral", "ollama", "cohere")
+        for wire in (
+            "openai_chat",
+            "openai_responses",
+            "anthropic",
+            "google",
+            "mistral",
+            "ollama",
+            "cohere",
+        )
     ),
 )
 
@@ -55,7 +63,9 @@ def sealing_url(request: pytest.FixtureRequest) -> Iterator[str]:
 @contextmanager
 def _running(*arguments: str) -> Iterator[str]:
     process = subprocess.Popen(
-        [sys.executable, str(APP), *arguments], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SRC}
+        [sys.executable, str(APP), *arguments],
+        stdout=subprocess.PIPE,
+        env={**os.environ, "PYTHONPATH": SRC},
     )
     assert process.stdout is not None
     line = process.stdout.readline().decode().strip()

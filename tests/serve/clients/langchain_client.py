@@ -17,7 +17,12 @@ def chat(key=KEY):
 
         responses = KIND == "responses"
         return ChatOpenAI(
-            model="m", base_url=f"{URL}/v1", api_key=key, max_retries=0, stream_usage=True, use_responses_api=responses
+            model="m",
+            base_url=f"{URL}/v1",
+            api_key=key,
+            max_retries=0,
+            stream_usage=True,
+            use_responses_api=responses,
         )
     if KIND == "anthropic":
         from langchain_anthropic import ChatAnthropic
@@ -30,7 +35,9 @@ def chat(key=KEY):
     if KIND == "ollama":
         from langchain_ollama import ChatOllama
 
-        return ChatOllama(model="m", base_url=URL, client_kwargs={"headers": {"authorization": f"Bearer {key}"}})
+        return ChatOllama(
+            model="m", base_url=URL, client_kwargs={"headers": {"authorization": f"Bearer {key}"}}
+        )
     if KIND == "mistral":
         from langchain_mistralai import ChatMistralAI
 
@@ -69,9 +76,16 @@ def tools():
     answer = model.invoke(messages)
     messages.append(answer)
     for call in answer.tool_calls:
-        messages.append(ToolMessage(get_weather.invoke(call["args"]), tool_call_id=call["id"], name=call["name"]))
+        messages.append(
+            ToolMessage(
+                get_weather.invoke(call["args"]), tool_call_id=call["id"], name=call["name"]
+            )
+        )
     last = model.invoke(messages)
-    return {"calls": [[call["name"], call["args"]["location"]] for call in answer.tool_calls], "text": text(last)}
+    return {
+        "calls": [[call["name"], call["args"]["location"]] for call in answer.tool_calls],
+        "text": text(last),
+    }
 
 
 def tools_streamed():

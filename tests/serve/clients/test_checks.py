@@ -14,8 +14,12 @@ CHECKS = Path(__file__).parents[4] / "shared" / "checks"
 KEY = "one-secret-key"
 
 
-@pytest.mark.parametrize(("script", "base", "passed"), [("openai_check.py", "/v1", 22), ("anthropic_check.py", "", 10)])
-def test_official_clients_find_nothing_wrong(url: str, behind: str, script: str, base: str, passed: int) -> None:
+@pytest.mark.parametrize(
+    ("script", "base", "passed"), [("openai_check.py", "/v1", 22), ("anthropic_check.py", "", 10)]
+)
+def test_official_clients_find_nothing_wrong(
+    url: str, behind: str, script: str, base: str, passed: int
+) -> None:
     if not (CHECKS / script).exists():
         pytest.skip("the checks do not stand beside the project (../shared/checks)")
     done = subprocess.run(
@@ -33,6 +37,10 @@ def test_official_clients_find_nothing_wrong(url: str, behind: str, script: str,
         timeout=300,
     )
     failed = [line for line in done.stdout.splitlines() if '"ok": false' in line]
-    lacking = ["embeddings"] if behind in ("agent anthropic", "gateway anthropic") else []  # which that API has not
-    assert [line for line in failed if not any(f'"check": "{name}"' in line for name in lacking)] == []
+    lacking = (
+        ["embeddings"] if behind in ("agent anthropic", "gateway anthropic") else []
+    )  # which that API has not
+    assert [
+        line for line in failed if not any(f'"check": "{name}"' in line for name in lacking)
+    ] == []
     assert done.stdout.splitlines()[-1].startswith(f"{passed - len(failed)} passed, 0 failed")

@@ -12,7 +12,11 @@ pytestmark = pytest.mark.service
 
 KEY = "one-secret-key"
 PICTURE = base64.b64encode(b"\x89PNG\r\n\x1a\n" + b"0" * 32).decode()
-WEATHER = {"type": "object", "properties": {"location": {"type": "string"}}, "required": ["location"]}
+WEATHER = {
+    "type": "object",
+    "properties": {"location": {"type": "string"}},
+    "required": ["location"],
+}
 PERSON = {
     "type": "object",
     "properties": {"name": {"type": "string"}, "age": {"type": "integer"}},
@@ -25,7 +29,11 @@ SECRETS = ("sk-upstream-secret", "up.example", KEY)
 def no_secrets(error: BaseException) -> None:
     """What a client reads of an error holds nothing of ours, nor of the upstream's."""
     text = repr(error) + str(getattr(error, "body", "")) + str(getattr(error, "message", ""))
-    assert not [secret for secret in SECRETS if secret in text.replace(KEY, "") or (secret != KEY and secret in text)]
+    assert not [
+        secret
+        for secret in SECRETS
+        if secret in text.replace(KEY, "") or (secret != KEY and secret in text)
+    ]
 
 
 def test_openai_chat(url: str) -> None:
@@ -38,7 +46,9 @@ def test_openai_chat(url: str) -> None:
         {"type": "image_url", "image_url": {"url": f"data:image/png;base64,{PICTURE}"}},
         {"type": "text", "text": "What is it?"},
     ]
-    seen = client.chat.completions.create(model="m", messages=[{"role": "user", "content": picture}])  # type: ignore[list-item,misc]
+    seen = client.chat.completions.create(
+        model="m", messages=[{"role": "user", "content": picture}]
+    )  # type: ignore[list-item,misc]
     assert seen.choices[0].message.content == "Hello a picture."
     with client.chat.completions.stream(**ask, stream_options={"include_usage": True}) as stream:
         assert list(stream)
@@ -49,20 +59,30 @@ def test_openai_chat(url: str) -> None:
     first = client.chat.completions.create(**ask, tools=tools).choices[0]
     assert first.finish_reason == "tool_calls"
     calls = first.message.tool_calls or []
-    assert [json.loads(call.function.arguments)["location"] for call in calls] == ["Oakland", "Rome"]  # type: ignore[union-attr]
+    assert [json.loads(call.function.arguments)["location"] for call in calls] == [
+        "Oakland",
+        "Rome",
+    ]  # type: ignore[union-attr]
     history = [*ask["messages"], first.message.model_dump(exclude_none=True)]
     history += [
-        {"role": "tool", "tool_call_id": call.id, "content": f"{at} degrees"} for at, call in enumerate(calls, 20)
+        {"role": "tool", "tool_call_id": call.id, "content": f"{at} degrees"}
+        for at, call in enumerate(calls, 20)
     ]
     after = client.chat.completions.create(model="m", messages=history, tools=tools)
     assert after.choices[0].message.content == "Hello 20 degrees and 21 degrees."
     typed = client.chat.completions.create(
-        **ask, response_format={"type": "json_schema", "json_schema": {"name": "p", "schema": PERSON, "strict": True}}
+        **ask,
+        response_format={
+            "type": "json_schema",
+            "json_schema": {"name": "p", "schema": PERSON, "strict": True},
+        },
     )
     assert json.loads(typed.choices[0].message.content or "") == {"name": "Ada", "age": 36}
     assert client.models.list().data
     with pytest.raises(openai.RateLimitError) as busy:
-        client.chat.completions.create(model="m", messages=[{"role": "user", "content": "too many"}])
+        client.chat.completions.create(
+            model="m", messages=[{"role": "user", "content": "too many"}]
+        )
     assert busy.value.response.headers["retry-after"] == "7"
     no_secrets(busy.value)
     with pytest.raises(openai.BadRequestError):
@@ -78,7 +98,10 @@ def test_anthropic(url: str) -> None:
     client = anthropic.Anthropic(base_url=url, api_key=KEY, max_retries=0)
     ask: Any = {"model": "m", "max_tokens": 50, "messages": [{"role": "user", "content": "Hi."}]}
     assert client.messages.create(**ask).content[0].text == "Hello."  # type: ignore[union-attr]
-    picture: Any = {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PICTURE}}
+    picture: Any = {
+        "type": "image",
+        "source": {"type": "base64", "media_type": "image/png", "data": PICTURE},
+    }
     seen = client.messages.create(
         model="m",
         max_tokens=50,
@@ -93,7 +116,8 @@ def test_anthropic(url: str) -> None:
     calls = [block for block in first.content if block.type == "tool_use"]
     assert [call.input["location"] for call in calls] == ["Oakland", "Rome"]
     results: Any = [
-        {"type": "tool_result", "tool_use_id": call.id, "content": f"{at} degrees"} for at, call in enumerate(calls, 20)
+        {"type": "tool_result", "tool_use_id": call.id, "content": f"{at} degrees"}
+        for at, call in enumerate(calls, 20)
     ]
     history: Any = [
         *ask["messages"],
@@ -105,7 +129,9 @@ def test_anthropic(url: str) -> None:
     assert client.messages.count_tokens(model="m", messages=ask["messages"]).input_tokens > 0
     assert client.models.list().data
     with pytest.raises(anthropic.RateLimitError) as busy:
-        client.messages.create(model="m", max_tokens=50, messages=[{"role": "user", "content": "too many"}])
+        client.messages.create(
+            model="m", max_tokens=50, messages=[{"role": "user", "content": "too many"}]
+        )
     no_secrets(busy.value)
     with pytest.raises(anthropic.AuthenticationError):
         client.with_options(api_key="another-key").messages.create(**ask)
@@ -118,9 +144,15 @@ def test_google(url: str) -> None:
     client = genai.Client(api_key=KEY, http_options=types.HttpOptions(base_url=url))
     assert client.models.generate_content(model="m", contents="Hi.").text == "Hello."
     picture = types.Part.from_bytes(data=base64.b64decode(PICTURE), mime_type="image/png")
-    assert client.models.generate_content(model="m", contents=[picture, "What is it?"]).text == "Hello a picture."
     assert (
-        "".join(each.text or "" for each in client.models.generate_content_stream(model="m", contents="Hi."))
+        client.models.generate_content(model="m", contents=[picture, "What is it?"]).text
+        == "Hello a picture."
+    )
+    assert (
+        "".join(
+            each.text or ""
+            for each in client.models.generate_content_stream(model="m", contents="Hi.")
+        )
         == "Hello."
     )
     declared = types.FunctionDeclaration(name="get_weather", parameters_json_schema=WEATHER)
@@ -130,7 +162,9 @@ def test_google(url: str) -> None:
     assert [(call.args or {})["location"] for call in calls] == ["Oakland", "Rome"]
     results = [
         types.Part(
-            function_response=types.FunctionResponse(id=call.id, name=call.name, response={"output": f"{at} degrees"})
+            function_response=types.FunctionResponse(
+                id=call.id, name=call.name, response={"output": f"{at} degrees"}
+            )
         )
         for at, call in enumerate(calls, 20)
     ]
@@ -144,8 +178,12 @@ def test_google(url: str) -> None:
     assert after.text is not None
     assert "20 degrees" in after.text
     assert "21 degrees" in after.text
-    typed = types.GenerateContentConfig(response_mime_type="application/json", response_json_schema=PERSON)
-    assert json.loads(client.models.generate_content(model="m", contents="Hi.", config=typed).text or "") == {
+    typed = types.GenerateContentConfig(
+        response_mime_type="application/json", response_json_schema=PERSON
+    )
+    assert json.loads(
+        client.models.generate_content(model="m", contents="Hi.", config=typed).text or ""
+    ) == {
         "name": "Ada",
         "age": 36,
     }
@@ -167,22 +205,37 @@ def test_ollama(url: str) -> None:
     client = ollama.Client(url, headers={"authorization": f"Bearer {KEY}"})
     ask: Any = {"model": "m", "messages": [{"role": "user", "content": "Hi."}]}
     assert client.chat(**ask).message.content == "Hello."
-    seen = client.chat(model="m", messages=[{"role": "user", "content": "What is it?", "images": [PICTURE]}])
+    seen = client.chat(
+        model="m", messages=[{"role": "user", "content": "What is it?", "images": [PICTURE]}]
+    )
     assert seen.message.content == "Hello a picture."
-    assert "".join(each.message.content or "" for each in client.chat(**ask, stream=True)) == "Hello."
+    assert (
+        "".join(each.message.content or "" for each in client.chat(**ask, stream=True)) == "Hello."
+    )
     assert client.generate(model="m", prompt="Hi.").response == "Hello."
-    tools: Any = [{"type": "function", "function": {"name": "get_weather", "description": "", "parameters": WEATHER}}]
+    tools: Any = [
+        {
+            "type": "function",
+            "function": {"name": "get_weather", "description": "", "parameters": WEATHER},
+        }
+    ]
     first = client.chat(**ask, tools=tools)
     calls = first.message.tool_calls or []
     assert [call.function.arguments["location"] for call in calls] == ["Oakland", "Rome"]
     history: Any = [
         *ask["messages"],
         first.message,
-        *[{"role": "tool", "tool_name": "get_weather", "content": f"{at} degrees"} for at in (20, 21)],
+        *[
+            {"role": "tool", "tool_name": "get_weather", "content": f"{at} degrees"}
+            for at in (20, 21)
+        ],
     ]
     after = client.chat(model="m", messages=history, tools=tools)
     assert after.message.content == "Hello 20 degrees and 21 degrees."
-    assert json.loads(client.chat(**ask, format=PERSON).message.content or "") == {"name": "Ada", "age": 36}
+    assert json.loads(client.chat(**ask, format=PERSON).message.content or "") == {
+        "name": "Ada",
+        "age": 36,
+    }
     assert client.list().models
     assert client.show("m").capabilities
     with pytest.raises(ollama.ResponseError) as busy:
@@ -206,12 +259,20 @@ def test_mistral(url: str) -> None:
     tools: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}}]
     first: Any = client.chat.complete(**ask, tools=tools).choices[0]
     calls = first.message.tool_calls
-    assert [json.loads(call.function.arguments)["location"] for call in calls] == ["Oakland", "Rome"]
+    assert [json.loads(call.function.arguments)["location"] for call in calls] == [
+        "Oakland",
+        "Rome",
+    ]
     history: Any = [
         *ask["messages"],
         first.message,
         *[
-            {"role": "tool", "tool_call_id": call.id, "name": "get_weather", "content": f"{at} degrees"}
+            {
+                "role": "tool",
+                "tool_call_id": call.id,
+                "name": "get_weather",
+                "content": f"{at} degrees",
+            }
             for at, call in enumerate(calls, 20)
         ],
     ]
@@ -238,11 +299,17 @@ def test_cohere(url: str) -> None:
     tools: Any = [{"type": "function", "function": {"name": "get_weather", "parameters": WEATHER}}]
     first: Any = client.chat(**ask, tools=tools)
     calls = first.message.tool_calls
-    assert [json.loads(call.function.arguments)["location"] for call in calls] == ["Oakland", "Rome"]
-    results = [
-        {"role": "tool", "tool_call_id": call.id, "content": f"{at} degrees"} for at, call in enumerate(calls, 20)
+    assert [json.loads(call.function.arguments)["location"] for call in calls] == [
+        "Oakland",
+        "Rome",
     ]
-    after: Any = client.chat(model="m", messages=[*ask["messages"], first.message, *results], tools=tools)
+    results = [
+        {"role": "tool", "tool_call_id": call.id, "content": f"{at} degrees"}
+        for at, call in enumerate(calls, 20)
+    ]
+    after: Any = client.chat(
+        model="m", messages=[*ask["messages"], first.message, *results], tools=tools
+    )
     assert after.message.content[0].text == "Hello 20 degrees and 21 degrees."
     with pytest.raises(cohere.TooManyRequestsError) as busy:
         client.chat(model="m", messages=[{"role": "user", "content": "too many"}])

@@ -35,7 +35,9 @@ UPSTREAMS = {
 }
 """Model string → where its API stands below aimock's root."""
 PAIRS = pytest.mark.parametrize(("client", "upstream"), list(product(PROVIDERS, UPSTREAMS)))
-TOOL = ToolSpec("get_weather", "Weather.", {"type": "object", "properties": {"location": {"type": "string"}}})
+TOOL = ToolSpec(
+    "get_weather", "Weather.", {"type": "object", "properties": {"location": {"type": "string"}}}
+)
 CUT = "This answer is never finished, because the line goes dead long before its end, which nobody will ever read."
 
 
@@ -51,7 +53,9 @@ def whole(request: ModelRequest, following: Next) -> AsyncIterator[Event]:
 
 
 @asynccontextmanager
-async def before(server: Aimock, client: str, upstream: str) -> AsyncGenerator[tuple[ChatModel, AsgiTransport]]:
+async def before(
+    server: Aimock, client: str, upstream: str
+) -> AsyncGenerator[tuple[ChatModel, AsgiTransport]]:
     """A client of a wire, at a gateway that asks aimock once for each request."""
     provider = upstream.partition(":")[0]
     network = AiohttpTransport()
@@ -85,16 +89,25 @@ async def test_text_and_parallel_calls(server: Aimock, client: str, upstream: st
             assert hello.finish_reason is FinishReason.stop
             question = Message.user("What is the weather?")
             [first] = fold(await answered(model, asked(question, stream=stream, tools=(TOOL,))))
-            assert [call.arguments for call in first.tool_calls] == [{"location": "Oakland"}, {"location": "Bergen"}]
+            assert [call.arguments for call in first.tool_calls] == [
+                {"location": "Oakland"},
+                {"location": "Bergen"},
+            ]
             assert len({call.id for call in first.tool_calls}) == 2
-            results = Message.user(*[ToolResultPart(call.id, call.name, "sunny") for call in first.tool_calls])
-            [last] = fold(await answered(model, asked(question, first, results, stream=stream, tools=(TOOL,))))
+            results = Message.user(
+                *[ToolResultPart(call.id, call.name, "sunny") for call in first.tool_calls]
+            )
+            [last] = fold(
+                await answered(model, asked(question, first, results, stream=stream, tools=(TOOL,)))
+            )
             assert last.text == "It is sunny, 72F."
         assert transport.statuses == [200] * 6
 
 
 @PAIRS
-async def test_a_line_that_goes_dead_is_an_error_after_what_came(server: Aimock, client: str, upstream: str) -> None:
+async def test_a_line_that_goes_dead_is_an_error_after_what_came(
+    server: Aimock, client: str, upstream: str
+) -> None:
     async with before(server, client, upstream) as (model, transport):
         events = await answered(model, asked(Message.user("cut"), stream=True))
     assert isinstance(events[-1], RunError)
@@ -117,7 +130,9 @@ async def test_faults_come_as_errors_of_the_clients_wire(
         error: Any = failed.error
         assert events[-1] is failed
         assert isinstance(error, DragomanError)
-        assert not [word for word in (KEY, server.url, "127.0.0.1:") if word.encode() in transport.bodies[0]]
+        assert not [
+            word for word in (KEY, server.url, "127.0.0.1:") if word.encode() in transport.bodies[0]
+        ]
         if fault == "rateLimitRate":
             assert isinstance(error, RateLimitError)
             assert transport.statuses == [429]

@@ -58,9 +58,18 @@ def node(home: str, script: str, folder: Path, *arguments: str, **environment: s
 
 @pytest.mark.parametrize(("client", "version"), [("1.0", "1.0"), ("0.0.59", "")])
 @pytest.mark.parametrize("words", ["hello", "note"])
-def test_ag_uis_client_accepts_a_run(root: str, tmp_path: Path, client: str, version: str, words: str) -> None:
+def test_ag_uis_client_accepts_a_run(
+    root: str, tmp_path: Path, client: str, version: str, words: str
+) -> None:
     done = node(
-        "ag_ui", "agui_check.mjs", tmp_path, f"{root}/ag-ui", "--strict", "--message", words, AGUI_CLIENT=client
+        "ag_ui",
+        "agui_check.mjs",
+        tmp_path,
+        f"{root}/ag-ui",
+        "--strict",
+        "--message",
+        words,
+        AGUI_CLIENT=client,
     )
     report = json.loads(done.stdout)
     assert report["ok"], done.stdout
@@ -72,19 +81,26 @@ def test_ag_uis_client_accepts_a_run(root: str, tmp_path: Path, client: str, ver
 
 
 def test_ag_uis_client_answers_an_approval(root: str, tmp_path: Path) -> None:
-    resume = json.dumps([{"interruptId": "pay_1", "status": "resolved", "payload": {"approved": True}}])
+    resume = json.dumps(
+        [{"interruptId": "pay_1", "status": "resolved", "payload": {"approved": True}}]
+    )
     done = node(
         "ag_ui", "agui_check.mjs", tmp_path, f"{root}/ag-ui", "--strict", "--message", "pay", "--turns", "2", "--resume", resume
     )  # fmt: skip
     report = json.loads(done.stdout)
     assert report["ok"], done.stdout
     assert [run["outcome"] for run in report["runs"]] == ["interrupt", "success"]
-    assert next(each["content"] for each in report["messages"] if each["role"] == "tool") == "paid 3"
+    assert (
+        next(each["content"] for each in report["messages"] if each["role"] == "tool") == "paid 3"
+    )
 
 
 def test_ag_uis_validator_finds_nothing_wrong(root: str) -> None:
     done = subprocess.run(
-        [Path(sys.executable).with_name("ag-ui-validate"), f"{root}/ag-ui"], capture_output=True, text=True, timeout=60
+        [Path(sys.executable).with_name("ag-ui-validate"), f"{root}/ag-ui"],
+        capture_output=True,
+        text=True,
+        timeout=60,
     )
     assert done.returncode == 0, done.stdout
     assert "0 errors, 0 warnings" in done.stdout
@@ -124,7 +140,9 @@ def test_a_client_of_a2a_0_3_finds_nothing_wrong(root: str) -> None:
     python = CACHE / "a2a_03" / "bin" / "python"
     if not (CACHE / "a2a_03" / ".done").exists():
         pytest.skip("a2a-sdk 0.3 is not installed: make service")
-    done = subprocess.run([python, "a2a_check_03.py", root], cwd=CHECKS, capture_output=True, text=True, timeout=60)
+    done = subprocess.run(
+        [python, "a2a_check_03.py", root], cwd=CHECKS, capture_output=True, text=True, timeout=60
+    )
     found = [json.loads(line) for line in done.stdout.splitlines()]
     assert [each for each in found if not each["ok"]] == [], done.stderr
     assert len(found) == 5

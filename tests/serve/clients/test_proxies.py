@@ -84,7 +84,9 @@ def program(name: str) -> str:
     return found
 
 
-def request(port: int, path: str, data: bytes | None = None, key: str = KEY) -> urllib.request.Request:
+def request(
+    port: int, path: str, data: bytes | None = None, key: str = KEY
+) -> urllib.request.Request:
     headers = {"host": NAME, "authorization": f"Bearer {key}", "content-type": "application/json"}
     return urllib.request.Request(f"http://127.0.0.1:{port}{path}", data, headers)
 
@@ -99,7 +101,9 @@ def status(asked: urllib.request.Request) -> int:
 
 def serves(port: int, server: int, prefix: str = "") -> None:
     """Streams come as they are made; keys, hosts and large bodies arrive."""
-    with urllib.request.urlopen(request(port, f"{prefix}/v1/chat/completions", ASK), timeout=10) as answer:
+    with urllib.request.urlopen(
+        request(port, f"{prefix}/v1/chat/completions", ASK), timeout=10
+    ) as answer:
         seen = b""
         while b"Half" not in seen:
             piece = answer.read1()
@@ -117,7 +121,8 @@ def serves(port: int, server: int, prefix: str = "") -> None:
 
 def nginx(tmp_path: Path, servers: str) -> list[str]:
     places = "".join(
-        f"{kind}_temp_path {tmp_path}/{kind};" for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
+        f"{kind}_temp_path {tmp_path}/{kind};"
+        for kind in ("client_body", "proxy", "fastcgi", "uwsgi", "scgi")
     )
     user = "user root;" if os.geteuid() == 0 else ""  # whose workers may write here
     file = tmp_path / "nginx.conf"
@@ -150,7 +155,9 @@ def test_nginx_below_a_path(tmp_path: Path, server: int) -> None:
 def test_caddy(tmp_path: Path, server: int) -> None:
     port = free_port()
     found = next(block for block in blocks("text") if "reverse_proxy" in block)
-    block = replaced(found, (NAME, f"http://{NAME}:{port}"), ("127.0.0.1:8000", f"127.0.0.1:{server}"))
+    block = replaced(
+        found, (NAME, f"http://{NAME}:{port}"), ("127.0.0.1:8000", f"127.0.0.1:{server}")
+    )
     file = tmp_path / "Caddyfile"
     file.write_text(f"{{\n    admin off\n}}\n{block}")
     with running([program("caddy"), "run", "--adapter", "caddyfile", "--config", str(file)], port):

@@ -9,7 +9,17 @@ import asyncio
 from collections.abc import AsyncIterator
 from typing import Any
 
-from dragoman import Agent, Event, Message, PartDelta, ThinkingPart, ToolCallPart, ToolContext, serve, tool
+from dragoman import (
+    Agent,
+    Event,
+    Message,
+    PartDelta,
+    ThinkingPart,
+    ToolCallPart,
+    ToolContext,
+    serve,
+    tool,
+)
 from dragoman.errors import RateLimitError
 from dragoman.message import Role
 from dragoman.testing import ScriptedModel
@@ -54,7 +64,9 @@ def reply(request: Any) -> Message:
     own = {"roll": {}, "pay": {"sum": 3}, "note": {"text": "a note"}}
     for name in ("pay", "note"):
         if name in wanted and name not in done:
-            return Message.model(ThinkingPart("Hm."), "Let me.", ToolCallPart(f"{name}_1", name, own[name]))
+            return Message.model(
+                ThinkingPart("Hm."), "Let me.", ToolCallPart(f"{name}_1", name, own[name])
+            )
     for spec in request.tools:
         if spec.name not in own and spec.name not in done:
             return Message.model(ToolCallPart("client_1", spec.name, {"location": "Oakland"}))

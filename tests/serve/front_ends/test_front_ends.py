@@ -32,7 +32,9 @@ LIMITED = "too many requests; wait, and send the request again"
 def url() -> Iterator[str]:
     """The root of the server."""
     script = Path(__file__).with_name("front_app.py")
-    process = subprocess.Popen([sys.executable, script], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SRC})
+    process = subprocess.Popen(
+        [sys.executable, script], stdout=subprocess.PIPE, env={**os.environ, "PYTHONPATH": SRC}
+    )
     assert process.stdout is not None
     line = process.stdout.readline().decode().strip()
     assert line.startswith("http://"), "the server does not begin"
@@ -78,7 +80,13 @@ def test_use_chat_shows_an_agent(url: str, tmp_path: Path) -> None:
         "count": 2,
         "errors": [],
     }
-    assert found["denied"]["done"] == [*asked, "tool-pay:output-denied:null", "step-start", *ROLLED, END]
+    assert found["denied"]["done"] == [
+        *asked,
+        "tool-pay:output-denied:null",
+        "step-start",
+        *ROLLED,
+        END,
+    ]
     place = 'tool-get_place:output-available:"Oakland"'
     assert found["client_tool"] == {"done": [place, "step-start", *ROLLED, END], "errors": []}
     assert found["data"]["data"] == ["data-state", "data-tool-progress"]
@@ -90,7 +98,12 @@ def test_use_chat_shows_an_agent(url: str, tmp_path: Path) -> None:
 
 def test_copilotkit_runs_an_agent(url: str, tmp_path: Path) -> None:
     found = checked("copilotkit.mjs", url, tmp_path)
-    rolled = ["assistant:Let me see.:roll", "tool:4", "reasoning:Easy.", "assistant:It is four, and that is that."]
+    rolled = [
+        "assistant:Let me see.:roll",
+        "tool:4",
+        "reasoning:Easy.",
+        "assistant:It is four, and that is that.",
+    ]
     assert found["text"] == {
         "first": ["user:hello", *rolled],
         "more": ["user:again", *rolled[2:]],
@@ -131,21 +144,32 @@ async def test_the_guide_of_copilotkit_is_true(tmp_path: Path) -> None:
     blocks = re.findall(r"^```(\w+)\n(.*?)^```$", GUIDE.read_text(), re.MULTILINE | re.DOTALL)
     [python] = [code for kind, code in blocks if kind == "python"]
     programs = [code for kind, code in blocks if kind == "js"]
-    script = ScriptedModel([Message.model(ToolCallPart("b1", "book", {"flight": "SK 1"})), "It is booked."])
+    script = ScriptedModel(
+        [Message.model(ToolCallPart("b1", "book", {"flight": "SK 1"})), "It is booked."]
+    )
     names: dict[str, Any] = {}
-    exec(python.replace('Agent("local"', "Agent(MODEL"), names | {"MODEL": script}, names)  # the guide's own lines
+    exec(
+        python.replace('Agent("local"', "Agent(MODEL"), names | {"MODEL": script}, names
+    )  # the guide's own lines
     assert isinstance(names["agent"], Agent)
     with socket.create_server(("127.0.0.1", 0)) as free:
         port = free.getsockname()[1]
     (tmp_path / "node_modules").symlink_to(CACHE / "front_ends" / "node_modules")
     ready: asyncio.Future[str] = asyncio.get_running_loop().create_future()
     server = asyncio.create_task(serve.serve_http(names["app"], port=0, ready=ready.set_result))
-    environment = {**os.environ, "AGENTS": await ready, "PORT": str(port), "COPILOTKIT_TELEMETRY_DISABLED": "true"}
+    environment = {
+        **os.environ,
+        "AGENTS": await ready,
+        "PORT": str(port),
+        "COPILOTKIT_TELEMETRY_DISABLED": "true",
+    }
     running: list[asyncio.subprocess.Process] = []
     for at, code in enumerate(programs):
         (tmp_path / f"{at}.mjs").write_text(code + ("\nprocess.exit(0);\n" if at else ""))
         binary, program = str(Path(node.ROOT_DIR) / "bin" / "node"), str(tmp_path / f"{at}.mjs")
-        started = asyncio.create_subprocess_exec(binary, program, env=environment, stdout=asyncio.subprocess.PIPE)
+        started = asyncio.create_subprocess_exec(
+            binary, program, env=environment, stdout=asyncio.subprocess.PIPE
+        )
         running.append(await started)
         while not _listens(port):  # noqa: ASYNC110 another process begins to
             await asyncio.sleep(0.05)

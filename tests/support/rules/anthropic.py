@@ -24,9 +24,17 @@ def problems(body: dict[str, Any]) -> Iterator[str]:
     yield from misnamed("the id", [call["id"] for call in calls], "[a-zA-Z0-9_-]+")
     if len({call["id"] for call in calls}) < len(calls):
         yield "an id of a call stands twice"
-    declared = [tool["name"] for tool in body.get("tools", []) if tool.get("type", "custom") == "custom"]
-    yield from misnamed("the name", [*declared, *(call["name"] for call in calls)], "[a-zA-Z0-9_-]{1,64}")
-    yield from (f"{call['name']} is called and not declared" for call in calls if call["name"] not in declared)
+    declared = [
+        tool["name"] for tool in body.get("tools", []) if tool.get("type", "custom") == "custom"
+    ]
+    yield from misnamed(
+        "the name", [*declared, *(call["name"] for call in calls)], "[a-zA-Z0-9_-]{1,64}"
+    )
+    yield from (
+        f"{call['name']} is called and not declared"
+        for call in calls
+        if call["name"] not in declared
+    )
     turns = [_turn(message) for message in messages]
     yield from unpaired(merged(turns))
     for place, message in enumerate(messages):

@@ -12,7 +12,16 @@ from support.rules.media import data_problems
 from support.rules.pairing import Turn, misnamed, unpaired, unread
 from support.rules.typed import faults
 
-_FIELDS = {"model", "messages", "tools", "stream", "tool_choice", "thinking", "response_format", "max_tokens"}
+_FIELDS = {
+    "model",
+    "messages",
+    "tools",
+    "stream",
+    "tool_choice",
+    "thinking",
+    "response_format",
+    "max_tokens",
+}
 _IMAGES = ("image/png", "image/jpeg", "image/gif", "image/webp")
 
 

@@ -32,13 +32,25 @@ def problems(body: dict[str, Any]) -> Iterator[str]:
     contents = body.get("contents", [])
     if not contents or contents[0].get("role") != "user":
         yield "the first content is not the user's"
-    declared = [f["name"] for tool in body.get("tools", []) for f in tool.get("functionDeclarations", [])]
-    called = [part["functionCall"]["name"] for content in contents for part in _of(content, "functionCall")]
-    answered = [part["functionResponse"]["name"] for content in contents for part in _of(content, "functionResponse")]
+    declared = [
+        f["name"] for tool in body.get("tools", []) for f in tool.get("functionDeclarations", [])
+    ]
+    called = [
+        part["functionCall"]["name"]
+        for content in contents
+        for part in _of(content, "functionCall")
+    ]
+    answered = [
+        part["functionResponse"]["name"]
+        for content in contents
+        for part in _of(content, "functionResponse")
+    ]
     yield from misnamed("the name", [*declared, *called, *answered], _NAME)
     yield from (f"{name} is called and not declared" for name in called if name not in declared)
     yield from _unpaired(contents)
-    for place, content in enumerate([*contents, body.get("systemInstruction", {"parts": [{"text": "-"}]})]):
+    for place, content in enumerate(
+        [*contents, body.get("systemInstruction", {"parts": [{"text": "-"}]})]
+    ):
         yield from (f"[{place}]: {problem}" for problem in _of_content(content))
 
 
@@ -50,7 +62,9 @@ def _camelled(value: Any) -> Any:
         return value
     held = ("args", "response", "parametersJsonSchema", "parameters")
     return {
-        re.sub("_([a-z])", lambda letter: letter[1].upper(), key): each if key in held else _camelled(each)
+        re.sub("_([a-z])", lambda letter: letter[1].upper(), key): each
+        if key in held
+        else _camelled(each)
         for key, each in value.items()
     }
 

@@ -56,7 +56,11 @@ def _of_message(message: dict[str, Any]) -> Iterator[str]:
         if chunk["type"] == "image_url":
             told = chunk["image_url"]
             yield from data_problems(told if isinstance(told, str) else told["url"], _IMAGES)
-        if message["role"] == "assistant" and chunk["type"] not in ("text", "thinking", "reference"):
+        if message["role"] == "assistant" and chunk["type"] not in (
+            "text",
+            "thinking",
+            "reference",
+        ):
             yield f"the model says a {chunk['type']}"
         if message["role"] == "tool" and chunk["type"] != "text":
             yield f"a tool says a {chunk['type']}"

@@ -37,7 +37,9 @@ class _Message(TypedDict):
 
 def problems(body: dict[str, Any]) -> Iterator[str]:
     ChatRequest.model_validate({**body, "messages": []})
-    yield from (f"there is no field {name}" for name in body.keys() - ChatRequest.model_fields.keys())
+    yield from (
+        f"there is no field {name}" for name in body.keys() - ChatRequest.model_fields.keys()
+    )
     messages = body["messages"]
     yield from faults(messages, list[_Message], "messages")
     declared = [tool["function"]["name"] for tool in body.get("tools", [])]
@@ -61,12 +63,16 @@ def _turns(messages: list[dict[str, Any]]) -> Iterator[Turn]:
         if message["role"] == "tool":
             id_, name = message.get("tool_call_id"), message.get("tool_name")
             found = next(
-                (w for w in waiting if (w[0] == id_ if id_ else w[1] == name or not name)), (str(id_ or name), "")
+                (w for w in waiting if (w[0] == id_ if id_ else w[1] == name or not name)),
+                (str(id_ or name), ""),
             )
             if found in waiting:
                 waiting.remove(found)
             yield Turn("tool", results=[found[0]], says=False)
             continue
         calls = message.get("tool_calls", [])
-        waiting = [(call.get("id") or f"#{place}.{n}", call["function"]["name"]) for n, call in enumerate(calls)]
+        waiting = [
+            (call.get("id") or f"#{place}.{n}", call["function"]["name"])
+            for n, call in enumerate(calls)
+        ]
         yield Turn(message["role"], [id_ for id_, _ in waiting])

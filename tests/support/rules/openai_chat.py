@@ -19,7 +19,9 @@ def problems(body: dict[str, Any]) -> Iterator[str]:
     messages = body["messages"]
     calls = [call for message in messages for call in message.get("tool_calls") or []]
     yield from misnamed("the id", [str(call.get("id")) for call in calls], "[^ ]{1,40}")
-    names = [call["function"]["name"] if "function" in call else call["custom"]["name"] for call in calls]
+    names = [
+        call["function"]["name"] if "function" in call else call["custom"]["name"] for call in calls
+    ]
     declared = [tool["function"]["name"] for tool in body.get("tools", [])]
     yield from misnamed("the name", [*names, *declared], "[a-zA-Z0-9_-]{1,64}")
     yield from (f"{name} is called and not declared" for name in names if name not in declared)
@@ -39,7 +41,9 @@ def _turn(message: dict[str, Any]) -> Turn:
 
 def _of_content(message: dict[str, Any]) -> Iterator[str]:
     content = message.get("content")
-    if content is None and not (message.get("tool_calls") or message.get("refusal") or message.get("audio")):
+    if content is None and not (
+        message.get("tool_calls") or message.get("refusal") or message.get("audio")
+    ):
         yield "it has no content and no calls"
     if content == []:
         yield "its content is an empty list"

@@ -24,20 +24,34 @@ def problems(body: dict[str, Any]) -> Iterator[str]:
     items = body["input"] if isinstance(body["input"], list) else []
     if not body["input"] and "previous_response_id" not in body:
         yield "there is no input"
-    calls = [item for item in items if str(item.get("type")).endswith("_call") and "call_id" in item]
+    calls = [
+        item for item in items if str(item.get("type")).endswith("_call") and "call_id" in item
+    ]
     functions = [item for item in calls if item["type"] == "function_call"]
     yield from misnamed("the id", [call["call_id"] for call in calls], "[^ ]{1,64}")
     declared = [tool["name"] for tool in body.get("tools", []) if tool["type"] == "function"]
-    yield from misnamed("the name", [*declared, *(call["name"] for call in functions)], "[a-zA-Z0-9_-]{1,64}")
-    yield from (f"{call['name']} is called and not declared" for call in functions if call["name"] not in declared)
+    yield from misnamed(
+        "the name", [*declared, *(call["name"] for call in functions)], "[a-zA-Z0-9_-]{1,64}"
+    )
+    yield from (
+        f"{call['name']} is called and not declared"
+        for call in functions
+        if call["name"] not in declared
+    )
     for call in functions:
         yield from unread(call["name"], call["arguments"])
     yield from _unpaired(items)
-    twice = [id_ for id_, times in Counter(item["id"] for item in items if item.get("id")).items() if times > 1]
+    twice = [
+        id_
+        for id_, times in Counter(item["id"] for item in items if item.get("id")).items()
+        if times > 1
+    ]
     yield from (f"the item {id_} stands twice" for id_ in twice)
     for place, item in enumerate(items):
         yield from (f"[{place}]: {problem}" for problem in _of_content(item))
-        if item.get("type") == "reasoning" and (place + 1 == len(items) or _is_of_user(items[place + 1])):
+        if item.get("type") == "reasoning" and (
+            place + 1 == len(items) or _is_of_user(items[place + 1])
+        ):
             yield f"[{place}]: reasoning has nothing after it that came of it"
 
 
@@ -66,7 +80,9 @@ def _is_of_user(item: dict[str, Any]) -> bool:
 
 
 def _of_content(item: dict[str, Any]) -> Iterator[str]:
-    content = item.get("content", item.get("output") if item.get("type") == "function_call_output" else "-")
+    content = item.get(
+        "content", item.get("output") if item.get("type") == "function_call_output" else "-"
+    )
     if item.get("role") == "assistant" and not content:
         yield "it is empty"
     for block in content if isinstance(content, list) else []:

@@ -45,7 +45,12 @@ def merged(turns: Sequence[Turn]) -> list[Turn]:
     for turn in turns:
         if out and out[-1].role == turn.role:
             last = out.pop()
-            turn = Turn(turn.role, [*last.calls, *turn.calls], [*last.results, *turn.results], last.says or turn.says)
+            turn = Turn(
+                turn.role,
+                [*last.calls, *turn.calls],
+                [*last.results, *turn.results],
+                last.says or turn.says,
+            )
         out.append(turn)
     return out
 

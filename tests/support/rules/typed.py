@@ -9,7 +9,17 @@ import types
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from enum import Enum
 from functools import cache
-from typing import Annotated, Any, ForwardRef, Literal, NotRequired, Required, Union, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    ForwardRef,
+    Literal,
+    NotRequired,
+    Required,
+    Union,
+    get_args,
+    get_origin,
+)
 
 from pydantic import BaseModel
 from typing_extensions import ReadOnly, TypeAliasType, get_type_hints, is_typeddict
@@ -41,16 +51,28 @@ def faults(value: Any, type_: Any, where: str = "") -> list[str]:
     if is_typeddict(type_) or (isinstance(type_, type) and issubclass(type_, BaseModel)):
         return list(_of_fields(value, type_, where))
     if isinstance(type_, type) and issubclass(type_, Enum):
-        return [] if value in [each.value for each in type_] else [f"{where}: {value!r} is no {type_.__name__}"]
+        return (
+            []
+            if value in [each.value for each in type_]
+            else [f"{where}: {value!r} is no {type_.__name__}"]
+        )
     container = origin or type_
     if container in (list, Iterable, Sequence):
         if not isinstance(value, list):
             return [f"{where}: {value!r:.80} is no list"]
-        return [fault for n, each in enumerate(value) for fault in faults(each, *arguments[:1], f"{where}[{n}]")]
+        return [
+            fault
+            for n, each in enumerate(value)
+            for fault in faults(each, *arguments[:1], f"{where}[{n}]")
+        ]
     if container in (dict, Mapping):
         if not isinstance(value, dict):
             return [f"{where}: {value!r:.80} is no object"]
-        return [f for k, v in value.items() for f in faults(v, arguments[1] if arguments else Any, f"{where}.{k}")]
+        return [
+            f
+            for k, v in value.items()
+            for f in faults(v, arguments[1] if arguments else Any, f"{where}.{k}")
+        ]
     if isinstance(container, type):  # a class that JSON cannot be, such as a file's
         return [f"{where}: {value!r:.80} is no {container.__name__}"]
     raise TypeError(f"the checker does not know {type_!r}")
@@ -63,7 +85,11 @@ def _of_any(value: Any, variants: Sequence[Any], where: str) -> list[str]:
         told.append(faults(value, variant, where))
         if not told[-1]:
             return []
-    named = [each for each in told if not any(f.startswith((f"{where}.type:", f"{where}.role:")) for f in each)]
+    named = [
+        each
+        for each in told
+        if not any(f.startswith((f"{where}.type:", f"{where}.role:")) for f in each)
+    ]
     deeper = [each for each in named if not each[0].startswith(f"{where}:")]
     return min(deeper or named or told, key=len)
 
@@ -86,8 +112,12 @@ def _fields(type_: Any) -> tuple[dict[str, Any], frozenset[str]]:
     """Names of the fields in JSON → their types, and the names of those that must be there."""
     if is_typeddict(type_):
         hints = get_type_hints(type_, include_extras=True)
-        needed = {name for name, hint in hints.items() if get_origin(hint) is Required} | type_.__required_keys__
-        return hints, frozenset(name for name in needed if get_origin(hints[name]) is not NotRequired)
+        needed = {
+            name for name, hint in hints.items() if get_origin(hint) is Required
+        } | type_.__required_keys__
+        return hints, frozenset(
+            name for name in needed if get_origin(hints[name]) is not NotRequired
+        )
     fields = type_.model_fields
     if any(isinstance(field.annotation, (str, ForwardRef)) for field in fields.values()):
         raise TypeError(f"{type_} has types that are not resolved")

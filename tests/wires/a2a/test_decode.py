@@ -8,10 +8,25 @@ import pytest
 
 from dragoman import event as ev
 from dragoman import json_bytes
-from dragoman.errors import ContentRefusedError, InvalidRequestError, ModelNotFoundError, ProviderError, StreamCutError
+from dragoman.errors import (
+    ContentRefusedError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    ProviderError,
+    StreamCutError,
+)
 from dragoman.event import Event
 from dragoman.fold import fold
-from dragoman.message import DataPart, FinishReason, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, Usage
+from dragoman.message import (
+    DataPart,
+    FinishReason,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
 from dragoman.wires import a2a
 
 Json = dict[str, Any]
@@ -25,13 +40,27 @@ def read(*objects: Json, rpc: bool = False, origin: Origin | None = None) -> lis
 
 
 def status(state: str, *parts: Json, **more: Any) -> Json:
-    message = {"message": {"messageId": "s1", "role": "ROLE_AGENT", "parts": [*parts]}} if parts else {}
-    return {"statusUpdate": {"taskId": "T", "contextId": "c", "status": {"state": state, **message}, **more}}
+    message = (
+        {"message": {"messageId": "s1", "role": "ROLE_AGENT", "parts": [*parts]}} if parts else {}
+    )
+    return {
+        "statusUpdate": {
+            "taskId": "T",
+            "contextId": "c",
+            "status": {"state": state, **message},
+            **more,
+        }
+    }
 
 
 def artifact(id_: str, *parts: Json, **more: Any) -> Json:
     return {
-        "artifactUpdate": {"taskId": "T", "contextId": "c", "artifact": {"artifactId": id_, "parts": [*parts]}, **more}
+        "artifactUpdate": {
+            "taskId": "T",
+            "contextId": "c",
+            "artifact": {"artifactId": id_, "parts": [*parts]},
+            **more,
+        }
     }
 
 
@@ -58,7 +87,13 @@ def test_a_text_in_pieces(rpc: bool) -> None:
 def test_the_stream_of_version_0_3() -> None:
     events = read(
         {"kind": "task", "id": "T", "contextId": "c", "status": {"state": "submitted"}},
-        {"kind": "status-update", "taskId": "T", "contextId": "c", "status": {"state": "working"}, "final": False},
+        {
+            "kind": "status-update",
+            "taskId": "T",
+            "contextId": "c",
+            "status": {"state": "working"},
+            "final": False,
+        },
         {
             "kind": "artifact-update",
             "taskId": "T",
@@ -66,7 +101,13 @@ def test_the_stream_of_version_0_3() -> None:
             "artifact": {"artifactId": "a", "parts": [{"kind": "text", "text": "Hi."}]},
             "lastChunk": True,
         },
-        {"kind": "status-update", "taskId": "T", "contextId": "c", "status": {"state": "completed"}, "final": True},
+        {
+            "kind": "status-update",
+            "taskId": "T",
+            "contextId": "c",
+            "status": {"state": "completed"},
+            "final": True,
+        },
         rpc=True,
     )
     assert [message.text for message in fold(events)] == ["Hi."]
@@ -74,7 +115,16 @@ def test_the_stream_of_version_0_3() -> None:
 
 
 def test_a_message_alone_is_the_answer() -> None:
-    events = read({"message": {"messageId": "m", "contextId": "c", "role": "ROLE_AGENT", "parts": [{"text": "Hi."}]}})
+    events = read(
+        {
+            "message": {
+                "messageId": "m",
+                "contextId": "c",
+                "role": "ROLE_AGENT",
+                "parts": [{"text": "Hi."}],
+            }
+        }
+    )
     assert [(message.id, message.text) for message in fold(events)] == [("m", "Hi.")]
     assert isinstance(events[-1], ev.RunFinished)
 
@@ -94,14 +144,26 @@ def test_a_whole_task_is_read_like_its_stream() -> None:
 
 
 def test_the_text_so_far_is_told_in_pieces() -> None:
-    chunk = {"metadata": {"canonical_type": "TextMessageChunkEvent"}, "messageId": "m", "role": "agent"}
+    chunk = {
+        "metadata": {"canonical_type": "TextMessageChunkEvent"},
+        "messageId": "m",
+        "role": "agent",
+    }
 
     def working(text: str) -> Json:
         message = {**chunk, "parts": [{"kind": "text", "text": text}]}
-        return {"kind": "status-update", "taskId": "T", "status": {"state": "working", "message": message}}
+        return {
+            "kind": "status-update",
+            "taskId": "T",
+            "status": {"state": "working", "message": message},
+        }
 
     done = {"role": "agent", "messageId": "end", "parts": [{"kind": "text", "text": "It is."}]}
-    last = {"kind": "status-update", "taskId": "T", "status": {"state": "completed", "message": done}}
+    last = {
+        "kind": "status-update",
+        "taskId": "T",
+        "status": {"state": "completed", "message": done},
+    }
     events = read(working("It"), working("It is"), working("It is."), last)
     assert [each.delta for each in events if isinstance(each, ev.PartDelta)] == ["It", " is", "."]
     assert [message.text for message in fold(events)] == ["It is."]
@@ -133,11 +195,19 @@ def test_calls_and_results_of_others_stand_beside_each_other() -> None:
         status("TASK_STATE_COMPLETED"),
     )
     content = [piece for message in fold(events) for piece in message.content]
-    assert content == [ToolCallPart("c1", "f", {"n": 42}, raw='{"n": 42}'), ToolResultPart("c1", "", "ok")]
+    assert content == [
+        ToolCallPart("c1", "f", {"n": 42}, raw='{"n": 42}'),
+        ToolResultPart("c1", "", "ok"),
+    ]
 
 
 def test_an_artifact_that_is_replaced_is_dropped() -> None:
-    events = read(TASK, artifact("a", {"text": "No"}), artifact("a", {"text": "Yes"}), status("TASK_STATE_COMPLETED"))
+    events = read(
+        TASK,
+        artifact("a", {"text": "No"}),
+        artifact("a", {"text": "Yes"}),
+        status("TASK_STATE_COMPLETED"),
+    )
     assert [message.text for message in fold(events)] == ["Yes"]
 
 
@@ -147,7 +217,9 @@ def test_a_last_message_is_the_answer_where_there_is_none_else() -> None:
 
 
 def test_notes_of_an_agent_at_work_are_no_answer() -> None:
-    events = read(TASK, status("TASK_STATE_WORKING", {"text": "Looking…"}), status("TASK_STATE_COMPLETED"))
+    events = read(
+        TASK, status("TASK_STATE_WORKING", {"text": "Looking…"}), status("TASK_STATE_COMPLETED")
+    )
     assert fold(events) == []
     assert [each.name for each in events if isinstance(each, ev.Custom)] == ["a2a.status"]
 
@@ -171,10 +243,16 @@ def test_errors_of_json_rpc() -> None:
 
 @pytest.mark.parametrize("cut", range(1, 40, 3))
 def test_bytes_may_be_cut_anywhere(cut: int) -> None:
-    objects = [TASK, artifact("a", {"text": "Grüße"}, lastChunk=True), status("TASK_STATE_COMPLETED")]
+    objects = [
+        TASK,
+        artifact("a", {"text": "Grüße"}, lastChunk=True),
+        status("TASK_STATE_COMPLETED"),
+    ]
     data = b"".join([b"data: " + json_bytes.encode(each) + b"\r\n\r\n" for each in objects])
     decoder = a2a.decoder()
-    events = [event for at in range(0, len(data), cut) for event in decoder.feed(data[at : at + cut])]
+    events = [
+        event for at in range(0, len(data), cut) for event in decoder.feed(data[at : at + cut])
+    ]
     assert [*events, *decoder.close()] == read(*objects)
 
 
@@ -261,7 +339,9 @@ def test_shared_state_and_results_are_no_messages() -> None:
 )
 def test_a_task_that_failed_says_so(state: str, kind: type[Exception], words: str) -> None:
     last = read(TASK, artifact("a", {"text": "It "}), status(state))[-1]
-    assert isinstance(last, ev.RunError) and type(last.error) is kind and last.error.message == words
+    assert (
+        isinstance(last, ev.RunError) and type(last.error) is kind and last.error.message == words
+    )
     told = read(TASK, status(state, {"text": "No more."}))[-1]
     assert isinstance(told, ev.RunError) and told.error.message == "No more."
 
@@ -274,7 +354,9 @@ def test_a_task_that_was_cancelled() -> None:
 
 def test_tokens_are_read_where_they_are_told() -> None:
     metadata = {
-        a2a.EXTENSION: {"usage": '[{"inputTokens": 3, "outputTokens": 4}, {"inputTokens": 1, "outputTokens": true}]'}
+        a2a.EXTENSION: {
+            "usage": '[{"inputTokens": 3, "outputTokens": 4}, {"inputTokens": 1, "outputTokens": true}]'
+        }
     }
     last = read(TASK, status("TASK_STATE_COMPLETED", metadata=metadata))[-1]
     assert last == ev.RunFinished("T", usage=Usage(input_tokens=4, output_tokens=4))
@@ -286,7 +368,11 @@ def test_a_task_that_goes_on_tells_what_there_is_of_it() -> None:
         "status": {"state": "TASK_STATE_WORKING"},
         "artifacts": [{"artifactId": "a", "parts": [{"text": "Hi"}]}],
     }
-    events = read({"task": task}, artifact("b", {"text": "there"}, lastChunk=True), status("TASK_STATE_COMPLETED"))
+    events = read(
+        {"task": task},
+        artifact("b", {"text": "there"}, lastChunk=True),
+        status("TASK_STATE_COMPLETED"),
+    )
     assert [(message.id, message.text) for message in fold(events)] == [("a", "Hi"), ("b", "there")]
     assert events.count(ev.RunStarted("T")) == 1
 
@@ -301,7 +387,11 @@ def test_an_artifact_that_is_over_can_be_replaced_too() -> None:
 def test_parts_with_fields_of_their_own_stay_apart() -> None:
     marked = {"text": "b", "metadata": {"lang": "de"}}
     data = {"data": {"n": 1}}
-    events = read(TASK, artifact("a", {"text": "a"}, marked, data, lastChunk=True), status("TASK_STATE_COMPLETED"))
+    events = read(
+        TASK,
+        artifact("a", {"text": "a"}, marked, data, lastChunk=True),
+        status("TASK_STATE_COMPLETED"),
+    )
     [message] = fold(events)
     assert [type(piece) for piece in message.content] == [TextPart, TextPart, DataPart]
     assert message.finish_reason is FinishReason.stop
@@ -309,13 +399,26 @@ def test_parts_with_fields_of_their_own_stay_apart() -> None:
 
 def test_thinking_of_an_agent_at_work() -> None:
     thought = {"text": "Hm.", "metadata": {"thought": True}}
-    events = read(TASK, status("TASK_STATE_WORKING", thought), status("TASK_STATE_COMPLETED"), origin=Origin("a2a"))
+    events = read(
+        TASK,
+        status("TASK_STATE_WORKING", thought),
+        status("TASK_STATE_COMPLETED"),
+        origin=Origin("a2a"),
+    )
     [message] = fold(events)
-    assert message.content == (ThinkingPart("Hm."),) and message.id == "s1" and message.origin == Origin("a2a")
+    assert (
+        message.content == (ThinkingPart("Hm."),)
+        and message.id == "s1"
+        and message.origin == Origin("a2a")
+    )
 
 
 def test_texts_so_far_have_the_id_of_their_message() -> None:
-    message = {"metadata": {"canonical_type": "TextMessageChunkEvent"}, "role": "agent", "parts": [{"text": "Hi"}]}
+    message = {
+        "metadata": {"canonical_type": "TextMessageChunkEvent"},
+        "role": "agent",
+        "parts": [{"text": "Hi"}],
+    }
     for given, wanted in (({"messageId": "m"}, "m"), ({}, "T:text")):
         update = {"taskId": "T", "status": {"state": "working", "message": {**message, **given}}}
         events = read({"statusUpdate": update}, status("TASK_STATE_COMPLETED"))
@@ -327,7 +430,11 @@ def whole(state: str, *parts: Json, **more: Any) -> Json:
     return {"task": {"id": "T", "contextId": "c", "status": {"state": state}, **given, **more}}
 
 
-DONE = whole("TASK_STATE_COMPLETED", {"text": "It is clear."}, {"url": "https://a.test/x", "mediaType": "image/png"})
+DONE = whole(
+    "TASK_STATE_COMPLETED",
+    {"text": "It is clear."},
+    {"url": "https://a.test/x", "mediaType": "image/png"},
+)
 PICTURE = {"url": "https://a.test/x", "mediaType": "image/png"}
 
 
@@ -351,6 +458,11 @@ def test_a_task_that_is_told_whole_is_not_told_twice(before: list[Json], end: Js
 
 def test_an_answer_that_stands_in_the_history_alone_is_read() -> None:
     said = [{"messageId": id_, "role": role, "parts": [{"text": id_}]} for id_, role in (("Earlier.", "ROLE_AGENT"), ("Well?", "ROLE_USER"), ("Yes.", "ROLE_AGENT"))]  # fmt: skip
-    assert [each.text for each in fold(read(whole("TASK_STATE_COMPLETED", history=said)))] == ["Yes."]
-    assert [each.text for each in fold(read(whole("TASK_STATE_COMPLETED", {"text": "No."}, history=said)))] == ["No."]
+    assert [each.text for each in fold(read(whole("TASK_STATE_COMPLETED", history=said)))] == [
+        "Yes."
+    ]
+    assert [
+        each.text
+        for each in fold(read(whole("TASK_STATE_COMPLETED", {"text": "No."}, history=said)))
+    ] == ["No."]
     assert fold(read(whole("TASK_STATE_COMPLETED", history=said[:2]))) == []

@@ -17,17 +17,44 @@ from dragoman.event import RunError
 from dragoman.wires import a2a
 
 Json = dict[str, Any]
-ODD: tuple[Any, ...] = (None, True, 1, 1.5, "", "x", [], [1], [None], [[]], {}, {"a": 1}, [{}], {"state": {}}, "\ud800")
+ODD: tuple[Any, ...] = (
+    None,
+    True,
+    1,
+    1.5,
+    "",
+    "x",
+    [],
+    [1],
+    [None],
+    [[]],
+    {},
+    {"a": 1},
+    [{}],
+    {"state": {}},
+    "\ud800",
+)
 INPUTS = 4000
 
 _PARTS: list[Json] = [
     {"kind": "text", "text": "Hi", "metadata": {"adk_thought": True}},
     {"text": "Hi"},
-    {"kind": "data", "data": {"tool_calls": [{"call_id": "a", "name": "f", "arguments": {"x": 1}}]}},
+    {
+        "kind": "data",
+        "data": {"tool_calls": [{"call_id": "a", "name": "f", "arguments": {"x": 1}}]},
+    },
     {"data": {"tool_results": [{"call_id": "a", "name": "f", "output": "ok"}]}},
     {"data": {"type": "tool-call", "toolCallId": "a", "toolCallName": "f", "arguments": "{}"}},
     {"data": {"type": "tool-result", "toolCallId": "a", "content": "x", "isError": True}},
-    {"data": {"type": "interrupt", "interruptId": "i", "reason": "input", "responseSchema": "{}", "call": {}}},
+    {
+        "data": {
+            "type": "interrupt",
+            "interruptId": "i",
+            "reason": "input",
+            "responseSchema": "{}",
+            "call": {},
+        }
+    },
     {"kind": "file", "file": {"bytes": "aGk=", "mimeType": "text/plain", "name": "n"}},
     {"root": {"kind": "text", "text": "Hi"}},
     {"raw": "aGk=", "mediaType": "text/plain", "filename": "n"},
@@ -43,11 +70,20 @@ _STATES = (
     "auth-required",
     "TASK_STATE_WORKING",
 )
-_KINDS = ("TextMessageChunkEvent", "TextMessageEndEvent", "ToolCallStartEvent", "ToolCallArgsEvent", "NoSuchEvent")
+_KINDS = (
+    "TextMessageChunkEvent",
+    "TextMessageEndEvent",
+    "ToolCallStartEvent",
+    "ToolCallArgsEvent",
+    "NoSuchEvent",
+)
 
 
 def _message(rng: random.Random) -> Json:
-    message: Json = {"messageId": rng.choice("mno"), "role": rng.choice(["agent", "ROLE_AGENT", "user"])}
+    message: Json = {
+        "messageId": rng.choice("mno"),
+        "role": rng.choice(["agent", "ROLE_AGENT", "user"]),
+    }
     message["parts"] = [deepcopy(rng.choice(_PARTS)) for _ in range(rng.randint(0, 3))]
     if rng.random() < 0.5:
         message["metadata"] = {"canonical_type": rng.choice(_KINDS)}
@@ -55,11 +91,20 @@ def _message(rng: random.Random) -> Json:
 
 
 def _object(rng: random.Random) -> Json:
-    artifact: Json = {"artifactId": rng.choice(["a", "state", "result"]), "name": rng.choice(["a", "state"])}
+    artifact: Json = {
+        "artifactId": rng.choice(["a", "state", "result"]),
+        "name": rng.choice(["a", "state"]),
+    }
     artifact["parts"] = [deepcopy(rng.choice(_PARTS)) for _ in range(rng.randint(0, 3))]
     status: Json = {"state": rng.choice(_STATES), "message": _message(rng)}
     history = [_message(rng) for _ in range(rng.randint(0, 2))]
-    task: Json = {"id": "t", "contextId": "c", "status": status, "history": history, "artifacts": [artifact]}
+    task: Json = {
+        "id": "t",
+        "contextId": "c",
+        "status": status,
+        "history": history,
+        "artifacts": [artifact],
+    }
     update: Json = {"taskId": "t", "contextId": "c", "status": status, "final": True}
     piece: Json = {
         "taskId": "t",
@@ -68,7 +113,12 @@ def _object(rng: random.Random) -> Json:
         "append": rng.random() < 0.5,
         "lastChunk": True,
     }
-    bodies: dict[str, Json] = {"task": task, "statusUpdate": update, "artifactUpdate": piece, "message": _message(rng)}
+    bodies: dict[str, Json] = {
+        "task": task,
+        "statusUpdate": update,
+        "artifactUpdate": piece,
+        "message": _message(rng),
+    }
     name = rng.choice([*bodies])
     kinds = {"statusUpdate": "status-update", "artifactUpdate": "artifact-update"}
     return rng.choice([{name: bodies[name]}, {"kind": kinds.get(name, name), **bodies[name]}])
@@ -102,7 +152,10 @@ def _objects(seed: int) -> list[Json]:
 
 def _read(objects: list[Json]) -> None:
     decoder = a2a.decoder()
-    events = [*decoder.feed(b"".join(b"data: " + _bytes(one) + b"\n\n" for one in objects)), *decoder.close()]
+    events = [
+        *decoder.feed(b"".join(b"data: " + _bytes(one) + b"\n\n" for one in objects)),
+        *decoder.close(),
+    ]
     assert events
     fold(events)
 
@@ -124,7 +177,12 @@ TASKS: list[Json] = [
 @pytest.mark.mend("1.12")
 @pytest.mark.parametrize("task", TASKS)
 def test_a_task_whose_fields_are_of_other_kinds_is_read_or_refused(task: Json) -> None:
-    whole: Json = {"id": "t", "status": {"state": "completed"}, "artifacts": [{"artifactId": "a", "parts": []}], **task}
+    whole: Json = {
+        "id": "t",
+        "status": {"state": "completed"},
+        "artifacts": [{"artifactId": "a", "parts": []}],
+        **task,
+    }
     _read([{"task": whole}])
     a2a.load_response(json_bytes.encode({"task": whole}))
     with contextlib.suppress(HistoryError):

@@ -69,13 +69,22 @@ def objects(events: list[Event], **envelope: Any) -> list[Json]:
 def artifacts(listed: list[Json]) -> list[tuple[str, Any, bool, bool]]:
     updates = [each["artifactUpdate"] for each in listed if "artifactUpdate" in each]
     return [
-        (one["artifact"]["artifactId"], one["artifact"]["parts"][0], one["append"], one["lastChunk"]) for one in updates
+        (
+            one["artifact"]["artifactId"],
+            one["artifact"]["parts"][0],
+            one["append"],
+            one["lastChunk"],
+        )
+        for one in updates
     ]
 
 
 def states(listed: list[Json]) -> list[str]:
     found = [each["task"]["status"]["state"] for each in listed if "task" in each]
-    return [*found, *(each["statusUpdate"]["status"]["state"] for each in listed if "statusUpdate" in each)]
+    return [
+        *found,
+        *(each["statusUpdate"]["status"]["state"] for each in listed if "statusUpdate" in each),
+    ]
 
 
 def test_a_task_comes_first_and_its_end_last() -> None:
@@ -118,7 +127,10 @@ def test_what_every_peer_sees_of_a_run() -> None:
         ("state", {"data": {"n": 1}, "mediaType": "application/json"}, False, True),
         (
             "state",
-            {"data": [{"op": "replace", "path": "/n", "value": 2}], "mediaType": "application/json-patch+json"},
+            {
+                "data": [{"op": "replace", "path": "/n", "value": 2}],
+                "mediaType": "application/json-patch+json",
+            },
             True,
             True,
         ),
@@ -146,7 +158,12 @@ def test_without_the_extension_nothing_of_it_is_sent() -> None:
 
 
 def test_one_delta_alone_is_the_first_and_the_last() -> None:
-    run = [ev.RunStarted("r"), ev.MessageStarted("m", Role.MODEL), *text("m", "Hi."), ev.RunFinished("r")]
+    run = [
+        ev.RunStarted("r"),
+        ev.MessageStarted("m", Role.MODEL),
+        *text("m", "Hi."),
+        ev.RunFinished("r"),
+    ]
     assert artifacts(objects(run)) == [("m", {"text": "Hi."}, False, True)]
 
 
@@ -171,7 +188,10 @@ def test_the_official_library_puts_it_together_likewise() -> None:
             task.status.CopyFrom(response.status_update.status)
     whole = a2a.dump_response(RUN, task_id="task-1", context_id="t")
     theirs = [("".join(part.text for part in one.parts), one.artifact_id) for one in task.artifacts]
-    ours = [("".join(part.get("text", "") for part in one["parts"]), one["artifactId"]) for one in whole["artifacts"]]
+    ours = [
+        ("".join(part.get("text", "") for part in one["parts"]), one["artifactId"])
+        for one in whole["artifacts"]
+    ]
     assert theirs == ours
     json_format.ParseDict(whole, types.Task())
 
@@ -210,8 +230,14 @@ def a2a_bytes(value: Any) -> bytes:
             ev.RunFinished("r", "pending", pending=(Interrupt("i", "input", message="Which?"),)),
             "TASK_STATE_INPUT_REQUIRED",
         ),
-        (ev.RunFinished("r", "pending", pending=(Interrupt("i", "auth"),)), "TASK_STATE_AUTH_REQUIRED"),
-        (ev.RunFinished("r", "pending", pending=(Interrupt("call_1", "tool", CALL),)), "TASK_STATE_INPUT_REQUIRED"),
+        (
+            ev.RunFinished("r", "pending", pending=(Interrupt("i", "auth"),)),
+            "TASK_STATE_AUTH_REQUIRED",
+        ),
+        (
+            ev.RunFinished("r", "pending", pending=(Interrupt("call_1", "tool", CALL),)),
+            "TASK_STATE_INPUT_REQUIRED",
+        ),
     ],
 )
 @pytest.mark.parametrize("extras", [True, False])
@@ -240,9 +266,15 @@ def test_an_error_says_nothing_that_is_not_the_clients() -> None:
 
 
 def test_what_is_retracted_is_replaced_by_nothing() -> None:
-    dropped = [*RUN[:1], ev.MessageStarted("m", Role.MODEL), *text("m", "No", "!"), ev.MessageDropped("m", "again")]
+    dropped = [
+        *RUN[:1],
+        ev.MessageStarted("m", Role.MODEL),
+        *text("m", "No", "!"),
+        ev.MessageDropped("m", "again"),
+    ]
     listed = objects(
-        [*dropped, ev.MessageStarted("n", Role.MODEL), *text("n", "Yes."), ev.RunFinished("r")], extras=False
+        [*dropped, ev.MessageStarted("n", Role.MODEL), *text("n", "Yes."), ev.RunFinished("r")],
+        extras=False,
     )
     assert ("m", {"text": ""}, False, True) in artifacts(listed)
     task = a2a.aggregated(listed)
@@ -255,17 +287,31 @@ def test_a_task_that_goes_on_keeps_its_id_and_its_beginning() -> None:
 
     now = datetime(2026, 1, 2, 3, 4, 5, 678000, UTC)
     params = {
-        "message": {"messageId": "u", "taskId": "T", "contextId": "c", "role": "ROLE_USER", "parts": [{"text": "Yes."}]}
+        "message": {
+            "messageId": "u",
+            "taskId": "T",
+            "contextId": "c",
+            "role": "ROLE_USER",
+            "parts": [{"text": "Yes."}],
+        }
     }
-    request = a2a.load_run({"jsonrpc": "2.0", "id": "q", "method": "SendStreamingMessage", "params": params})
+    request = a2a.load_run(
+        {"jsonrpc": "2.0", "id": "q", "method": "SendStreamingMessage", "params": params}
+    )
     encoder = a2a.encoder(**a2a.envelope(request, id="new", now=now))
     data = encoder.feed(ev.RunStarted("r", "c")) + encoder.feed(ev.RunFinished("r"))
     assert data.count(b'"jsonrpc":"2.0","id":"q"') == 2
     [task, *_] = [
-        dict(each) for each in a2a.encoder(**a2a.envelope(request, id="new", now=now)).objects(ev.RunStarted("r"))
+        dict(each)
+        for each in a2a.encoder(**a2a.envelope(request, id="new", now=now)).objects(
+            ev.RunStarted("r")
+        )
     ]
     assert task["task"]["id"] == "T" and task["task"]["contextId"] == "c"
-    assert task["task"]["status"] == {"state": "TASK_STATE_WORKING", "timestamp": "2026-01-02T03:04:05.678Z"}
+    assert task["task"]["status"] == {
+        "state": "TASK_STATE_WORKING",
+        "timestamp": "2026-01-02T03:04:05.678Z",
+    }
     assert [each["messageId"] for each in task["task"]["history"]] == ["u"]
     fresh = a2a.envelope(RunRequest((Message.user("Hi."),)), id="new", now=now)
     assert fresh["task_id"] == "new" and not fresh["goes_on"]
@@ -279,7 +325,13 @@ def test_the_thinking_of_a_run_within_a_tool_is_no_artifact() -> None:
         ev.MessageFinished("i1"),
         ev.RunFinished("r2"),
     ]
-    run = [ev.RunStarted("r"), *inner, ev.MessageStarted("m", Role.MODEL), *text("m", "Hi."), ev.RunFinished("r")]
+    run = [
+        ev.RunStarted("r"),
+        *inner,
+        ev.MessageStarted("m", Role.MODEL),
+        *text("m", "Hi."),
+        ev.RunFinished("r"),
+    ]
     assert artifacts(objects(run)) == [("m", {"text": "Hi."}, False, True)]
     assert "inner" not in repr(objects(run, extras=False))
     back = a2a.load_response(b"".join(map(a2a_bytes, objects(run))))
@@ -298,7 +350,9 @@ def test_a_stream_without_our_extension_is_read_as_far_as_it_says() -> None:
         TextPart("It is clear."),
         DataPart(b"\x89PNG", "image/png", "sky.png"),
     ]
-    assert [event for event in events if isinstance(event, ev.StateSnapshot)] == [ev.StateSnapshot({"n": 1})]
+    assert [event for event in events if isinstance(event, ev.StateSnapshot)] == [
+        ev.StateSnapshot({"n": 1})
+    ]
 
 
 def test_a_stream_that_loses_our_extension_half_way_is_read_on() -> None:
@@ -323,7 +377,10 @@ def test_a_run_that_waits_by_what_it_waits_for_is_one_that_waits() -> None:
     for outcome in ("pending", "success"):
         end = ev.RunFinished("r", outcome, pending=(Interrupt("i", "input"),))
         assert states(objects([ev.RunStarted("r"), end]))[-1] == "TASK_STATE_INPUT_REQUIRED"
-    assert states(objects([ev.RunStarted("r"), ev.RunFinished("r", "pending")]))[-1] == "TASK_STATE_INPUT_REQUIRED"
+    assert (
+        states(objects([ev.RunStarted("r"), ev.RunFinished("r", "pending")]))[-1]
+        == "TASK_STATE_INPUT_REQUIRED"
+    )
 
 
 @pytest.mark.parametrize("extras", [True, False])

@@ -28,7 +28,11 @@ TEXTS = ("a", "é\U0001f600", '"text":""', "\\", "\n", "{}", "word " * 9, "")
 
 
 def stream(chance: Random) -> list[Event]:
-    events: list[Event] = [RunStarted("r"), MessageStarted("m", Role.MODEL), MessageStarted("n", Role.MODEL)]
+    events: list[Event] = [
+        RunStarted("r"),
+        MessageStarted("m", Role.MODEL),
+        MessageStarted("n", Role.MODEL),
+    ]
     open_: dict[tuple[str, int], list[str]] = {}
     for _ in range(60):
         key = (chance.choice("mn"), chance.randrange(3))
@@ -46,14 +50,24 @@ def stream(chance: Random) -> list[Event]:
     return [*events, RunFinished("r", "success")]
 
 
-@pytest.mark.parametrize("framed", [{}, {"rpc_id": 'a"text":""b'}, {"rpc_id": None, "extras": False}], ids=range(3))
+@pytest.mark.parametrize(
+    "framed", [{}, {"rpc_id": 'a"text":""b'}, {"rpc_id": None, "extras": False}], ids=range(3)
+)
 def test_bytes_are_those_of_the_objects(framed: dict[str, Any]) -> None:
     for seed in range(40):
-        fed, shown = a2a.encoder(task_id='"text":""', **framed), a2a.encoder(task_id='"text":""', **framed)
+        fed, shown = (
+            a2a.encoder(task_id='"text":""', **framed),
+            a2a.encoder(task_id='"text":""', **framed),
+        )
         for event in stream(Random(seed)):
             objects = [shown_object(each, framed) for each in shown.objects(event)]
-            assert fed.feed(event) == b"".join([a2a.framed(each) for each in objects]), (seed, event)
-        assert fed.close() == b"".join([a2a.framed(shown_object(each, framed)) for each in shown.closing()])
+            assert fed.feed(event) == b"".join([a2a.framed(each) for each in objects]), (
+                seed,
+                event,
+            )
+        assert fed.close() == b"".join(
+            [a2a.framed(shown_object(each, framed)) for each in shown.closing()]
+        )
 
 
 def shown_object(each: Any, framed: dict[str, Any]) -> Any:

@@ -22,7 +22,9 @@ from support import strategies
 Json = dict[str, Any]
 HISTORY = [
     Message.user("Hi."),
-    Message.model(TextPart("I look.", {"openai_chat": {"x": 1}}), ToolCallPart("c", "f", {"n": 42})).replace(id="m"),
+    Message.model(
+        TextPart("I look.", {"openai_chat": {"x": 1}}), ToolCallPart("c", "f", {"n": 42})
+    ).replace(id="m"),
 ]
 X = a2a.EXTENSION
 
@@ -36,14 +38,36 @@ def stream(history: list[Message] = HISTORY) -> list[Json]:
 
 
 odd = st.recursive(
-    st.sampled_from([None, True, 0, -1, 2**70, 1.5, "", "text", "[]", "{}", '["m", 0]', '[{"type": "run_started"}]']),
-    lambda inner: st.lists(inner, max_size=2) | st.dictionaries(st.sampled_from(["text", "data", X, "events"]), inner),
+    st.sampled_from(
+        [
+            None,
+            True,
+            0,
+            -1,
+            2**70,
+            1.5,
+            "",
+            "text",
+            "[]",
+            "{}",
+            '["m", 0]',
+            '[{"type": "run_started"}]',
+        ]
+    ),
+    lambda inner: (
+        st.lists(inner, max_size=2)
+        | st.dictionaries(st.sampled_from(["text", "data", X, "events"]), inner)
+    ),
     max_leaves=4,
 )
 
 
 def entries(value: Any) -> list[tuple[Any, Any]]:
-    return list(if_object(value).items()) if isinstance(value, dict) else list(enumerate(if_list(value)))
+    return (
+        list(if_object(value).items())
+        if isinstance(value, dict)
+        else list(enumerate(if_list(value)))
+    )
 
 
 def places(value: Any, at: tuple[Any, ...] = ()) -> list[tuple[Any, ...]]:
@@ -71,7 +95,9 @@ def test_a_stream_with_a_confused_value_ends_in_events(data: st.DataObject) -> N
 
 
 @given(st.data())
-def test_messages_and_requests_with_a_confused_value_are_read_or_refused(data: st.DataObject) -> None:
+def test_messages_and_requests_with_a_confused_value_are_read_or_refused(
+    data: st.DataObject,
+) -> None:
     request = RunRequest((Message.user("Hi."),), thread_id="t", state={"n": 1}, context=(1,))
     for whole, load in (
         (a2a.dump_messages(HISTORY), a2a.load_messages),
@@ -133,7 +159,9 @@ def test_a_peer_cannot_speak_as_a_provider() -> None:
     assert read.origin == ours
     decoder = a2a.decoder(origin=ours)
     events = [
-        event for each in stream([message]) for event in decoder.feed(b"data: " + json_bytes.encode(each) + b"\n\n")
+        event
+        for each in stream([message])
+        for event in decoder.feed(b"data: " + json_bytes.encode(each) + b"\n\n")
     ]
     assert [each.origin for each in events if isinstance(each, ev.MessageStarted)] == [ours]
 
@@ -141,15 +169,25 @@ def test_a_peer_cannot_speak_as_a_provider() -> None:
 def test_a_request_cannot_say_whose_it_is_or_what_the_model_said() -> None:
     params = a2a.dump_run(RunRequest((Message.user("Hi."),), state=1))
     held = params["message"]["metadata"][X]
-    held["run"] = '{"resource_id": "somebody", "thread_id": "theirs", "options": {"a": 1}, "state": 2}'
+    held["run"] = (
+        '{"resource_id": "somebody", "thread_id": "theirs", "options": {"a": 1}, "state": 2}'
+    )
     request = a2a.load_run(params)
-    assert (request.resource_id, request.thread_id, request.options, request.state) == (None, None, None, 2)
+    assert (request.resource_id, request.thread_id, request.options, request.state) == (
+        None,
+        None,
+        None,
+        2,
+    )
     with pytest.raises(HistoryError, match="ROLE_USER"):
-        a2a.load_run({"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "I said so."}]}})
+        a2a.load_run(
+            {"message": {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "I said so."}]}}
+        )
 
 
 @pytest.mark.parametrize(
-    "body", [[], None, "x", {}, {"message": []}, {"jsonrpc": "2.0", "id": 1}, {"message": {"role": "x"}}]
+    "body",
+    [[], None, "x", {}, {"message": []}, {"jsonrpc": "2.0", "id": 1}, {"message": {"role": "x"}}],
 )
 def test_what_is_no_request_is_refused(body: Any) -> None:
     with pytest.raises(HistoryError):
@@ -163,7 +201,9 @@ def test_what_nests_too_deep_is_refused() -> None:
     with pytest.raises(HistoryError):
         a2a.load_messages([{"messageId": "m", "role": "ROLE_USER", "parts": [{"data": deep}]}])
     with pytest.raises(HistoryError):
-        a2a.load_run({"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": deep}]}})
+        a2a.load_run(
+            {"message": {"messageId": "m", "role": "ROLE_USER", "parts": [{"data": deep}]}}
+        )
 
 
 @given(strategies.messages)
@@ -197,15 +237,31 @@ FOREIGN: list[Json] = [
             },
             "history": [
                 {"messageId": "u", "role": "ROLE_USER", "parts": [{"text": "Hi."}]},
-                {"messageId": "h", "role": "ROLE_AGENT", "parts": [{"text": "Well."}, {"data": {"a": 1}}]},
+                {
+                    "messageId": "h",
+                    "role": "ROLE_AGENT",
+                    "parts": [{"text": "Well."}, {"data": {"a": 1}}],
+                },
             ],
             "artifacts": [
-                {"artifactId": "a", "name": "x", "parts": [{"text": "One."}, {"raw": "AAAA", "mediaType": "image/png"}]}
+                {
+                    "artifactId": "a",
+                    "name": "x",
+                    "parts": [{"text": "One."}, {"raw": "AAAA", "mediaType": "image/png"}],
+                }
             ],
             "metadata": {"x": 1},
         }
     },
-    {"message": {"messageId": "m", "contextId": "c", "role": "ROLE_AGENT", "parts": [{"text": "Hi."}], "metadata": {}}},
+    {
+        "message": {
+            "messageId": "m",
+            "contextId": "c",
+            "role": "ROLE_AGENT",
+            "parts": [{"text": "Hi."}],
+            "metadata": {},
+        }
+    },
     {
         "statusUpdate": {
             "taskId": "k",
@@ -250,7 +306,12 @@ def test_an_object_of_a_foreign_agent_with_any_value_confused_is_read_or_refused
         {"a": 1},
         {"": []},
     ]
-    wrong = [changed(FOREIGN, at, value) for at in places(FOREIGN) for value in values if at and kind in at]
+    wrong = [
+        changed(FOREIGN, at, value)
+        for at in places(FOREIGN)
+        for value in values
+        if at and kind in at
+    ]
     objects = [each for one in wrong for each in one if kind in if_object(each)]
     assert len(objects) > 100
     for result in objects:

@@ -11,7 +11,13 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Message, TextPart, ToolCallPart, ToolResultPart
 from dragoman.run_request import RunRequest
 from dragoman.wires import a2a
-from dragoman.wires.a2a.interrupts import dump_pending, dump_resume, load_pending, load_resume, waiting_state
+from dragoman.wires.a2a.interrupts import (
+    dump_pending,
+    dump_resume,
+    load_pending,
+    load_resume,
+    waiting_state,
+)
 
 WHOLE = Interrupt(
     "i",
@@ -44,8 +50,14 @@ def test_people_read_what_is_asked() -> None:
         return dump_pending([interrupt], "m")["parts"][0]["text"]
 
     assert words(WHOLE) == "May I?"
-    assert words(Interrupt("i", "approval", ToolCallPart("c", "delete"))) == "May the tool delete be run?"
-    assert words(Interrupt("i", "tool", ToolCallPart("c", "look"))) == "Run the tool look and send its result."
+    assert (
+        words(Interrupt("i", "approval", ToolCallPart("c", "delete")))
+        == "May the tool delete be run?"
+    )
+    assert (
+        words(Interrupt("i", "tool", ToolCallPart("c", "look")))
+        == "Run the tool look and send its result."
+    )
     assert words(Interrupt("i", "auth")).startswith("Sign in")
     assert dump_pending([], "m")["parts"] == [{"text": "The agent waits."}]
 
@@ -53,7 +65,12 @@ def test_people_read_what_is_asked() -> None:
 def test_only_sign_ins_are_waited_for_as_such() -> None:
     auth, asked = Interrupt("a", "auth"), Interrupt("b", "input")
     assert waiting_state([auth]) == waiting_state([auth, auth]) == "TASK_STATE_AUTH_REQUIRED"
-    assert waiting_state([auth, asked]) == waiting_state([asked]) == waiting_state([]) == "TASK_STATE_INPUT_REQUIRED"
+    assert (
+        waiting_state([auth, asked])
+        == waiting_state([asked])
+        == waiting_state([])
+        == "TASK_STATE_INPUT_REQUIRED"
+    )
 
 
 @pytest.mark.parametrize("odd", ["{}", "[1]", "null", '[{"id": 1}]', "half"])
@@ -64,8 +81,13 @@ def test_an_extension_that_cannot_be_read_leaves_the_parts(odd: str) -> None:
 
 
 def test_a_question_of_others_is_one_in_its_words() -> None:
-    asked: dict[str, Any] = {"messageId": "x", "parts": [{"text": "a"}, {"data": {"type": "interrupt"}}, {"text": "b"}]}
-    assert load_pending(asked, "TASK_STATE_INPUT_REQUIRED") == (Interrupt("x", "input", message="a\nb"),)
+    asked: dict[str, Any] = {
+        "messageId": "x",
+        "parts": [{"text": "a"}, {"data": {"type": "interrupt"}}, {"text": "b"}],
+    }
+    assert load_pending(asked, "TASK_STATE_INPUT_REQUIRED") == (
+        Interrupt("x", "input", message="a\nb"),
+    )
     assert load_pending({}, "TASK_STATE_AUTH_REQUIRED") == (Interrupt("auth", "auth"),)
 
 

@@ -30,7 +30,10 @@ def user(*parts: Json, **more: Any) -> Json:
         user({"text": "Hi."}, {"text": "And?"}, contextId="c", taskId="T", referenceTaskIds=["S"]),
         user({"text": "Hi.", "metadata": {"lang": "en"}}, metadata={"mine": {"a": ["b"]}}),
         user({"raw": "aGk=", "mediaType": "text/plain", "filename": "a.txt"}),
-        user({"url": "https://a.test/x.png", "mediaType": "image/png"}, extensions=["https://other.test/x"]),
+        user(
+            {"url": "https://a.test/x.png", "mediaType": "image/png"},
+            extensions=["https://other.test/x"],
+        ),
         user({"data": {"city": "Rome"}, "mediaType": "application/json"}),
         {"messageId": "m", "role": "ROLE_AGENT", "parts": [{"text": "Hi."}]},
     ],
@@ -44,12 +47,16 @@ def test_what_others_cannot_hold_is_beside_it() -> None:
     assert entry["extensions"] == [a2a.EXTENSION]
     assert entry["metadata"]["canonical_type"] == "TextMessageContentEvent"
     assert all(isinstance(value, str) for value in entry["metadata"][a2a.EXTENSION].values())
-    [bare] = a2a.dump_messages([Message.user("Hi.").replace(id="u", metadata={"n": 1})], extras=False)
+    [bare] = a2a.dump_messages(
+        [Message.user("Hi.").replace(id="u", metadata={"n": 1})], extras=False
+    )
     assert bare == user({"text": "Hi."}, metadata={"n": 1}) | {"messageId": "u"}
 
 
 def test_a_files_bytes_are_sent_once() -> None:
-    message = Message.user(DataPart(b"\x00" * 3000, "image/png", None, {"openai_chat": {"detail": "low"}}))
+    message = Message.user(
+        DataPart(b"\x00" * 3000, "image/png", None, {"openai_chat": {"detail": "low"}})
+    )
     [entry] = a2a.dump_messages([message])
     assert len(json_bytes.encode(entry)) < 4600
     assert a2a.load_messages([entry]) == [message]
@@ -67,14 +74,19 @@ def test_arguments_are_text(number: float) -> None:
 def test_without_the_extension_calls_results_files_and_texts_survive() -> None:
     history = [
         Message.user(TextPart("Look."), DataPart(b"hi", "text/plain", "a.txt")).replace(id="u"),
-        Message.model(TextPart("I look."), ToolCallPart("c", "f", {"n": 42}, run_by="client")).replace(id="m"),
+        Message.model(
+            TextPart("I look."), ToolCallPart("c", "f", {"n": 42}, run_by="client")
+        ).replace(id="m"),
         Message.user(ToolResultPart("c", "f", "it failed", is_error=True)).replace(id="r"),
     ]
     assert a2a.load_messages(a2a.dump_messages(history, extras=False)) == history
 
 
 def test_a_conversation_is_a_task_and_again_one() -> None:
-    history = [Message.user("Hi.").replace(id="u"), Message.model("Hello.").replace(id="m", metadata={"n": 1})]
+    history = [
+        Message.user("Hi.").replace(id="u"),
+        Message.model("Hello.").replace(id="m", metadata={"n": 1}),
+    ]
     task = a2a.dump_task(history, task_id="T", context_id="c")
     assert [each["artifactId"] for each in task["artifacts"]] == ["m"]
     [asked, said] = a2a.load_task(task)
@@ -115,7 +127,9 @@ def test_where_a_request_belongs() -> None:
 
 def test_what_an_agent_must_know_already_is_a_loss() -> None:
     losses: list[Loss] = []
-    a2a.dump_run(RunRequest((Message.user("a"), Message.model("b"), Message.user("c"))), losses=losses)
+    a2a.dump_run(
+        RunRequest((Message.user("a"), Message.model("b"), Message.user("c"))), losses=losses
+    )
     assert [(each.message, each.what) for each in losses] == [(0, Lost.message), (1, Lost.message)]
 
 
@@ -140,7 +154,8 @@ def test_words_answer_the_one_question(pending: Interrupt, words: str, payload: 
 
 
 @pytest.mark.parametrize(
-    "pending", [[APPROVAL], [QUESTION, APPROVAL], [], [Interrupt("c", "tool", ToolCallPart("c", "f"))]]
+    "pending",
+    [[APPROVAL], [QUESTION, APPROVAL], [], [Interrupt("c", "tool", ToolCallPart("c", "f"))]],
 )
 def test_words_that_answer_nothing_stay_words(pending: list[Interrupt]) -> None:
     request = a2a.load_run({"message": user({"text": "Perhaps."})})
@@ -172,7 +187,14 @@ def test_how_surely_a_message_is_one_of_this_format() -> None:
             {"role": "user", "parts": part, "metadata": {"canonical_type": "x"}},
         ],
         2: [{"role": "agent", "parts": part}, {"role": "user", "parts": part, "messageId": "m"}],
-        0: [{"role": "user", "parts": part}, {"role": "system", "parts": part}, {"role": "ROLE_USER"}, [], None, "x"],
+        0: [
+            {"role": "user", "parts": part},
+            {"role": "system", "parts": part},
+            {"role": "ROLE_USER"},
+            [],
+            None,
+            "x",
+        ],
     }
     for vote, entries in votes.items():
         assert [a2a.votes(entry) for entry in entries] == [vote] * len(entries)
@@ -206,7 +228,9 @@ def test_what_a_task_asks_is_its_last_message() -> None:
     status = {"state": "TASK_STATE_INPUT_REQUIRED", "message": asked}
     task: Json = {"id": "T", "status": status, "history": [user({"text": "Hi."})]}
     assert [each.text for each in a2a.load_messages(task)] == ["Hi.", "Which?"]
-    assert [each.text for each in a2a.load_messages({**task, "history": [*task["history"], asked]})] == [
+    assert [
+        each.text for each in a2a.load_messages({**task, "history": [*task["history"], asked]})
+    ] == [
         "Hi.",
         "Which?",
     ]

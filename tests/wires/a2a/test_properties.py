@@ -42,7 +42,9 @@ def without_empty(events: list[Event]) -> list[Event]:
 
 def same(back: list[Event], events: list[Event]) -> None:
     if back and isinstance(last := back[-1], RunError):  # the run was not ended
-        assert isinstance(last.error, StreamCutError) and (not events or isinstance(events[0], RunStarted))
+        assert isinstance(last.error, StreamCutError) and (
+            not events or isinstance(events[0], RunStarted)
+        )
         del back[-1]
     assert compact(back) == compact(events)
 
@@ -62,7 +64,9 @@ def test_a_whole_task_comes_back_as_it_was(history: list[Message]) -> None:
 
 
 @given(strategies.streams(), st.booleans())
-def test_every_stream_is_one_that_the_protocol_allows(stream: tuple[list[Message], list[Event]], extras: bool) -> None:
+def test_every_stream_is_one_that_the_protocol_allows(
+    stream: tuple[list[Message], list[Event]], extras: bool
+) -> None:
     """A task first and once, a state that ends last, artifacts that begin before they grow, and not after their last chunk."""
     encoder = a2a.encoder(extras=extras)
     told = [each for event in stream[1] for each in encoder.objects(event)]
@@ -70,7 +74,11 @@ def test_every_stream_is_one_that_the_protocol_allows(stream: tuple[list[Message
     if not objects:
         return
     assert ["task" in each for each in objects] == [True] + [False] * (len(objects) - 1)
-    ends = [each["statusUpdate"]["status"]["state"] in TERMINAL for each in objects if "statusUpdate" in each]
+    ends = [
+        each["statusUpdate"]["status"]["state"] in TERMINAL
+        for each in objects
+        if "statusUpdate" in each
+    ]
     assert ends[-1] and not any(ends[:-1]) and "statusUpdate" in objects[-1]
     open_: set[str] = set()
     for update in [each["artifactUpdate"] for each in objects if "artifactUpdate" in each]:
@@ -78,6 +86,9 @@ def test_every_stream_is_one_that_the_protocol_allows(stream: tuple[list[Message
         assert id_ and update["artifact"]["parts"]
         assert not update["append"] or id_ in open_ or id_ == "state"
         open_ = open_ - {id_} if update["lastChunk"] else open_ | {id_}
-    types, json_format = pytest.importorskip("a2a.types"), pytest.importorskip("google.protobuf.json_format")
+    types, json_format = (
+        pytest.importorskip("a2a.types"),
+        pytest.importorskip("google.protobuf.json_format"),
+    )
     for each in objects:
         json_format.ParseDict(each, types.StreamResponse())

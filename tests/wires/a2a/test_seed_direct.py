@@ -14,11 +14,17 @@ from dragoman.wires import a2a, openai_chat
 Json = dict[str, Any]
 words = st.sampled_from(["Hi.", "72°F", "a", "x y"])
 value = st.sampled_from(["x", {"a": 1}, [1, "b"], "", {"b": {"c": None}}])
-arguments = st.dictionaries(st.sampled_from(["a", "city"]), st.sampled_from([1, "Rome", None, [1]]), max_size=2)
+arguments = st.dictionaries(
+    st.sampled_from(["a", "city"]), st.sampled_from([1, "Rome", None, [1]]), max_size=2
+)
 
 
 def marked(role: str, part: list[Json], kind: str, *, with_type: bool) -> Json:
-    return {"role": role, "parts": part, **({"metadata": {"canonical_type": kind}} if with_type else {})}
+    return {
+        "role": role,
+        "parts": part,
+        **({"metadata": {"canonical_type": kind}} if with_type else {}),
+    }
 
 
 @st.composite
@@ -41,7 +47,10 @@ def documents(draw: Any) -> list[Json]:
             part = [*said, {"kind": "data", "data": {"tool_calls": final}}]
             document.append(marked("agent", part, "ToolCallStartEvent", with_type=with_type))
             results = [{"call_id": id_, "name": "f", "output": draw(value)} for id_ in ids]
-            part = [{"kind": "text", "text": ""}, {"kind": "data", "data": {"tool_results": results}}]
+            part = [
+                {"kind": "text", "text": ""},
+                {"kind": "data", "data": {"tool_results": results}},
+            ]
             document.append(marked("user", part, "ToolCallResultEvent", with_type=with_type))
         text = ""
         for _ in range(draw(st.integers(0, 2))):
@@ -57,7 +66,13 @@ def documents(draw: Any) -> list[Json]:
 def plain(message: Json) -> Json:
     """A message of Chat, without what says the same in two ways."""
     calls = [
-        {**call, "function": {**call["function"], "arguments": json.loads(call["function"]["arguments"])}}
+        {
+            **call,
+            "function": {
+                **call["function"],
+                "arguments": json.loads(call["function"]["arguments"]),
+            },
+        }
         for call in message.get("tool_calls", [])
     ]
     content = message.get("content") or ""

@@ -73,7 +73,10 @@ def test_a_row_of_a_tasks_update(state: str) -> None:
     event = a2a.convert_task_status_update_to_agui_event(status(state), {"id": "task-1"})
     assert event == {"type": type_, "runId": "task-1"}
     assert a2a.convert_agui_event_to_openai_chat(event) == (None, [])
-    assert a2a.convert_agui_event_to_responses_api(event) == {"event": name, "data": {"runId": "task-1"}}
+    assert a2a.convert_agui_event_to_responses_api(event) == {
+        "event": name,
+        "data": {"runId": "task-1"},
+    }
 
 
 def test_the_row_of_a_task_at_its_beginning() -> None:
@@ -110,7 +113,9 @@ def test_the_row_of_results_is_several_messages() -> None:
         {"role": "tool", "tool_call_id": "b", "content": "Fog"},
     ]
     assert a2a.convert_agui_event_to_openai_chat(event) == (None, told)
-    assert a2a.convert_agui_event_to_responses_api(event) == [{"event": DELTA, "data": each} for each in told]
+    assert a2a.convert_agui_event_to_responses_api(event) == [
+        {"event": DELTA, "data": each} for each in told
+    ]
 
 
 def test_example_1_a_users_text() -> None:
@@ -136,7 +141,11 @@ def test_example_2_an_assistants_call() -> None:
 def test_example_3_a_result() -> None:
     message = data("user", "ToolCallResultEvent", tool_results=[RESULT])
     event = a2a.convert_a2a_message_to_agui_event(message)
-    assert event == {"type": "tool-call-result", "toolCallId": "call_abc123", "result": "Sunny, 72°F"}
+    assert event == {
+        "type": "tool-call-result",
+        "toolCallId": "call_abc123",
+        "result": "Sunny, 72°F",
+    }
     tool = {"role": "tool", "tool_call_id": "call_abc123", "content": "Sunny, 72°F"}
     assert a2a.convert_agui_event_to_openai_chat(event) == (None, [tool])
     assert a2a.convert_agui_event_to_responses_api(event) == {"event": DELTA, "data": tool}
@@ -150,7 +159,10 @@ def test_what_is_no_event_is_refused_by_its_place(wrong: Any) -> None:
     with pytest.raises(HistoryError, match="a list of objects, not as dict"):
         a2a.compact_events(event)  # pyright: ignore[reportArgumentType]
     if wrong is not None:
-        for function in (a2a.convert_agui_event_to_openai_chat, a2a.convert_agui_event_to_responses_api):
+        for function in (
+            a2a.convert_agui_event_to_openai_chat,
+            a2a.convert_agui_event_to_responses_api,
+        ):
             with pytest.raises(HistoryError, match="is an object with a type"):
                 function(wrong)
 
@@ -160,6 +172,8 @@ def test_nothing_is_no_event_and_arguments_are_whatever_a_program_holds() -> Non
         a2a.convert_agui_event_to_openai_chat(None) == (None, [])
         and a2a.convert_agui_event_to_responses_api(None) == {}
     )
-    day = data("agent", tool_calls=[{"call_id": "c", "name": "f", "arguments": {"day": date(2026, 1, 2)}}])
+    day = data(
+        "agent", tool_calls=[{"call_id": "c", "name": "f", "arguments": {"day": date(2026, 1, 2)}}]
+    )
     message, _ = a2a.convert_a2a_message_to_openai(day)
     assert message and message["tool_calls"][0]["function"]["arguments"] == '{"day": "2026-01-02"}'

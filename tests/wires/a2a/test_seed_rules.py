@@ -21,7 +21,11 @@ RESPONSES = a2a.convert_agui_event_to_responses_api
 
 
 def message(role: str | None, *parts: Json, kind: str | None = None) -> Json:
-    return {"role": role, "parts": [*parts], **({"metadata": {"canonical_type": kind}} if kind else {})}
+    return {
+        "role": role,
+        "parts": [*parts],
+        **({"metadata": {"canonical_type": kind}} if kind else {}),
+    }
 
 
 def said(text: str) -> Json:
@@ -73,14 +77,24 @@ def test_t02_else_the_role_and_the_parts_say_it() -> None:
 
 
 @pytest.mark.parametrize(
-    "odd", [message("user"), message(None, said("x")), message("agent", results()), message("user", calls())]
+    "odd",
+    [
+        message("user"),
+        message(None, said("x")),
+        message("agent", results()),
+        message("user", calls()),
+    ],
 )
 def test_t03_anything_else_is_content(odd: Json) -> None:
     assert KIND(odd) == "TextMessageContentEvent"
 
 
 def test_t04_pieces_are_never_inferred() -> None:
-    assert {KIND(message(role, said("x"), *more)) for role in ("user", "agent") for more in ([], [calls()])} == {
+    assert {
+        KIND(message(role, said("x"), *more))
+        for role in ("user", "agent")
+        for more in ([], [calls()])
+    } == {
         "TextMessageContentEvent",
         "TextMessageEndEvent",
         "ToolCallStartEvent",
@@ -119,7 +133,12 @@ def test_t06_messages_of_protobuf_are_read() -> None:
 )  # fmt: skip
 def test_t07_every_state_has_a_type(state: Any, kind: str) -> None:
     assert a2a.get_agui_event_type_from_task_status_update({"status": {"state": state}}) == kind
-    assert a2a.get_agui_event_type_from_task_status_update(SimpleNamespace(status=SimpleNamespace(state=state))) == kind
+    assert (
+        a2a.get_agui_event_type_from_task_status_update(
+            SimpleNamespace(status=SimpleNamespace(state=state))
+        )
+        == kind
+    )
 
 
 def test_t07_a_run_without_a_task_has_no_id() -> None:
@@ -138,19 +157,33 @@ def test_t07_the_beginning_of_a_run_has_its_context() -> None:
             event = {"type": "run-started", "runId": "t", "threadId": "c"}
             assert a2a.convert_task_status_update_to_agui_event(task) == event
             assert a2a.convert_task_status_update_to_agui_event(SimpleNamespace(**task)) == event
-    update = {"kind": "status-update", "taskId": "t", "contextId": "c", "status": {"state": "working"}}
-    assert a2a.convert_task_status_update_to_agui_event(update) == {"type": "step-started", "runId": "t"}
+    update = {
+        "kind": "status-update",
+        "taskId": "t",
+        "contextId": "c",
+        "status": {"state": "working"},
+    }
+    assert a2a.convert_task_status_update_to_agui_event(update) == {
+        "type": "step-started",
+        "runId": "t",
+    }
 
 
 def test_t08_only_messages_are_marked() -> None:
     update = {"status": {"state": "working"}}
     assert a2a.add_canonical_type_to_message(update) == {"status": {"state": "working"}}
     made = SimpleNamespace(role="user", parts=[{"text": "x"}], metadata={"mine": 1})
-    assert a2a.add_canonical_type_to_message(made).metadata == {"mine": 1, "canonical_type": "TextMessageContentEvent"}
+    assert a2a.add_canonical_type_to_message(made).metadata == {
+        "mine": 1,
+        "canonical_type": "TextMessageContentEvent",
+    }
 
 
 def test_t10_texts_are_joined_and_roles_are_two() -> None:
-    assert EVENT(message("user", said("a"), calls(), said("b")))["message"] == {"role": "user", "content": "ab"}
+    assert EVENT(message("user", said("a"), calls(), said("b")))["message"] == {
+        "role": "user",
+        "content": "ab",
+    }
     assert EVENT(message("agent", said("a")))["message"]["role"] == "assistant"
     assert EVENT(message("other", said("a")))["message"]["role"] == "assistant"
 
@@ -169,7 +202,11 @@ def test_t12_calls_are_collected_over_parts_and_what_is_missing_is_empty() -> No
 
 
 def test_t13_results_are_a_list_where_there_are_several() -> None:
-    event = EVENT(message("user", results({"call_id": "a", "output": 1}), results({"call_id": "b", "output": 2})))
+    event = EVENT(
+        message(
+            "user", results({"call_id": "a", "output": 1}), results({"call_id": "b", "output": 2})
+        )
+    )
     assert event == {
         "type": "tool-call-result",
         "results": [{"toolCallId": "a", "result": 1}, {"toolCallId": "b", "result": 2}],
@@ -204,9 +241,13 @@ def test_t21_chunks_before_their_end_go() -> None:
 def test_t21_a_call_with_the_text_of_its_chunks_says_it_once() -> None:
     whole = EVENT(message("agent", said("Let me look."), calls(call("a"))))
     assert COMPACT([chunk("Let me"), chunk("Let me look."), whole]) == [whole]
-    assert COMPACT([chunk("Let me"), args("a", x=1), whole]) == [{**whole, "toolCall": start("a", x=1)["toolCall"]}]
+    assert COMPACT([chunk("Let me"), args("a", x=1), whole]) == [
+        {**whole, "toolCall": start("a", x=1)["toolCall"]}
+    ]
     assert COMPACT([chunk("Hmm."), whole]) == [end("Hmm."), whole]
-    assert COMPACT([chunk("Let me "), chunk("look."), whole]) == [whole]  # chunks that hold only what is new
+    assert COMPACT([chunk("Let me "), chunk("look."), whole]) == [
+        whole
+    ]  # chunks that hold only what is new
 
 
 @pytest.mark.mend("3.5")
@@ -230,7 +271,10 @@ def test_t24_later_arguments_are_merged() -> None:
     assert COMPACT([start("a", z=0), args("a", a=1), args("a", b=2)]) == [start("a", z=0, a=1, b=2)]
     assert COMPACT([start("a", z=0), args("a", z=1)]) == [start("a", z=1)]
     assert COMPACT([args("a", location="Oakland"), start("a")]) == [start("a", location="Oakland")]
-    assert COMPACT([args("a", z=0), start("a", z=1), RESULT, args("a", z=2)]) == [start("a", z=1), RESULT]
+    assert COMPACT([args("a", z=0), start("a", z=1), RESULT, args("a", z=2)]) == [
+        start("a", z=1),
+        RESULT,
+    ]
     assert COMPACT([start("a", z=0), args("other", a=1)]) == [start("a", z=0)]
     odd = {"type": "tool-call-args", "toolCall": {"id": "a", "name": "f", "arguments": "text"}}
     assert COMPACT([start("a", z=0), odd]) == [start("a", z=0)]
@@ -293,7 +337,9 @@ def test_t33_text_beside_results_is_a_message_of_its_own() -> None:
     event = EVENT(message("user", said("And?"), results({"call_id": "a", "output": "x"})))
     told, tools = CHAT(event)
     assert told == {"role": "user", "content": "And?"} and len(tools) == 1
-    assert CHAT(EVENT(message("user", said(""), results({"call_id": "a", "output": "x"}))))[0] is None
+    assert (
+        CHAT(EVENT(message("user", said(""), results({"call_id": "a", "output": "x"}))))[0] is None
+    )
 
 
 def test_t34_nothing_is_no_message() -> None:
@@ -322,35 +368,58 @@ def test_t41_calls_for_responses() -> None:
 
 
 def test_t42_every_result_is_an_event() -> None:
-    event = EVENT(message("user", results({"call_id": "a", "output": 1}, {"call_id": "b", "output": 2})))
+    event = EVENT(
+        message("user", results({"call_id": "a", "output": 1}, {"call_id": "b", "output": 2}))
+    )
     told = RESPONSES(event)
     assert isinstance(told, list) and [each["data"]["tool_call_id"] for each in told] == ["a", "b"]
     assert RESPONSES({"type": "tool-call-result", "results": []}) == []
 
 
 def test_t43_runs_and_steps_have_events_and_the_unknown_has_none() -> None:
-    assert RESPONSES({"type": "run-finished", "runId": "t"}) == {"event": "run.done", "data": {"runId": "t"}}
+    assert RESPONSES({"type": "run-finished", "runId": "t"}) == {
+        "event": "run.done",
+        "data": {"runId": "t"},
+    }
     assert RESPONSES({"type": "strange"}) == {}
 
 
 @pytest.mark.parametrize(
-    ("text", "read"), [('{"a": 1}', {"a": 1}), ("", {}), ("{half", {}), ("[1]", [1]), ({"a": 1}, {"a": 1}), (None, {})]
+    ("text", "read"),
+    [
+        ('{"a": 1}', {"a": 1}),
+        ("", {}),
+        ("{half", {}),
+        ("[1]", [1]),
+        ({"a": 1}, {"a": 1}),
+        (None, {}),
+    ],
 )
 def test_t50_arguments_of_a_call_for_mcp(text: Any, read: Any) -> None:
     made = {"id": "a", "function": {"name": "f", "arguments": text}}
-    assert a2a.convert_openai_tool_call_to_mcp(made) == {"call_id": "a", "name": "f", "arguments": read}
+    assert a2a.convert_openai_tool_call_to_mcp(made) == {
+        "call_id": "a",
+        "name": "f",
+        "arguments": read,
+    }
     as_object = SimpleNamespace(id="a", function=SimpleNamespace(name="f", arguments=text))
-    assert a2a.convert_openai_tool_call_to_mcp(as_object) == {"call_id": "a", "name": "f", "arguments": read}
+    assert a2a.convert_openai_tool_call_to_mcp(as_object) == {
+        "call_id": "a",
+        "name": "f",
+        "arguments": read,
+    }
 
 
 def test_t51_what_an_mcp_tool_lacks_is_empty() -> None:
-    assert a2a.convert_mcp_tool_to_openai(SimpleNamespace(name="f", description=None, inputSchema=None)) == {
+    assert a2a.convert_mcp_tool_to_openai(
+        SimpleNamespace(name="f", description=None, inputSchema=None)
+    ) == {
         "type": "function",
         "function": {"name": "f", "description": "", "parameters": {}},
     }
-    assert a2a.convert_mcp_tool_to_openai({"name": "f", "inputSchema": {"type": "object"}})["function"][
-        "parameters"
-    ] == {"type": "object"}
+    assert a2a.convert_mcp_tool_to_openai({"name": "f", "inputSchema": {"type": "object"}})[
+        "function"
+    ]["parameters"] == {"type": "object"}
 
 
 def test_t52_text_and_results_of_all_parts() -> None:
@@ -361,8 +430,16 @@ def test_t52_text_and_results_of_all_parts() -> None:
 
 
 def test_t53_a_result_that_answers_nothing_or_says_nothing_is_refused() -> None:
-    assert a2a.convert_tool_result_to_openai({"call_id": "a", "output": {"x": 1}})["content"] == '{"x":1}'
-    for odd in ({"output": 1}, {"call_id": "a"}, {"call_id": "a", "output": None}, {"call_id": 1, "output": 1}):
+    assert (
+        a2a.convert_tool_result_to_openai({"call_id": "a", "output": {"x": 1}})["content"]
+        == '{"x":1}'
+    )
+    for odd in (
+        {"output": 1},
+        {"call_id": "a"},
+        {"call_id": "a", "output": None},
+        {"call_id": 1, "output": 1},
+    ):
         with pytest.raises(ValueError, match="call"):
             a2a.convert_tool_result_to_openai(odd)
 
@@ -374,7 +451,13 @@ def test_t54_events_of_clients_are_unwrapped() -> None:
     assert a2a.extract_event_data("x") == "x"
     assert a2a.extract_task_from_tuple((task, None)) is task
     assert a2a.extract_task_from_tuple(task) is None
-    for event in (task, (task, None), {"task": task}, {"result": {"task": task}}, SimpleNamespace(root=task)):
+    for event in (
+        task,
+        (task, None),
+        {"task": task},
+        {"result": {"task": task}},
+        SimpleNamespace(root=task),
+    ):
         assert a2a.extract_task_from_event(event) is task
     assert a2a.extract_task_from_event({"message": {}}) is None
 
@@ -390,17 +473,25 @@ def test_t02_todays_parts_are_read_too() -> None:
     gave = {"type": "tool-result", "toolCallId": "a", "content": "x"}
     assert EVENT({"role": "ROLE_AGENT", "parts": [{"data": made}]}) == start("a", n=1)
     assert EVENT({"role": "ROLE_USER", "parts": [{"data": gave}]}) == RESULT
-    both = EVENT({"role": "ROLE_AGENT", "parts": [{"data": made}, {"data": {**made, "toolCallId": "b"}}]})
+    both = EVENT(
+        {"role": "ROLE_AGENT", "parts": [{"data": made}, {"data": {**made, "toolCallId": "b"}}]}
+    )
     assert [each["id"] for each in both["toolCalls"]] == ["a", "b"]
 
 
 def test_t01_an_empty_type_and_one_that_is_no_text_are_none() -> None:
     for kind in ("", 1, None, ["x"]):
-        assert KIND({**message("agent", said("x")), "metadata": {"canonical_type": kind}}) == "TextMessageEndEvent"
+        assert (
+            KIND({**message("agent", said("x")), "metadata": {"canonical_type": kind}})
+            == "TextMessageEndEvent"
+        )
 
 
 def test_t10_an_event_without_a_role_is_the_assistants() -> None:
-    assert CHAT({"type": "text-message-end", "message": {"content": "x"}})[0] == {"role": "assistant", "content": "x"}
+    assert CHAT({"type": "text-message-end", "message": {"content": "x"}})[0] == {
+        "role": "assistant",
+        "content": "x",
+    }
 
 
 def test_t12_a_start_without_calls_in_its_message_is_an_empty_list() -> None:
@@ -426,10 +517,15 @@ def test_t24_in_messages_themselves() -> None:
 
 
 def test_t43_a_runs_beginning_is_told() -> None:
-    assert RESPONSES({"type": "run-started", "runId": "t"}) == {"event": "run.started", "data": {"runId": "t"}}
+    assert RESPONSES({"type": "run-started", "runId": "t"}) == {
+        "event": "run.started",
+        "data": {"runId": "t"},
+    }
 
 
 def test_t07_an_update_knows_its_task() -> None:
     for update in ({"taskId": "t"}, {"task_id": "t"}):
-        event = a2a.convert_task_status_update_to_agui_event({**update, "status": {"state": "working"}})
+        event = a2a.convert_task_status_update_to_agui_event(
+            {**update, "status": {"state": "working"}}
+        )
         assert event == {"type": "step-started", "runId": "t"}

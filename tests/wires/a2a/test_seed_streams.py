@@ -24,7 +24,9 @@ class Stream:
         self.messages: list[Json] = []
         self.said: list[Any] = []
         for _ in range(self._random.randint(1, 6)):
-            self._random.choice([self._ask, self._answer, self._answer, self._cut, self._call, self._call])()
+            self._random.choice(
+                [self._ask, self._answer, self._answer, self._cut, self._call, self._call]
+            )()
 
     def _new(self) -> int:
         self._number += 1
@@ -33,11 +35,15 @@ class Stream:
     def _words(self) -> list[str]:
         return [f"w{self._new()} " for _ in range(self._random.randint(1, 5))]
 
-    def _add(self, role: str, text: str | None, data: Json | None = None, kind: str | None = None) -> None:
+    def _add(
+        self, role: str, text: str | None, data: Json | None = None, kind: str | None = None
+    ) -> None:
         parts: list[Json] = [] if text is None else [{"kind": "text", "text": text}]
         parts += [] if data is None else [{"kind": "data", "data": data}]
         marked = {"metadata": {"canonical_type": kind}} if kind else {}
-        self.messages.append({"role": role, "messageId": f"m{self._new()}", "parts": parts, **marked})
+        self.messages.append(
+            {"role": role, "messageId": f"m{self._new()}", "parts": parts, **marked}
+        )
 
     def _chunks(self, words: list[str]) -> str:
         text = ""
@@ -90,7 +96,9 @@ class Stream:
 
 def by_functions(messages: list[Json]) -> list[Any]:
     said: list[Any] = []
-    for event in a2a.compact_events([a2a.convert_a2a_message_to_agui_event(message) for message in messages]):
+    for event in a2a.compact_events(
+        [a2a.convert_a2a_message_to_agui_event(message) for message in messages]
+    ):
         told, _ = a2a.convert_agui_event_to_openai_chat(event)
         if told is None:
             continue
@@ -122,10 +130,12 @@ def test_t22_of_random_streams_nothing_is_lost_and_nothing_doubled() -> None:
 def test_a_stream_of_many_entries_is_compacted_in_little_time() -> None:
     """A peer chooses the entries: the work grows as they do."""
     chunks: list[Json] = [
-        {"type": "text-message-chunk", "message": {"content": f"{at % 7} {at}"}} for at in range(20_000)
+        {"type": "text-message-chunk", "message": {"content": f"{at % 7} {at}"}}
+        for at in range(20_000)
     ]
     starts: list[Json] = [
-        {"type": "tool-call-start", "toolCall": {"id": f"c{at}", "name": "f", "arguments": {}}} for at in range(20_000)
+        {"type": "tool-call-start", "toolCall": {"id": f"c{at}", "name": "f", "arguments": {}}}
+        for at in range(20_000)
     ]
     assert len(a2a.compact_events([*chunks, *starts, *starts])) == 40_000
 
@@ -135,7 +145,12 @@ def status(state: str, text: str, *calls: Json, kind: str | None = None, id_: st
     parts += [{"kind": "data", "data": {"tool_calls": [*calls]}}] if calls else []
     marked = {"metadata": {"canonical_type": kind}} if kind else {}
     message = {"kind": "message", "role": "agent", "messageId": id_, "parts": parts, **marked}
-    return {"kind": "status-update", "taskId": "t", "contextId": "c", "status": {"state": state, "message": message}}
+    return {
+        "kind": "status-update",
+        "taskId": "t",
+        "contextId": "c",
+        "status": {"state": state, "message": message},
+    }
 
 
 def chunk(text: str, id_: str = "m") -> Json:
@@ -177,4 +192,7 @@ def test_t63_a_live_stream_says_all_once(second: str) -> None:
         ("Next.", 0),
     ]
     called = status("working", "Let me look.", CALL, kind="ToolCallStartEvent", id_=second)
-    assert read(chunk("Let"), called, status("completed", "Done.", id_="z")) == [("Let me look.", 1), ("Done.", 0)]
+    assert read(chunk("Let"), called, status("completed", "Done.", id_="z")) == [
+        ("Let me look.", 1),
+        ("Done.", 0),
+    ]

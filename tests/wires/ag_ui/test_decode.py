@@ -25,7 +25,16 @@ from dragoman.event import (
     event_to_json,
 )
 from dragoman.fold import fold
-from dragoman.message import FinishReason, Message, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, Usage
+from dragoman.message import (
+    FinishReason,
+    Message,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
 from dragoman.wires import ag_ui
 from support.ag_ui import SCENARIOS, decoded, encoded, objects
 
@@ -39,12 +48,28 @@ STREAM: list[dict[str, Any]] = [
     {"type": "REASONING_MESSAGE_CONTENT", "messageId": "t1", "delta": "h"},
     {"type": "REASONING_MESSAGE_CONTENT", "messageId": "t1", "delta": "m"},
     {"type": "REASONING_MESSAGE_END", "messageId": "t1"},
-    {"type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": "t1", "encryptedValue": "a+/=="},
+    {
+        "type": "REASONING_ENCRYPTED_VALUE",
+        "subtype": "message",
+        "entityId": "t1",
+        "encryptedValue": "a+/==",
+    },
     {"type": "REASONING_END", "messageId": "t1"},
     {"type": "TEXT_MESSAGE_START", "messageId": "m", "role": "assistant"},
     {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "I "},
-    {"type": "TEXT_MESSAGE_CONTENT", "messageId": "m", "delta": "look.", "timestamp": 5, "rawEvent": {"a": [1]}},
-    {"type": "TOOL_CALL_START", "toolCallId": "c1", "toolCallName": "weather", "parentMessageId": "m"},
+    {
+        "type": "TEXT_MESSAGE_CONTENT",
+        "messageId": "m",
+        "delta": "look.",
+        "timestamp": 5,
+        "rawEvent": {"a": [1]},
+    },
+    {
+        "type": "TOOL_CALL_START",
+        "toolCallId": "c1",
+        "toolCallName": "weather",
+        "parentMessageId": "m",
+    },
     {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": '{"city":'},
     {"type": "TEXT_MESSAGE_END", "messageId": "m"},
     {"type": "TOOL_CALL_ARGS", "toolCallId": "c1", "delta": '"Rome"}'},
@@ -54,12 +79,22 @@ STREAM: list[dict[str, Any]] = [
     {"type": "RAW", "event": {"x": 1}, "source": "s"},
     {"type": "ACTIVITY_SNAPSHOT", "messageId": "p", "activityType": "PLAN", "content": {"a": 1}},
     {"type": "CUSTOM", "name": "note", "value": None},
-    {"type": "TOOL_CALL_RESULT", "messageId": "x", "toolCallId": "c1", "content": "sun", "role": "tool"},
+    {
+        "type": "TOOL_CALL_RESULT",
+        "messageId": "x",
+        "toolCallId": "c1",
+        "content": "sun",
+        "role": "tool",
+    },
     {"type": "STEP_FINISHED", "stepName": "think"},
     {"type": "TEXT_MESSAGE_START", "messageId": "n"},
     {"type": "TEXT_MESSAGE_CONTENT", "messageId": "n", "delta": "Sun."},
     {"type": "TEXT_MESSAGE_END", "messageId": "n"},
-    {**END, "result": {"a": 1}, "usage": [{"inputTokens": 1, "outputTokens": 2}, {"inputTokens": 3}]},
+    {
+        **END,
+        "result": {"a": 1},
+        "usage": [{"inputTokens": 1, "outputTokens": 2}, {"inputTokens": 3}],
+    },
 ]
 
 
@@ -82,11 +117,18 @@ def test_a_stream_of_others_is_read() -> None:
     assert thinking == ThinkingPart("hm", {"ag_ui": {"id": "t1", "encryptedValue": "a+/=="}})
     assert (text, call) == (TextPart("I look."), ToolCallPart("c1", "weather", {"city": "Rome"}))
     assert answer.finish_reason is FinishReason.tool_calls
-    assert (results.role, results.id, results.content) == (Role.USER, "x", (ToolResultPart("c1", "weather", "sun"),))
+    assert (results.role, results.id, results.content) == (
+        Role.USER,
+        "x",
+        (ToolResultPart("c1", "weather", "sun"),),
+    )
     assert (last.id, last.text, last.finish_reason) == ("n", "Sun.", FinishReason.stop)
     assert RunStarted("r", "t") == events[0]
     assert isinstance(events[1], StepStarted) and events[1].name == "think"
-    assert StateSnapshot(None) in events and StateDelta(({"op": "add", "path": "/a", "value": 1},)) in events
+    assert (
+        StateSnapshot(None) in events
+        and StateDelta(({"op": "add", "path": "/a", "value": 1},)) in events
+    )
     assert [each.name for each in events if isinstance(each, Custom)] == ["raw", "activity", "note"]
     end = events[-1]
     assert isinstance(end, RunFinished)
@@ -115,7 +157,13 @@ def test_chunks_are_what_they_stand_for() -> None:
         {"type": "TEXT_MESSAGE_CHUNK", "messageId": "m", "role": "assistant", "delta": "Hel"},
         {"type": "RAW", "event": 1},
         {"type": "TEXT_MESSAGE_CHUNK", "delta": "lo."},
-        {"type": "TOOL_CALL_CHUNK", "toolCallId": "c", "toolCallName": "f", "parentMessageId": "m", "delta": "{"},
+        {
+            "type": "TOOL_CALL_CHUNK",
+            "toolCallId": "c",
+            "toolCallName": "f",
+            "parentMessageId": "m",
+            "delta": "{",
+        },
         {"type": "TOOL_CALL_CHUNK", "delta": "}"},
         {"type": "TOOL_CALL_RESULT", "messageId": "x", "toolCallId": "c", "content": "1"},
     )
@@ -136,7 +184,10 @@ def test_chunks_of_runs_side_by_side_are_told_apart() -> None:
         END,
     )
     assert [message.text for message in fold(events)] == ["Outer."]
-    assert isinstance(events[1], RunStarted) and (events[1].run_id, events[1].parent_run_id) == ("s", "r")
+    assert isinstance(events[1], RunStarted) and (events[1].run_id, events[1].parent_run_id) == (
+        "s",
+        "r",
+    )
 
 
 def test_names_of_old_are_read() -> None:
@@ -165,7 +216,11 @@ def test_names_of_old_are_read() -> None:
 
 def test_an_error_is_told_by_its_code() -> None:
     *_, error = read(START, {"type": "RUN_ERROR", "message": "wait", "code": "rate_limit"})
-    assert isinstance(error, RunError) and isinstance(error.error, RateLimitError) and error.error.message == "wait"
+    assert (
+        isinstance(error, RunError)
+        and isinstance(error.error, RateLimitError)
+        and error.error.message == "wait"
+    )
     *_, other = read({"type": "RUN_ERROR", "message": "no", "code": "E7"})
     assert isinstance(other, RunError) and other.error.message == "E7: no"
 
@@ -206,12 +261,18 @@ def test_what_is_not_of_the_protocol_is_an_error_value(stream: list[Any]) -> Non
 
 
 def test_what_is_unknown_is_passed_over() -> None:
-    (message,) = messages({"type": "NEW_KIND", "a": 1}, *STREAM[24:27], {"type": "STATE_DELTA", "delta": "x"})
+    (message,) = messages(
+        {"type": "NEW_KIND", "a": 1}, *STREAM[24:27], {"type": "STATE_DELTA", "delta": "x"}
+    )
     assert message.text == "Sun."
 
 
 def test_an_event_of_ours_is_believed_in_streams_of_ours_alone() -> None:
-    carried = {"type": "CUSTOM", "name": "dragoman.event", "value": '{"type":"message_dropped","message_id":"m"}'}
+    carried = {
+        "type": "CUSTOM",
+        "name": "dragoman.event",
+        "value": '{"type":"message_dropped","message_id":"m"}',
+    }
     events = read(START, carried, END)
     assert not [event for event in events if isinstance(event, MessageDropped)]
 
@@ -263,7 +324,10 @@ def test_changed_bytes_raise_nothing(seed: int, name: str) -> None:
 
 def test_an_error_in_place_of_a_stream_is_read() -> None:
     decoder = ag_ui.decoder()
-    events = [*decoder.feed(b'{"error": {"message": "no", "code": "rate_limit"}}'), *decoder.close()]
+    events = [
+        *decoder.feed(b'{"error": {"message": "no", "code": "rate_limit"}}'),
+        *decoder.close(),
+    ]
     (error,) = events
     assert isinstance(error, RunError) and isinstance(error.error, RateLimitError)
 

@@ -96,7 +96,13 @@ def test_what_was_told_stands_where_a_snapshot_has_no_thinking_or_another_id() -
         {"type": "REASONING_END", "messageId": "t"},
     ]
     for id_ in ("m", "another"):
-        events = read(START, *thinking, *HI, listed(ASKED, {"id": id_, "role": "assistant", "content": "Hi."}), END)
+        events = read(
+            START,
+            *thinking,
+            *HI,
+            listed(ASKED, {"id": id_, "role": "assistant", "content": "Hi."}),
+            END,
+        )
         (answer,) = fold(events)
         assert (answer.thinking, answer.text) == ("hm", "Hi.")
         assert not [each for each in events if isinstance(each, MessageDropped)]
@@ -105,10 +111,14 @@ def test_what_was_told_stands_where_a_snapshot_has_no_thinking_or_another_id() -
         {"type": "TOOL_CALL_END", "toolCallId": "c"},
     ]
     function = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
-    (answer,) = messages(*call, listed(ASKED, {"id": "a", "role": "assistant", "toolCalls": [function]}))
+    (answer,) = messages(
+        *call, listed(ASKED, {"id": "a", "role": "assistant", "toolCalls": [function]})
+    )
     assert [each.id for each in answer.tool_calls] == ["c"]
     result = {"type": "TOOL_CALL_RESULT", "messageId": "r", "toolCallId": "c", "content": "1"}
-    (done,) = messages(*call, result, listed(ASKED, {"id": "r", "role": "tool", "toolCallId": "c", "content": "1"}))
+    (done,) = messages(
+        *call, result, listed(ASKED, {"id": "r", "role": "tool", "toolCallId": "c", "content": "1"})
+    )
     assert [each.id for each in done.tool_results] == ["c"]
 
 
@@ -117,8 +127,15 @@ def test_an_answer_that_a_snapshot_alone_has_is_told() -> None:
     first = {"id": "m", "role": "assistant", "content": "Hi."}
     earlier = {"id": "e", "role": "assistant", "content": "Earlier."}
     assert [each.text for each in messages(listed(earlier, ASKED, said))] == ["By hand."]
-    assert [each.text for each in messages(*HI, listed(earlier, ASKED, first, said))] == ["Hi.", "By hand."]
-    told = messages(listed(earlier, ASKED), *HI, listed(earlier, ASKED, {**first, "id": "x", "content": "Other."}))
+    assert [each.text for each in messages(*HI, listed(earlier, ASKED, first, said))] == [
+        "Hi.",
+        "By hand.",
+    ]
+    told = messages(
+        listed(earlier, ASKED),
+        *HI,
+        listed(earlier, ASKED, {**first, "id": "x", "content": "Other."}),
+    )
     assert [(each.text, each.finish_reason) for each in told] == [("Other.", FinishReason.stop)]
     function = {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
     asks = {"id": "a", "role": "assistant", "content": "", "toolCalls": [function]}
@@ -128,7 +145,10 @@ def test_an_answer_that_a_snapshot_alone_has_is_told() -> None:
     assert [each.text for each in messages(listed(ASKED, asks, result, said))] == ["By hand."]
     end = {
         **END,
-        "outcome": {"type": "interrupt", "interrupts": [{"id": "i", "reason": "tool_call", "toolCallId": "c"}]},
+        "outcome": {
+            "type": "interrupt",
+            "interrupts": [{"id": "i", "reason": "tool_call", "toolCallId": "c"}],
+        },
     }
     finished = read(START, listed(ASKED, asks), end)[-1]
     assert isinstance(finished, RunFinished) and finished.pending[0].call == call.tool_calls[0]
@@ -145,6 +165,10 @@ def test_calls_that_wait_for_the_client_are_what_the_run_waits_for() -> None:
         {"type": "TOOL_CALL_START", "toolCallId": "c", "toolCallName": "f"},
         {"type": "TOOL_CALL_END", "toolCallId": "c"},
     ]
-    end = read(START, *call, {**END, "outcome": {"type": "success", "pendingToolCallIds": ["c", "unknown"]}})[-1]
+    end = read(
+        START,
+        *call,
+        {**END, "outcome": {"type": "success", "pendingToolCallIds": ["c", "unknown"]}},
+    )[-1]
     assert isinstance(end, RunFinished) and end.outcome == "pending"
     assert [(each.id, each.reason, each.call and each.call.name) for each in end.pending] == [("c", "tool", "f"), ("unknown", "tool", None)]  # fmt: skip

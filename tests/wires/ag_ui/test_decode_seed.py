@@ -7,7 +7,15 @@ from typing import Any
 import pytest
 
 from dragoman import json_bytes
-from dragoman.event import Event, PartDelta, RunError, RunFinished, RunStarted, StepFinished, StepStarted
+from dragoman.event import (
+    Event,
+    PartDelta,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StepFinished,
+    StepStarted,
+)
 from dragoman.fold import fold
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.wires import a2a, ag_ui
@@ -20,7 +28,10 @@ FINISHED: Json = {"type": "run-finished", "runId": "r"}
 
 def events_of(*objects: Json) -> list[Event]:
     decoder = ag_ui.decoder()
-    return [*decoder.feed(b"".join(b"data: " + json_bytes.encode(one) + b"\n\n" for one in objects)), *decoder.close()]
+    return [
+        *decoder.feed(b"".join(b"data: " + json_bytes.encode(one) + b"\n\n" for one in objects)),
+        *decoder.close(),
+    ]
 
 
 def read(*objects: Json) -> list[Message]:
@@ -64,9 +75,16 @@ def test_t11_an_end_is_the_whole_answer() -> None:
 
 
 def test_t11_chunks_are_the_text_so_far() -> None:
-    stream = [text("chunk", "It"), text("chunk", "It is"), text("chunk", "It is"), text("end", "It is.")]
+    stream = [
+        text("chunk", "It"),
+        text("chunk", "It is"),
+        text("chunk", "It is"),
+        text("end", "It is."),
+    ]
     assert said(*stream) == [("model", "It is.")]
-    deltas = [event.delta for event in events_of(START, *stream, FINISHED) if isinstance(event, PartDelta)]
+    deltas = [
+        event.delta for event in events_of(START, *stream, FINISHED) if isinstance(event, PartDelta)
+    ]
     assert deltas == ["It", " is", "."]
     assert said(text("chunk", "First"), text("chunk", "Second"), text("end", "Second.")) == [
         ("model", "First"),
@@ -81,9 +99,14 @@ def test_t12_calls_in_both_forms() -> None:
         {"type": "tool-call-start", "toolCalls": [call("a", x=1)]},
     ):
         [message] = read(event)
-        assert [(part.id, part.name, part.arguments) for part in message.tool_calls] == [("a", "f", {"x": 1})]
+        assert [(part.id, part.name, part.arguments) for part in message.tool_calls] == [
+            ("a", "f", {"x": 1})
+        ]
     [message] = read({"type": "tool-call-start", "toolCalls": [call("a"), call("b", y=2)]})
-    assert [(part.id, part.arguments) for part in message.tool_calls] == [("a", {}), ("b", {"y": 2})]
+    assert [(part.id, part.arguments) for part in message.tool_calls] == [
+        ("a", {}),
+        ("b", {"y": 2}),
+    ]
 
 
 def test_t24_arguments_in_pieces_are_merged() -> None:
@@ -106,14 +129,21 @@ def test_t13_results_in_both_forms() -> None:
     _, results = read(start, one)
     assert [(part.id, part.result) for part in results.tool_results] == [("a", "Sunny")]
     _, results = read(start, many)
-    assert [(part.id, part.name, part.result) for part in results.tool_results] == [("a", "f", "1"), ("b", "f", "x")]
+    assert [(part.id, part.name, part.result) for part in results.tool_results] == [
+        ("a", "f", "1"),
+        ("b", "f", "x"),
+    ]
 
 
 def test_t14_text_beside_calls_and_results_is_kept() -> None:
     start = {"type": "tool-call-start", "toolCall": call("a"), "content": "I look."}
     for result in (
         {"type": "tool-call-result", "toolCallId": "a", "result": "x", "content": "And?"},
-        {"type": "tool-call-result", "results": [{"toolCallId": "a", "result": "x"}], "content": "And?"},
+        {
+            "type": "tool-call-result",
+            "results": [{"toolCallId": "a", "result": "x"}],
+            "content": "And?",
+        },
     ):
         asked, *answered = read(text("chunk", "I"), start, result)
         assert asked.text == "I look."
@@ -128,7 +158,11 @@ def test_t34_an_event_without_a_message_is_none() -> None:
     values: tuple[Any, ...] = (None, {}, "x")
     for odd in values:
         assert (
-            read({"type": "text-message-end", "message": odd}, {"type": "text-message-content", "message": odd}) == []
+            read(
+                {"type": "text-message-end", "message": odd},
+                {"type": "text-message-content", "message": odd},
+            )
+            == []
         )
 
 
@@ -147,14 +181,23 @@ def test_a_seed_conversation_is_read_as_a2a_reads_it() -> None:
         {"role": "user", "parts": [words("What's the weather?")]},
         {"role": "agent", "parts": [words("Let me")], **chunk},
         {"role": "agent", "parts": [words("Let me look."), part("tool_calls", made)]},
-        {"role": "user", "parts": [part("tool_results", {"call_id": "c", "name": "w", "output": "Sunny, 72°F"})]},
+        {
+            "role": "user",
+            "parts": [part("tool_results", {"call_id": "c", "name": "w", "output": "Sunny, 72°F"})],
+        },
         {"role": "agent", "parts": [words("It is 72°F.")]},
     ]
     events = [a2a.convert_a2a_message_to_agui_event(message) for message in history]
 
     def gist(messages: list[Message]) -> list[Any]:
         return [
-            (m.role, m.text, [c.arguments for c in m.tool_calls], [r.result for r in m.tool_results]) for m in messages
+            (
+                m.role,
+                m.text,
+                [c.arguments for c in m.tool_calls],
+                [r.result for r in m.tool_results],
+            )
+            for m in messages
         ]
 
     assert gist(read(*events)) == gist(a2a.load_messages(history))

@@ -24,7 +24,15 @@ from dragoman.fold import fold
 from dragoman.message import Role, TextPart, ThinkingPart, ToolCallPart
 from dragoman.wires import ag_ui
 from dragoman.wires.ag_ui.compact import compact
-from support.ag_ui import REQUEST, SCENARIOS, decoded, encoded, message_events, objects, without_empty
+from support.ag_ui import (
+    REQUEST,
+    SCENARIOS,
+    decoded,
+    encoded,
+    message_events,
+    objects,
+    without_empty,
+)
 
 TYPES: TypeAdapter[Any] = TypeAdapter(Theirs)
 NAMES = sorted(SCENARIOS)
@@ -41,7 +49,9 @@ def test_every_stream_is_of_the_protocol(name: str, extras: bool) -> None:
     stream = objects(SCENARIOS[name](), request=REQUEST, version="1.0", extras=extras)
     for each in stream:
         TYPES.validate_python(each)
-    assert_valid_agui(stream, severity_overrides={"AGUI504": "off"} if name == "all kinds" else None)
+    assert_valid_agui(
+        stream, severity_overrides={"AGUI504": "off"} if name == "all kinds" else None
+    )
     assert types(stream)[0] == "RUN_STARTED"
     assert types(stream)[-1] in ("RUN_FINISHED", "RUN_ERROR")
     if not extras and name != "an approval":  # its signature has to come back
@@ -67,7 +77,11 @@ def test_every_stream_comes_back(name: str) -> None:
 @pytest.mark.parametrize("name", NAMES)
 def test_the_objects_are_what_is_framed(name: str) -> None:
     encoder = ag_ui.encoder(run_id="r")
-    single = [json.loads(json.dumps(each)) for event in SCENARIOS[name]() for each in encoder.objects(event)]
+    single = [
+        json.loads(json.dumps(each))
+        for event in SCENARIOS[name]()
+        for each in encoder.objects(event)
+    ]
     framed = objects(SCENARIOS[name](), run_id="r")
     assert framed[: len(single)] == single
 
@@ -99,7 +113,10 @@ def test_what_a_client_asks_for_has_its_ids() -> None:
 def test_older_peers_are_told_what_they_know() -> None:
     """T: `cancelled` and `pendingToolCallIds` came with 1.0."""
     pending, cancelled = SCENARIOS["a tool of the client's"](), SCENARIOS["cancelled"]()
-    assert objects(pending, version="1.0")[-1]["outcome"] == {"type": "success", "pendingToolCallIds": ["c1", "c2"]}
+    assert objects(pending, version="1.0")[-1]["outcome"] == {
+        "type": "success",
+        "pendingToolCallIds": ["c1", "c2"],
+    }
     assert objects(cancelled, version="1.0")[-1]["outcome"] == {"type": "cancelled"}
     for version in ("", "0.9", "1", "x.y", None, "١.٠"):
         assert objects(pending, version=version)[-1]["outcome"] == {"type": "success"}
@@ -110,7 +127,11 @@ def test_older_peers_are_told_what_they_know() -> None:
 
 def test_an_approval_names_its_call_and_what_is_answered() -> None:
     (interrupt,) = objects(SCENARIOS["an approval"]())[-1]["outcome"]["interrupts"]
-    assert (interrupt["id"], interrupt["reason"], interrupt["toolCallId"]) == ("c1", "tool_call", "c1")
+    assert (interrupt["id"], interrupt["reason"], interrupt["toolCallId"]) == (
+        "c1",
+        "tool_call",
+        "c1",
+    )
     assert interrupt["responseSchema"]["required"] == ["approved"]
 
 
@@ -155,7 +176,9 @@ def test_ids_of_calls_that_the_client_has_are_not_given_again() -> None:
     assert start["toolCallId"] != "c1"
 
 
-@pytest.mark.parametrize("native", [{"type": "RUN_FINISHED"}, {"metadata": 1}, {"stepName": 1, "subagentRunId": 2}])
+@pytest.mark.parametrize(
+    "native", [{"type": "RUN_FINISHED"}, {"metadata": 1}, {"stepName": 1, "subagentRunId": 2}]
+)
 def test_fields_that_somebody_else_had_take_no_place_of_ours(native: dict[str, Any]) -> None:
     event = StateDelta((), {"ag_ui": native})
     stream = objects([event])
@@ -173,4 +196,6 @@ def test_the_work_is_linear_in_ids_that_repeat() -> None:
 
 def test_what_follows_the_end_is_not_told() -> None:
     late = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, TextPart("x")), PartDelta("m", 0, "x"), PartFinished("m", 0, TextPart("x"))]  # fmt: skip
-    assert encoded([*SCENARIOS["a text"](), *late, RunFinished("r")]) == encoded(SCENARIOS["a text"]())
+    assert encoded([*SCENARIOS["a text"](), *late, RunFinished("r")]) == encoded(
+        SCENARIOS["a text"]()
+    )

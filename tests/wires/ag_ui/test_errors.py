@@ -31,7 +31,9 @@ def test_a_refusal_is_read_again() -> None:
     assert isinstance(error, errors.RateLimitError) and error.retry_after == 2.0
 
 
-@pytest.mark.parametrize("event", [{}, {"message": 1, "code": []}, {"error": "x"}, {"error": {"message": {}}}])
+@pytest.mark.parametrize(
+    "event", [{}, {"message": 1, "code": []}, {"error": "x"}, {"error": {"message": {}}}]
+)
 def test_an_error_that_says_nothing_is_one(event: dict[str, object]) -> None:
     assert error_of(event).message
 
@@ -39,7 +41,12 @@ def test_an_error_that_says_nothing_is_one(event: dict[str, object]) -> None:
 def test_what_an_agent_can_do_is_of_the_protocol() -> None:
     spec = ToolSpec("f", "F.", {"type": "object"})
     made = ag_ui.dump_capabilities(
-        AgentCard(name="helper", description="Helps.", organization="Us", documentation_url="https://example.org/"),
+        AgentCard(
+            name="helper",
+            description="Helps.",
+            organization="Us",
+            documentation_url="https://example.org/",
+        ),
         Abilities(tools=(spec,), agents=(spec,), images=True),
     )
     read = AgentCapabilities.model_validate(made)

@@ -35,8 +35,17 @@ FOREIGN: list[dict[str, Any]] = [
         "role": "assistant",
         "content": "I look.",
         "toolCalls": [
-            {"id": "c1", "type": "function", "function": {"name": "weather", "arguments": '{"city": "Rome"}'}},
-            {"id": "c2", "type": "function", "function": {"name": "time", "arguments": "{"}, "encryptedValue": "e"},
+            {
+                "id": "c1",
+                "type": "function",
+                "function": {"name": "weather", "arguments": '{"city": "Rome"}'},
+            },
+            {
+                "id": "c2",
+                "type": "function",
+                "function": {"name": "time", "arguments": "{"},
+                "encryptedValue": "e",
+            },
         ],
     },
     {"id": "r1", "role": "tool", "toolCallId": "c1", "content": "sun"},
@@ -58,8 +67,15 @@ def test_all_roles_of_others_are_read() -> None:
     assert isinstance(broken, ToolCallPart) and (broken.state, broken.raw) == ("invalid", "{")
     first, second, mark = results.content
     assert results.id == "r1" and results.role is Role.USER
-    assert isinstance(first, ToolResultPart) and (first.name, first.result, first.is_error) == ("weather", "sun", False)
-    assert isinstance(second, ToolResultPart) and (second.result, second.is_error) == ("broken", True)
+    assert isinstance(first, ToolResultPart) and (first.name, first.result, first.is_error) == (
+        "weather",
+        "sun",
+        False,
+    )
+    assert isinstance(second, ToolResultPart) and (second.result, second.is_error) == (
+        "broken",
+        True,
+    )
     assert isinstance(mark, MarkPart) and mark.kind == "activity"
     assert last.text == "Sun."
 

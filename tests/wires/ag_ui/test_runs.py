@@ -22,7 +22,14 @@ BODY: dict[str, Any] = {
     "parentRunId": "p",
     "protocolVersion": "1.0",
     "messages": [{"id": "u", "role": "user", "content": "Hi."}],
-    "tools": [{"name": "confirm", "description": "Asks.", "parameters": {"type": "object"}, "metadata": {"a": 1}}],
+    "tools": [
+        {
+            "name": "confirm",
+            "description": "Asks.",
+            "parameters": {"type": "object"},
+            "metadata": {"a": 1},
+        }
+    ],
     "context": [{"description": "page", "value": "home"}],
     "state": {"n": 1},
     "forwardedProps": {"x": [1]},
@@ -44,13 +51,24 @@ def test_a_request_is_read() -> None:
 
 
 def test_what_is_null_or_absent_is_nothing() -> None:
-    nothing = dict.fromkeys(("state", "tools", "context", "forwardedProps", "resume", "parentRunId"))
+    nothing = dict.fromkeys(
+        ("state", "tools", "context", "forwardedProps", "resume", "parentRunId")
+    )
     bare: dict[str, Any] = {"threadId": "t", "runId": "r", "messages": []}
-    assert ag_ui.load_run({**bare, **nothing}) == ag_ui.load_run(bare) == RunRequest(thread_id="t", run_id="r")
+    assert (
+        ag_ui.load_run({**bare, **nothing})
+        == ag_ui.load_run(bare)
+        == RunRequest(thread_id="t", run_id="r")
+    )
 
 
 def test_old_names_are_read() -> None:
-    old: dict[str, Any] = {"thread_id": "t", "run_id": "r", "messages": [], "forwarded_props": {"a": 1}}
+    old: dict[str, Any] = {
+        "thread_id": "t",
+        "run_id": "r",
+        "messages": [],
+        "forwarded_props": {"a": 1},
+    }
     assert ag_ui.load_run(old).thread_id == "t"
     assert ag_ui.load_run(old).metadata == {"forwarded_props": {"a": 1}}
 
@@ -84,8 +102,22 @@ def test_what_is_no_request_is_refused(body: Any) -> None:
 
 CALL = ToolCallPart("c1", "pay", {"amount": 3})
 INTERRUPTS = [
-    Interrupt("c1", "approval", call=CALL, message="Pay?", editable=True, signature="sealed", metadata={"a": 1}),
-    Interrupt("c1", "approval", call=CALL, expires_at=datetime(2026, 1, 1, tzinfo=UTC), metadata={"dragoman": "x"}),
+    Interrupt(
+        "c1",
+        "approval",
+        call=CALL,
+        message="Pay?",
+        editable=True,
+        signature="sealed",
+        metadata={"a": 1},
+    ),
+    Interrupt(
+        "c1",
+        "approval",
+        call=CALL,
+        expires_at=datetime(2026, 1, 1, tzinfo=UTC),
+        metadata={"dragoman": "x"},
+    ),
     Interrupt("q", "input", message="Which?", schema={"type": "string"}, parent=("c0",)),
     Interrupt("a", "auth", metadata={"url": "https://sign.test"}),
     Interrupt("c1", "tool", call=CALL),
@@ -114,7 +146,10 @@ def test_an_answer_that_is_no_approval_is_a_value() -> None:
 
 def test_what_the_protocols_own_package_writes_without_its_aliases_is_the_same() -> None:
     function = {"name": "confirm", "arguments": "{}"}
-    picture = {"type": "image", "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"}}
+    picture = {
+        "type": "image",
+        "source": {"type": "data", "value": "aGk=", "mimeType": "image/png"},
+    }
     messages: list[dict[str, Any]] = [
         {"id": "u", "role": "user", "content": [{"type": "text", "text": "Hi."}, picture]},
         {"id": "t", "role": "reasoning", "content": "hm", "encryptedValue": "x"},
@@ -124,7 +159,9 @@ def test_what_the_protocols_own_package_writes_without_its_aliases_is_the_same()
     ]  # fmt: skip
     body = {**BODY, "messages": messages}
     written = RunAgentInput.model_validate(body).model_dump(mode="json", exclude_unset=True)
-    assert {"thread_id", "forwarded_props"} <= written.keys() and "tool_call_id" in written["messages"][3]
+    assert {"thread_id", "forwarded_props"} <= written.keys() and "tool_call_id" in written[
+        "messages"
+    ][3]
     assert ag_ui.load_run(written) == ag_ui.load_run(body)
     assert ag_ui.load_messages(written["messages"]) == ag_ui.load_messages(messages)
 

@@ -16,7 +16,20 @@ from dragoman.request import ToolSpec
 from dragoman.run_request import RunRequest
 
 WIRE: Any = wires.protocol("ai_sdk")
-ODD: list[Any] = [None, True, 0, -1.5, 10**30, "", "a", [], {}, ["x"], {"dragoman": {"a": 1}}, {"a": {"b": [1]}}]
+ODD: list[Any] = [
+    None,
+    True,
+    0,
+    -1.5,
+    10**30,
+    "",
+    "a",
+    [],
+    {},
+    ["x"],
+    {"dragoman": {"a": 1}},
+    {"a": {"b": [1]}},
+]
 BODY: dict[str, Any] = {
     "id": "chat",
     "trigger": "submit-message",
@@ -79,10 +92,19 @@ def with_value(path: tuple[Any, ...], value: Any) -> Any:
 
 def test_a_chat_is_a_thread_and_its_answers_are_resumes_and_results() -> None:
     request = WIRE.load_run(BODY)
-    assert (request.thread_id, request.state, request.context) == ("chat", {"n": 1}, ({"page": "home"},))
+    assert (request.thread_id, request.state, request.context) == (
+        "chat",
+        {"n": 1},
+        ({"page": "home"},),
+    )
     assert [tool.name for tool in request.tools] == ["locate"]
-    assert [(each.interrupt_id, each.signature) for each in request.resume] == [("c1", "s"), ("q", None)]
-    assert [result.result for message in request.messages for result in message.tool_results] == [{"city": "Pera"}]
+    assert [(each.interrupt_id, each.signature) for each in request.resume] == [
+        ("c1", "s"),
+        ("q", None),
+    ]
+    assert [result.result for message in request.messages for result in message.tool_results] == [
+        {"city": "Pera"}
+    ]
     assert request.metadata["body"]["locale"] == "tr"
 
 
@@ -105,7 +127,9 @@ def test_a_request_comes_back() -> None:
         assert getattr(read, field) == getattr(request, field), field
 
 
-@pytest.mark.parametrize("given", [None, 1, "x", [], [1], {}, {"messages": {}}, {"messages": [], "id": 1}])
+@pytest.mark.parametrize(
+    "given", [None, 1, "x", [], [1], {}, {"messages": {}}, {"messages": [], "id": 1}]
+)
 def test_what_is_no_chat_is_refused(given: Any) -> None:
     with pytest.raises(HistoryError):
         WIRE.load_run(given)
@@ -125,10 +149,22 @@ def test_confused_types_are_read_or_refused(odd: int) -> None:
 
 def test_what_assistant_ui_sends_beside_the_messages_is_read() -> None:
     """Its transport sends the tools by their names, `{}` where there are none, and the application's instructions."""
-    tools: Any = {"locate": {"description": "Where.", "parameters": {"type": "object"}}, "look": {"parameters": {}}}
-    body: Any = {**BODY, "tools": tools, "system": "Be short.", "callSettings": {}, "context": "home"}
+    tools: Any = {
+        "locate": {"description": "Where.", "parameters": {"type": "object"}},
+        "look": {"parameters": {}},
+    }
+    body: Any = {
+        **BODY,
+        "tools": tools,
+        "system": "Be short.",
+        "callSettings": {},
+        "context": "home",
+    }
     request = WIRE.load_run(body)
-    assert request.tools == (ToolSpec("locate", "Where.", {"type": "object"}), ToolSpec("look", "", {}))
+    assert request.tools == (
+        ToolSpec("locate", "Where.", {"type": "object"}),
+        ToolSpec("look", "", {}),
+    )
     assert request.messages[0] == Message.system("Be short.")
     assert request.metadata["body"].keys() == {"locale", "callSettings", "trigger", "messageId"}
     assert request.context == ("home",)

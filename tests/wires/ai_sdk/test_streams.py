@@ -27,21 +27,109 @@ TEXT: list[dict[str, Any]] = [
 ]
 STEP, RESET = {"type": "start-step"}, {"type": "reset-step"}
 KINDS = [
-    *("start", "start-step", "finish-step", "reset-step", "text-start", "text-delta", "text-end", "reasoning-start"),
-    *("reasoning-delta", "reasoning-end", "reasoning-file", "tool-input-start", "tool-input-delta", "custom", "file"),
-    *("tool-input-available", "tool-input-error", "tool-approval-request", "tool-approval-response", "source-url"),
-    *("tool-output-available", "tool-output-error", "tool-output-denied", "source-document", "data-x", "data-state"),
-    *("data-state-delta", "data-interrupt", "steering-message", "error", "message-metadata", "abort", "finish"),
+    *(
+        "start",
+        "start-step",
+        "finish-step",
+        "reset-step",
+        "text-start",
+        "text-delta",
+        "text-end",
+        "reasoning-start",
+    ),
+    *(
+        "reasoning-delta",
+        "reasoning-end",
+        "reasoning-file",
+        "tool-input-start",
+        "tool-input-delta",
+        "custom",
+        "file",
+    ),
+    *(
+        "tool-input-available",
+        "tool-input-error",
+        "tool-approval-request",
+        "tool-approval-response",
+        "source-url",
+    ),
+    *(
+        "tool-output-available",
+        "tool-output-error",
+        "tool-output-denied",
+        "source-document",
+        "data-x",
+        "data-state",
+    ),
+    *(
+        "data-state-delta",
+        "data-interrupt",
+        "steering-message",
+        "error",
+        "message-metadata",
+        "abort",
+        "finish",
+    ),
     *("data-", "text-", "tool-input-", "tool-output-", "of-tomorrow"),
 ]
 FIELDS = [
-    *("id", "delta", "toolCallId", "toolName", "input", "inputTextDelta", "output", "errorText", "providerMetadata"),
-    *("messageMetadata", "messageId", "approvalId", "reason", "signature", "data", "transient", "dynamic", "url"),
-    *("preliminary", "providerExecuted", "title", "mediaType", "sourceId", "kind", "parts", "finishReason"),
+    *(
+        "id",
+        "delta",
+        "toolCallId",
+        "toolName",
+        "input",
+        "inputTextDelta",
+        "output",
+        "errorText",
+        "providerMetadata",
+    ),
+    *(
+        "messageMetadata",
+        "messageId",
+        "approvalId",
+        "reason",
+        "signature",
+        "data",
+        "transient",
+        "dynamic",
+        "url",
+    ),
+    *(
+        "preliminary",
+        "providerExecuted",
+        "title",
+        "mediaType",
+        "sourceId",
+        "kind",
+        "parts",
+        "finishReason",
+    ),
 ]
 VALUES: list[Any] = [
-    *(None, True, 0, -1.5, 10**30, "", "a", "b", "stop", "tool-calls", [], {}, ["x"], {"dragoman": {"a": 1}}),
-    *({"dragoman": [1]}, {"a": {"b": [1]}}, "data:text/plain;base64,AAA", [{"op": "add"}], {"id": "a", "reason": {}}),
+    *(
+        None,
+        True,
+        0,
+        -1.5,
+        10**30,
+        "",
+        "a",
+        "b",
+        "stop",
+        "tool-calls",
+        [],
+        {},
+        ["x"],
+        {"dragoman": {"a": 1}},
+    ),
+    *(
+        {"dragoman": [1]},
+        {"a": {"b": [1]}},
+        "data:text/plain;base64,AAA",
+        [{"op": "add"}],
+        {"id": "a", "reason": {}},
+    ),
 ]
 NAMES = frozenset(["id", "toolCallId", "toolName", "delta", "inputTextDelta"])
 
@@ -53,7 +141,9 @@ def framed(chunks: Sequence[Any]) -> bytes:
 def read(*chunks: Any, size: int | None = None) -> list[Event]:
     data, decoder = framed(chunks), WIRE.decoder()
     step = size or len(data)
-    events = [event for at in range(0, len(data), step) for event in decoder.feed(data[at : at + step])]
+    events = [
+        event for at in range(0, len(data), step) for event in decoder.feed(data[at : at + step])
+    ]
     return [*events, *decoder.close()]
 
 
@@ -100,11 +190,16 @@ def test_whatever_a_stream_holds_it_ends_once_and_raises_nothing(seed: int) -> N
     rng = random.Random(seed)
 
     def value(name: str) -> Any:
-        return rng.choice(["a", "b"]) if name in NAMES and rng.random() < 0.8 else rng.choice(VALUES)
+        return (
+            rng.choice(["a", "b"]) if name in NAMES and rng.random() < 0.8 else rng.choice(VALUES)
+        )
 
     for _ in range(60):
         chunks = [
-            {"type": rng.choice(KINDS), **{name: value(name) for name in rng.sample(FIELDS, rng.randint(2, 14))}}
+            {
+                "type": rng.choice(KINDS),
+                **{name: value(name) for name in rng.sample(FIELDS, rng.randint(2, 14))},
+            }
             for _ in range(rng.randint(1, 9))
         ]
         events = read(*chunks)
@@ -148,7 +243,10 @@ def test_a_run_comes_back_from_its_own_chunks() -> None:
 def test_an_approval_comes_back_with_its_signature() -> None:
     call = ToolCallPart("c", "pay", {"sum": 3})
     asks = Interrupt("c", "approval", call=call, message="3 for tea", signature="sealed")
-    run = [*unfold([Message.model(call).replace(id="m", turn="m")]), RunFinished("r", "pending", pending=(asks,))]
+    run = [
+        *unfold([Message.model(call).replace(id="m", turn="m")]),
+        RunFinished("r", "pending", pending=(asks,)),
+    ]
     encoder = WIRE.encoder()
     data = b"".join([*[encoder.feed(event) for event in run], encoder.close()])
     end = WIRE.load_response(data)[-1]
@@ -173,7 +271,9 @@ def test_metadata_of_the_message_is_read() -> None:
 
 
 def test_metadata_stands_with_the_message_that_it_came_in() -> None:
-    early, late = ({"type": "message-metadata", "messageMetadata": {name: 1}} for name in ("early", "late"))
+    early, late = (
+        {"type": "message-metadata", "messageMetadata": {name: 1}} for name in ("early", "late")
+    )
     first, _, last = fold(read(early, CALL, RESULT, STEP, *TEXT, late, STOP))
     assert (dict(first.metadata), dict(last.metadata)) == ({"early": 1}, {"late": 1})
 

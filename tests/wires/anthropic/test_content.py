@@ -80,14 +80,26 @@ PNG = base64.b64encode(b"\x89PNG").decode()
             DataPart(b"\x89PNG", "image/png"),
             {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
         ),
-        (LinkPart("https://x/a.jpg"), {"type": "image", "source": {"type": "url", "url": "https://x/a.jpg"}}),
-        (LinkPart("https://x/a"), {"type": "image", "source": {"type": "url", "url": "https://x/a"}}),
-        (LinkPart("https://x/a.pdf"), {"type": "document", "source": {"type": "url", "url": "https://x/a.pdf"}}),
+        (
+            LinkPart("https://x/a.jpg"),
+            {"type": "image", "source": {"type": "url", "url": "https://x/a.jpg"}},
+        ),
+        (
+            LinkPart("https://x/a"),
+            {"type": "image", "source": {"type": "url", "url": "https://x/a"}},
+        ),
+        (
+            LinkPart("https://x/a.pdf"),
+            {"type": "document", "source": {"type": "url", "url": "https://x/a.pdf"}},
+        ),
         (
             LinkPart("https://x/a", "application/pdf"),
             {"type": "document", "source": {"type": "url", "url": "https://x/a"}},
         ),
-        (FilePart("file_1", "image/png"), {"type": "image", "source": {"type": "file", "file_id": "file_1"}}),
+        (
+            FilePart("file_1", "image/png"),
+            {"type": "image", "source": {"type": "file", "file_id": "file_1"}},
+        ),
         (
             FilePart("file_1", name="a"),
             {"type": "document", "title": "a", "source": {"type": "file", "file_id": "file_1"}},
@@ -103,7 +115,10 @@ PNG = base64.b64encode(b"\x89PNG").decode()
         ),
         (
             DataPart("ü".encode(), "text/plain"),
-            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "ü"}},
+            {
+                "type": "document",
+                "source": {"type": "text", "media_type": "text/plain", "data": "ü"},
+            },
         ),
     ],
 )
@@ -133,7 +148,11 @@ def test_d108_other_media_become_a_text_and_a_loss(piece, text):
 )
 def test_d108_decision_25_text_of_any_type_is_sent_as_plain_text(mime_type):
     talk = [Message.user(DataPart(b"# Hi", mime_type))]
-    assert dump(*talk)[0]["content"][0]["source"] == {"type": "text", "media_type": "text/plain", "data": "# Hi"}
+    assert dump(*talk)[0]["content"][0]["source"] == {
+        "type": "text",
+        "media_type": "text/plain",
+        "data": "# Hi",
+    }
     assert losses(*talk) == []
 
 
@@ -152,7 +171,10 @@ def test_media_of_the_model_and_of_the_system_become_text():
 @pytest.mark.parametrize(
     ("written", "kind"),
     [
-        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}, DataPart),
+        (
+            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}},
+            DataPart,
+        ),
         (
             {
                 "type": "image",
@@ -162,7 +184,14 @@ def test_media_of_the_model_and_of_the_system_become_text():
             LinkPart,
         ),
         ({"type": "image", "source": {"type": "file", "file_id": "f"}}, FilePart),
-        ({"type": "document", "source": {"type": "url", "url": "https://x/a.png"}, "context": "c"}, LinkPart),
+        (
+            {
+                "type": "document",
+                "source": {"type": "url", "url": "https://x/a.png"},
+                "context": "c",
+            },
+            LinkPart,
+        ),
         (
             {
                 "type": "document",
@@ -175,17 +204,39 @@ def test_media_of_the_model_and_of_the_system_become_text():
         ({"type": "container_upload", "file_id": "f"}, FilePart),
         # what no neutral part says is kept whole
         (
-            {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "not base64!"}},
+            {
+                "type": "image",
+                "source": {"type": "base64", "media_type": "image/png", "data": "not base64!"},
+            },
             ProviderPart,
         ),
-        ({"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "aGk"}}, ProviderPart),
-        ({"type": "image", "source": {"type": "base64", "media_type": "image/tiff", "data": PNG}}, ProviderPart),
+        (
+            {
+                "type": "image",
+                "source": {"type": "base64", "media_type": "image/png", "data": "aGk"},
+            },
+            ProviderPart,
+        ),
+        (
+            {
+                "type": "image",
+                "source": {"type": "base64", "media_type": "image/tiff", "data": PNG},
+            },
+            ProviderPart,
+        ),
         ({"type": "document", "source": {"type": "content", "content": "x"}}, ProviderPart),
         (
-            {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "x"}, "title": None},
+            {
+                "type": "document",
+                "source": {"type": "text", "media_type": "text/plain", "data": "x"},
+                "title": None,
+            },
             ProviderPart,
         ),
-        ({"type": "search_result", "source": "https://x", "title": "t", "content": []}, ProviderPart),
+        (
+            {"type": "search_result", "source": "https://x", "title": "t", "content": []},
+            ProviderPart,
+        ),
         ({"type": "text", "text": " "}, ProviderPart),
         ({"type": "something_new", "x": [1]}, ProviderPart),
     ],
@@ -197,23 +248,35 @@ def test_blocks_of_the_user_survive(written, kind):
 
 def test_documents_give_their_name_and_bytes():
     (piece,) = read_back(
-        "user", {"type": "document", "title": "t", "source": {"type": "text", "media_type": "text/plain", "data": "ü"}}
+        "user",
+        {
+            "type": "document",
+            "title": "t",
+            "source": {"type": "text", "media_type": "text/plain", "data": "ü"},
+        },
     )
     assert piece == DataPart("ü".encode(), "text/plain", "t")
 
 
 def test_native_of_other_wires_is_never_read():
     text = TextPart("x", native={"openai_chat": {"annotations": []}})
-    assert dump(Message.user(text).replace(native={"openai_chat": {"name": "n"}})) == [{"role": "user", "content": "x"}]
+    assert dump(Message.user(text).replace(native={"openai_chat": {"name": "n"}})) == [
+        {"role": "user", "content": "x"}
+    ]
 
 
 def test_own_fields_of_messages_text_and_calls_survive():
     there_and_back({"role": "user", "content": "x", "id": "m1"})
     read_back("assistant", {"type": "text", "text": "x", "citations": [{"type": "char_location"}]})
-    read_back("assistant", {"type": "tool_use", "id": "a", "name": "f", "input": {}, "caller": {"type": "direct"}})
+    read_back(
+        "assistant",
+        {"type": "tool_use", "id": "a", "name": "f", "input": {}, "caller": {"type": "direct"}},
+    )
 
 
-@pytest.mark.parametrize("content", ["", "  ", [], [{"type": "text", "text": "x"}], [{"type": "text", "text": "\n"}]])
+@pytest.mark.parametrize(
+    "content", ["", "  ", [], [{"type": "text", "text": "x"}], [{"type": "text", "text": "\n"}]]
+)
 def test_decision_14_content_of_every_spelling_survives(content):
     (message,) = there_and_back({"role": "user", "content": content})
     assert message.text in ("", "x")
@@ -235,8 +298,14 @@ def test_blank_text_is_left_out_and_said():
         {"type": ["text"]},
         {"type": "text", "text": 0},
         {"type": "text"},
-        {"type": "document", "source": {"type": "text", "media_type": "text/plain", "data": "\ud800"}},
-        {"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": "\ud800"}},
+        {
+            "type": "document",
+            "source": {"type": "text", "media_type": "text/plain", "data": "\ud800"},
+        },
+        {
+            "type": "image",
+            "source": {"type": "base64", "media_type": "image/png", "data": "\ud800"},
+        },
         {"type": "tool_result", "tool_use_id": "a", "content": {"spelling": "\ud800"}},
         {"type": "tool_use", "id": ["a"], "name": "f", "input": {}, "spelling": "x", "response": 1},
     ],
@@ -249,12 +318,17 @@ def test_decision_27_odd_blocks_come_back_as_they_were(block: dict[str, Any], ro
         other = wires.get(name)
         other.dump_messages(messages, target=HERE, losses=[])
         encoder = other.encoder()
-        b"".join(map(encoder.feed, unfold([m.replace(role="model") for m in messages]))) + encoder.close()
+        (
+            b"".join(map(encoder.feed, unfold([m.replace(role="model") for m in messages])))
+            + encoder.close()
+        )
 
 
 def test_notes_without_fields_are_another_providers_block():
     part = ProviderPart("compaction", {"anthropic:notes": {"spelling": {"a": 1}}})
-    result = ToolResultPart("a", "f", 1, run_by="provider", native={"anthropic:notes": {"spelling": {"a": 1}}})
+    result = ToolResultPart(
+        "a", "f", 1, run_by="provider", native={"anthropic:notes": {"spelling": {"a": 1}}}
+    )
     losses: list[Any] = []
     assert wire.dump_messages([Message.model(part, result)], losses=losses) == {"messages": []}
     assert [loss.why for loss in losses][:2] == ["it is another provider's"] * 2
@@ -265,8 +339,12 @@ def test_losses_name_what_is_not_sent():
     search = ToolCallPart("s", "web_search", run_by="provider")
     found = ToolResultPart("s", "web_search", [], run_by="provider")
     talk = [
-        Message.user(DataPart(b"\0", "video/mp4", "a.mp4"), LinkPart("https://x/a.mp3", "audio/mpeg")),
-        Message.model(FilePart("f"), ProviderPart("odd", {"other": {}}), search, found).replace(origin=there),
+        Message.user(
+            DataPart(b"\0", "video/mp4", "a.mp4"), LinkPart("https://x/a.mp3", "audio/mpeg")
+        ),
+        Message.model(FilePart("f"), ProviderPart("odd", {"other": {}}), search, found).replace(
+            origin=there
+        ),
     ]
     lost = list[Loss]()
     wire.dump_messages(talk, target=HERE, losses=lost)

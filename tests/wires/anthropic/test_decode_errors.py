@@ -13,11 +13,25 @@ from dragoman.event import MessageFinished, RunError
 from dragoman.fold import fold
 from dragoman.message import FinishReason, TextPart
 from dragoman.wires import anthropic as wire
-from support.anthropic import START, STOP, block, call, decode, decode_events, deep, end, sse, start_of, text
+from support.anthropic import (
+    START,
+    STOP,
+    block,
+    call,
+    decode,
+    decode_events,
+    deep,
+    end,
+    sse,
+    start_of,
+    text,
+)
 
 
 def test_pings_comments_done_and_new_events_are_ignored():
-    noise = b": hi\n\n" + sse({"type": "ping"}, {"type": "new_event", "index": 0}) + b"data: [DONE]\n\n"
+    noise = (
+        b": hi\n\n" + sse({"type": "ping"}, {"type": "new_event", "index": 0}) + b"data: [DONE]\n\n"
+    )
     data = sse(START) + noise + sse(*text(0, "x"), end()) + noise + sse(STOP) + noise
     (folded,) = fold(decode(data))
     assert folded.text == "x"
@@ -141,7 +155,9 @@ KINDS = st.sampled_from(
         st.tuples(
             KINDS,
             st.dictionaries(
-                st.sampled_from(["index", "delta", "content_block", "message", "usage", "error", "content"]),
+                st.sampled_from(
+                    ["index", "delta", "content_block", "message", "usage", "error", "content"]
+                ),
                 JSON_VALUES,
             ),
         ),
@@ -159,7 +175,9 @@ def test_no_answer_makes_the_decoder_raise(pieces):
 def test_a_stream_cut_in_a_block_keeps_its_further_deltas():
     cited = {"type": "citations_delta", "citation": {"title": "t"}}
     events = decode_events(start_of(), *block(0, {"type": "text", "text": "a"}, cited, cited)[:-1])
-    assert events[-1].error.partial.content == (TextPart("a", {"anthropic": {"citations": [{"title": "t"}] * 2}}),)
+    assert events[-1].error.partial.content == (
+        TextPart("a", {"anthropic": {"citations": [{"title": "t"}] * 2}}),
+    )
 
 
 @pytest.mark.parametrize(
@@ -173,11 +191,21 @@ def test_a_stream_cut_in_a_block_keeps_its_further_deltas():
     ],
 )
 def test_d6_depth_is_bounded_in_a_stream(piece: bytes):
-    start = {"type": "content_block_start", "index": 0, "content_block": {"type": "text", "text": ""}}
-    events = decode(sse({"type": "message_start", "message": {}}, start) + b"data: " + piece + b"\n\n")
+    start = {
+        "type": "content_block_start",
+        "index": 0,
+        "content_block": {"type": "text", "text": ""},
+    }
+    events = decode(
+        sse({"type": "message_start", "message": {}}, start) + b"data: " + piece + b"\n\n"
+    )
     assert isinstance(events[-1], RunError) and isinstance(events[-1].error, DecodeError)
 
 
 def test_depth_is_bounded_in_a_whole_answer():
     (event,) = wire.load_response({"type": "message", "content": deep(2000)})
-    assert isinstance(event, RunError) and isinstance(event.error, DecodeError) and "deep" in event.error.message
+    assert (
+        isinstance(event, RunError)
+        and isinstance(event.error, DecodeError)
+        and "deep" in event.error.message
+    )

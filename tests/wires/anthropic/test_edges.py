@@ -16,13 +16,30 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import FilePart, FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import (
+    FilePart,
+    FinishReason,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
 
 START: dict[str, Any] = {
     "type": "message_start",
-    "message": {"id": "msg_1", "type": "message", "role": "assistant", "model": "claude", "content": [], "usage": {}},
+    "message": {
+        "id": "msg_1",
+        "type": "message",
+        "role": "assistant",
+        "model": "claude",
+        "content": [],
+        "usage": {},
+    },
 }
 END: list[dict[str, Any]] = [
     {"type": "message_delta", "delta": {"stop_reason": "end_turn"}, "usage": {"output_tokens": 1}},
@@ -42,7 +59,9 @@ def decoded(*events: dict[str, Any]) -> list[Event]:
 def written(events: list[Event]) -> list[dict[str, Any]]:
     encoder = wire.encoder()
     data = b"".join(map(encoder.feed, events)) + encoder.close()
-    return [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")]
+    return [
+        json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")
+    ]
 
 
 def block(index: int, start: dict[str, Any], *deltas: dict[str, Any]) -> list[dict[str, Any]]:
@@ -85,8 +104,12 @@ def test_a_message_that_had_no_content_says_what_was_given_to_it_since() -> None
 
 def test_thinking_without_a_budget_adds_nothing_to_the_most_tokens() -> None:
     quirks = wire.Quirks(max_tokens=4000)
-    request = ModelRequest("claude-opus-4-6", (Message.user("hi"),), settings=Settings(reasoning="low"))
-    body = wire.dump_request(request, target=Origin("anthropic", None, "claude-opus-4-6"), quirks=quirks)
+    request = ModelRequest(
+        "claude-opus-4-6", (Message.user("hi"),), settings=Settings(reasoning="low")
+    )
+    body = wire.dump_request(
+        request, target=Origin("anthropic", None, "claude-opus-4-6"), quirks=quirks
+    )
     assert (body["thinking"], body["max_tokens"]) == ({"type": "adaptive"}, 4000)
 
 
@@ -100,7 +123,9 @@ def test_thinking_without_a_budget_adds_nothing_to_the_most_tokens() -> None:
         ("application/zip", {"type": "container_upload", "file_id": "f"}),
     ],
 )
-def test_a_file_at_the_provider_is_named_by_what_it_is(mime_type: str | None, block: dict[str, Any]) -> None:
+def test_a_file_at_the_provider_is_named_by_what_it_is(
+    mime_type: str | None, block: dict[str, Any]
+) -> None:
     [message] = wire.dump_messages([Message.user(FilePart("f", mime_type))])["messages"]
     assert message["content"] == [block]
 
@@ -114,9 +139,13 @@ def test_an_answer_of_which_only_the_end_comes_is_an_empty_message() -> None:
 
 def test_what_stands_beside_a_piece_of_arguments_is_kept() -> None:
     start = {"type": "tool_use", "id": "t", "name": "f", "input": {}}
-    pieces = [{"type": "input_json_delta", "partial_json": text, "own": 1} for text in ('{"a":', "1}")]
+    pieces = [
+        {"type": "input_json_delta", "partial_json": text, "own": 1} for text in ('{"a":', "1}")
+    ]
     [call] = fold(decoded(*block(0, start, *pieces)))[0].content
-    assert call == ToolCallPart("t", "f", {"a": 1}, native={"anthropic:notes": {"delta": {"own": 1}}})
+    assert call == ToolCallPart(
+        "t", "f", {"a": 1}, native={"anthropic:notes": {"delta": {"own": 1}}}
+    )
 
 
 def test_an_answer_of_which_nothing_was_told_is_a_message_all_the_same() -> None:
@@ -132,8 +161,12 @@ def test_an_answer_of_which_nothing_was_told_is_a_message_all_the_same() -> None
     }
 
 
-@pytest.mark.parametrize("reason", [None, FinishReason.stop, FinishReason.error, FinishReason.cancelled])
-def test_a_reason_to_stop_that_the_api_does_not_have_is_the_end_of_the_turn(reason: FinishReason | None) -> None:
+@pytest.mark.parametrize(
+    "reason", [None, FinishReason.stop, FinishReason.error, FinishReason.cancelled]
+)
+def test_a_reason_to_stop_that_the_api_does_not_have_is_the_end_of_the_turn(
+    reason: FinishReason | None,
+) -> None:
     message = Message.model("a").replace(finish_reason=reason)
     assert wire.dump_response(unfold([message]))["stop_reason"] == "end_turn"
 
@@ -148,15 +181,28 @@ def test_a_reason_to_stop_that_the_api_does_not_have_is_the_end_of_the_turn(reas
         (DragomanError("gone"), 500, "api_error"),
     ],
 )
-def test_an_error_is_told_with_the_status_that_the_api_has_for_it(error: DragomanError, status: int, kind: str) -> None:
+def test_an_error_is_told_with_the_status_that_the_api_has_for_it(
+    error: DragomanError, status: int, kind: str
+) -> None:
     answer = wire.dump_error(error)
-    assert (answer.status, answer.body["type"], answer.body["error"]["type"]) == (status, "error", kind)
+    assert (answer.status, answer.body["type"], answer.body["error"]["type"]) == (
+        status,
+        "error",
+        kind,
+    )
 
 
 def test_a_tool_whose_name_fits_says_nothing_of_its_own() -> None:
     schema = {"type": "object", "properties": {}}
-    tools = [{"name": name, "description": "d", "input_schema": schema} for name in ("look", "look up")]
-    body = {"model": "m", "max_tokens": 5, "messages": [{"role": "user", "content": "a"}], "tools": tools}
+    tools = [
+        {"name": name, "description": "d", "input_schema": schema} for name in ("look", "look up")
+    ]
+    body = {
+        "model": "m",
+        "max_tokens": 5,
+        "messages": [{"role": "user", "content": "a"}],
+        "tools": tools,
+    }
     plain, odd = wire.load_request(body).tools
     assert plain == ToolSpec("look", "d", schema)
     assert odd != ToolSpec("look up", "d", schema)

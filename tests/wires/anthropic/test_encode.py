@@ -70,7 +70,10 @@ def checked(data):
     for place, event in enumerate(blocks):
         started = event["type"] == "content_block_start"
         assert started is (place == 0 or blocks[place - 1]["type"] == "content_block_stop")
-        assert event["index"] == sum(e["type"] == "content_block_start" for e in blocks[: place + 1]) - 1
+        assert (
+            event["index"]
+            == sum(e["type"] == "content_block_start" for e in blocks[: place + 1]) - 1
+        )
     return events
 
 
@@ -102,7 +105,8 @@ def test_the_encoder_writes_what_the_official_client_expects():
     assert delta["usage"] == {"input_tokens": 5, "output_tokens": 2}
     MESSAGES.validate_python(wire.dump_response(events))
     assert (
-        frames(encode(events, id="msg_9", model="m9"))[0]["message"] | {"id": "msg_9", "model": "m9"}
+        frames(encode(events, id="msg_9", model="m9"))[0]["message"]
+        | {"id": "msg_9", "model": "m9"}
         == frames(encode(events, id="msg_9", model="m9"))[0]["message"]
     )
     assert wire.dump_response(events, id="msg_9", model="m9")["id"] == "msg_9"
@@ -114,7 +118,9 @@ def test_deltas_are_written_as_they_come():
     assert encoder.feed(PartStarted("m", 0, OpenText())) == b""
     assert b'"text":"a"' in encoder.feed(PartDelta("m", 0, "a"))
     assert b'"text":"b"' in encoder.feed(PartDelta("m", 0, "b"))
-    assert frames(encoder.feed(PartFinished("m", 0, TextPart("ab")))) == [{"type": "content_block_stop", "index": 0}]
+    assert frames(encoder.feed(PartFinished("m", 0, TextPart("ab")))) == [
+        {"type": "content_block_stop", "index": 0}
+    ]
 
 
 def test_parts_told_without_deltas_are_written_whole():
@@ -167,8 +173,19 @@ def test_parts_that_nobody_closed_are_closed():
 
 def test_only_what_the_model_said_is_written_once():
     model, user = Message.model("Hi").replace(id="m"), Message.user("no").replace(id="u")
-    other = [MessageStarted("c", Role.MODEL, candidate=1), PartStarted("c", 0, OpenText()), PartDelta("c", 0, "no")]
-    data = encode([*unfold([user, model]), *other, RunFinished("r"), *unfold([Message.model("late").replace(id="l")])])
+    other = [
+        MessageStarted("c", Role.MODEL, candidate=1),
+        PartStarted("c", 0, OpenText()),
+        PartDelta("c", 0, "no"),
+    ]
+    data = encode(
+        [
+            *unfold([user, model]),
+            *other,
+            RunFinished("r"),
+            *unfold([Message.model("late").replace(id="l")]),
+        ]
+    )
     checked(data)
     assert fold(decode(data))[0].text == "Hi"
     assert encode([]) == b""
@@ -179,7 +196,9 @@ def test_several_messages_of_the_model_are_one_and_their_usage_is_added():
     events = []
     for id_ in "ab":
         events += unfold([Message.model(id_).replace(id=id_)])[:-1]
-        events.append(MessageFinished(id_, FinishReason.stop, Usage(input_tokens=1, output_tokens=2)))
+        events.append(
+            MessageFinished(id_, FinishReason.stop, Usage(input_tokens=1, output_tokens=2))
+        )
     delta = checked(encode(events))[-2]
     assert delta["usage"] == {"input_tokens": 2, "output_tokens": 4}
     assert [b["text"] for b in wire.dump_response(events)["content"]] == ["a", "b"]
@@ -214,7 +233,9 @@ def test_errors_are_written():
 
 
 def test_media_and_results_of_an_agent_are_no_part_of_a_response():
-    model = Message.model("x", DataPart(b"", "image/png", "a.png"), ToolResultPart("a", "f", "ok")).replace(id="m")
+    model = Message.model(
+        "x", DataPart(b"", "image/png", "a.png"), ToolResultPart("a", "f", "ok")
+    ).replace(id="m")
     checked(encode(unfold([model])))
     assert fold(decode(encode(unfold([model]))))[0].text == "x[media: image/png] a.png"
 
@@ -222,10 +243,14 @@ def test_media_and_results_of_an_agent_are_no_part_of_a_response():
 TEXTS = st.text(min_size=1, max_size=20)
 
 
-SIGNATURES = st.fixed_dictionaries({"signature": st.text(max_size=8)}).map(lambda own: {"anthropic": own})
+SIGNATURES = st.fixed_dictionaries({"signature": st.text(max_size=8)}).map(
+    lambda own: {"anthropic": own}
+)
 
 
-ARGUMENTS = st.dictionaries(TEXTS, st.one_of(st.integers(-(2**53), 2**53), TEXTS, st.lists(st.booleans())), max_size=3)
+ARGUMENTS = st.dictionaries(
+    TEXTS, st.one_of(st.integers(-(2**53), 2**53), TEXTS, st.lists(st.booleans())), max_size=3
+)
 
 
 IDS = st.from_regex(r"[a-z]{1,8}", fullmatch=True)
@@ -235,7 +260,9 @@ PIECES = st.one_of(
     st.builds(TextPart, TEXTS),
     st.builds(TextPart, TEXTS, st.just({"anthropic": {"citations": [{"type": "char_location"}]}})),
     st.builds(ThinkingPart, st.text(max_size=20), SIGNATURES),
-    st.builds(ThinkingPart, native=st.just({"anthropic": {"type": "redacted_thinking", "data": "x"}})),
+    st.builds(
+        ThinkingPart, native=st.just({"anthropic": {"type": "redacted_thinking", "data": "x"}})
+    ),
     st.builds(ToolCallPart, IDS, IDS, ARGUMENTS),
     st.builds(
         ToolCallPart,
@@ -245,13 +272,20 @@ PIECES = st.one_of(
         run_by=st.just("provider"),
         native=st.just({"anthropic": {"type": "server_tool_use"}}),
     ),
-    st.builds(ProviderPart, st.just("compaction"), st.just({"anthropic": {"type": "compaction", "content": "x"}})),
+    st.builds(
+        ProviderPart,
+        st.just("compaction"),
+        st.just({"anthropic": {"type": "compaction", "content": "x"}}),
+    ),
 )
 
 
 USAGES = st.builds(
     lambda fresh, read, output: Usage(
-        input_tokens=fresh + read, output_tokens=output, total_tokens=fresh + read + output, cache_read_tokens=read
+        input_tokens=fresh + read,
+        output_tokens=output,
+        total_tokens=fresh + read + output,
+        cache_read_tokens=read,
     ),
     *[st.integers(0, 1000)] * 3,
 )
@@ -279,12 +313,19 @@ def test_what_is_written_is_read_back_as_it_was(pieces, usage, reason, size):
 
 def test_a_part_that_is_amended_after_its_end_is_told_once():
     """Another provider corrects a signature when its message ends."""
-    events = unfold([Message.model(ThinkingPart("hm"), "a").replace(id="m", finish_reason=FinishReason.stop)])
-    amended = PartFinished("m", 0, ThinkingPart("hm", {"openai_responses": {"encrypted_content": "late"}}))
+    events = unfold(
+        [Message.model(ThinkingPart("hm"), "a").replace(id="m", finish_reason=FinishReason.stop)]
+    )
+    amended = PartFinished(
+        "m", 0, ThinkingPart("hm", {"openai_responses": {"encrypted_content": "late"}})
+    )
     for place in (4, 5, len(events) - 1):
         encoder = wire.encoder()
         told = [*events[:place], amended, *events[place:]]
-        assert [type(p) for p in fold(decode(b"".join(map(encoder.feed, told)) + encoder.close()))[0].content] == [
+        assert [
+            type(p)
+            for p in fold(decode(b"".join(map(encoder.feed, told)) + encoder.close()))[0].content
+        ] == [
             ThinkingPart,
             TextPart,
         ]
@@ -302,7 +343,9 @@ def test_what_is_retracted_ends_and_what_waited_of_it_is_never_told():
         PartFinished("a", 1, TextPart("waits")),
         MessageDropped("a"),
     ]
-    whole = unfold([Message.model("whole").replace(id="b", usage=Usage(input_tokens=1, output_tokens=2))])
+    whole = unfold(
+        [Message.model("whole").replace(id="b", usage=Usage(input_tokens=1, output_tokens=2))]
+    )
     told = encode_events([*void, *whole])
     assert [event["type"] for event in told] == [
         "message_start", "content_block_start", "content_block_delta", "content_block_stop",
@@ -315,7 +358,9 @@ def test_what_is_retracted_ends_and_what_waited_of_it_is_never_told():
 @pytest.mark.parametrize("file_id", ["", "file_1"])
 def test_a_file_that_the_provider_holds_stays_one_in_a_response(file_id: str):
     block = {"type": "container_upload", "file_id": file_id, "caller": "x"}
-    events = wire.load_response({"type": "message", "content": [block, {"type": "text", "text": "a"}]})
+    events = wire.load_response(
+        {"type": "message", "content": [block, {"type": "text", "text": "a"}]}
+    )
     assert wire.dump_response(events)["content"] == [block, {"type": "text", "text": "a"}]
     encoder = wire.encoder()
     streamed = b"".join(map(encoder.feed, events)) + encoder.close()
@@ -323,9 +368,13 @@ def test_a_file_that_the_provider_holds_stays_one_in_a_response(file_id: str):
 
 
 def test_marks_are_passed_over():
-    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(
+        id="m"
+    )
     mark = MarkPart("step", {"ui": {"n": 1}})
-    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    marked = message.replace(
+        content=(mark, *[each for piece in message.content for each in (piece, mark)])
+    )
     assert encode(unfold([marked])) == encode(unfold([message]))
     assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))
 

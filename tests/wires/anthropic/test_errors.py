@@ -20,7 +20,9 @@ def test_a_conversation_that_cannot_be_read_is_a_bad_request():
 
 
 def body(kind, message):
-    return json.dumps({"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_b"}).encode()
+    return json.dumps(
+        {"type": "error", "error": {"type": kind, "message": message}, "request_id": "req_b"}
+    ).encode()
 
 
 @pytest.mark.parametrize(
@@ -29,18 +31,38 @@ def body(kind, message):
         (401, "authentication_error", "invalid x-api-key", "AuthenticationError"),
         (403, "permission_error", "Your key may not do this", "PermissionDeniedError"),
         (402, "billing_error", "Payment required", "PermissionDeniedError"),
-        (400, "invalid_request_error", "Your credit balance is too low to access the API", "PermissionDeniedError"),
+        (
+            400,
+            "invalid_request_error",
+            "Your credit balance is too low to access the API",
+            "PermissionDeniedError",
+        ),
         (404, "not_found_error", "model: claude-9", "ModelNotFoundError"),
         (404, "not_found_error", "File not found", "InvalidRequestError"),
-        (400, "invalid_request_error", "messages: at least one message is required", "InvalidRequestError"),
-        (400, "invalid_request_error", "prompt is too long: 3 tokens > 2 maximum", "ContextLengthError"),
+        (
+            400,
+            "invalid_request_error",
+            "messages: at least one message is required",
+            "InvalidRequestError",
+        ),
+        (
+            400,
+            "invalid_request_error",
+            "prompt is too long: 3 tokens > 2 maximum",
+            "ContextLengthError",
+        ),
         (
             400,
             "invalid_request_error",
             "input length and `max_tokens` exceed context limit: 1 + 2 > 2",
             "ContextLengthError",
         ),
-        (400, "invalid_request_error", "Output blocked by content filtering policy", "ContentRefusedError"),
+        (
+            400,
+            "invalid_request_error",
+            "Output blocked by content filtering policy",
+            "ContentRefusedError",
+        ),
         (500, "api_error", "Output blocked by content filtering policy", "ContentRefusedError"),
         (413, "request_too_large", "Request exceeds the maximum size", "InvalidRequestError"),
         (429, "rate_limit_error", "Too many tokens", "RateLimitError"),
@@ -78,7 +100,11 @@ def test_one_class_for_each_kind(status, kind, message, expected):
         (401, b'"who are you"', "AuthenticationError"),
         (400, b'{"error": "bad thing"}', "InvalidRequestError"),
         (400, b'{"detail": "bad thing"}', "InvalidRequestError"),
-        (404, b'{"error": {"message": "The model x does not exist", "code": 404}}', "ModelNotFoundError"),
+        (
+            404,
+            b'{"error": {"message": "The model x does not exist", "code": 404}}',
+            "ModelNotFoundError",
+        ),
         (500, b"[]", "ProviderError"),
         (500, b'{"error": {"message": {"a": 1}, "type": []}}', "ProviderError"),
         (500, b"\xff\xfe", "ProviderError"),
@@ -105,7 +131,13 @@ def test_a_string_in_the_body_is_the_message():
         ({"Retry-After": "0.5"}, 0.5),
         ({"retry-after": "-3"}, None),
         ({"retry-after-ms": "1500", "retry-after": "9"}, 1.5),
-        ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 30.0),
+        (
+            {
+                "retry-after": "Wed, 21 Oct 2026 07:28:30 GMT",
+                "date": "Wed, 21 Oct 2026 07:28:00 GMT",
+            },
+            30.0,
+        ),
         ({"retry-after": "Wed, 21 Oct 2026 07:28:30 GMT"}, None),
         ({"retry-after": "soon"}, None),
         ({"retry-after": "soon, maybe", "date": "now"}, None),
@@ -117,7 +149,11 @@ def test_how_long_to_wait(headers, seconds):
     assert error.retry_after == seconds
 
 
-@given(st.integers(100, 599), st.dictionaries(st.text(max_size=5), st.text(max_size=5)), st.binary(max_size=40))
+@given(
+    st.integers(100, 599),
+    st.dictionaries(st.text(max_size=5), st.text(max_size=5)),
+    st.binary(max_size=40),
+)
 def test_no_answer_makes_it_raise(status, headers, raw):
     assert isinstance(wire.load_error(status, headers, raw), DragomanError)
 
@@ -130,7 +166,9 @@ KINDS = [
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_errors_there_and_back(kind):
-    status, headers, written = wire.dump_error(getattr(errors, kind)("It failed", request_id="req_1"))
+    status, headers, written = wire.dump_error(
+        getattr(errors, kind)("It failed", request_id="req_1")
+    )
     assert written["type"] == "error"
     assert "It failed" in written["error"]["message"]
     again = wire.load_error(status, headers, json.dumps(written).encode())
@@ -140,14 +178,20 @@ def test_errors_there_and_back(kind):
 
 @pytest.mark.parametrize(
     ("error", "status"),
-    [(errors.SettingsError("x"), 500), (errors.ProviderConnectionError("x"), 502), (errors.StreamCutError("x"), 502)],
+    [
+        (errors.SettingsError("x"), 500),
+        (errors.ProviderConnectionError("x"), 502),
+        (errors.StreamCutError("x"), 502),
+    ],
 )
 def test_other_errors_are_faults_of_the_server(error, status):
     body = {"type": "error", "error": {"type": "api_error", "message": "x"}}
     assert wire.dump_error(error) == (status, {"content-type": "application/json"}, body)
 
 
-@pytest.mark.parametrize("error", [RateLimitError("x", retry_after=1.5), errors.OverloadedError("x", retry_after=30)])
+@pytest.mark.parametrize(
+    "error", [RateLimitError("x", retry_after=1.5), errors.OverloadedError("x", retry_after=30)]
+)
 def test_the_wait_that_an_error_asks_for_is_a_header(error):
     status, headers, written = wire.dump_error(error)
     again = wire.load_error(status, headers, json.dumps(written).encode())

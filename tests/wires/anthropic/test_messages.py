@@ -12,7 +12,16 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import unfold
 from dragoman.loss import Loss
-from dragoman.message import MarkPart, Message, Origin, ProviderPart, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    MarkPart,
+    Message,
+    Origin,
+    ProviderPart,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires import anthropic as wire
 from support.anthropic import HERE, SIGNED, deep, dump, losses, payload_of, there_and_back
 from support.histories import NEUTRAL
@@ -21,7 +30,9 @@ from support.histories import NEUTRAL
 def test_d105_system_messages_at_the_head_become_system():
     payload = wire.dump_messages([Message.system("Be brief."), Message.user("Hi")])
     assert payload == {"system": "Be brief.", "messages": [{"role": "user", "content": "Hi"}]}
-    payload = wire.dump_messages([Message.system("One."), Message.system("Two."), Message.user("Hi")])
+    payload = wire.dump_messages(
+        [Message.system("One."), Message.system("Two."), Message.user("Hi")]
+    )
     assert payload["system"] == [{"type": "text", "text": "One."}, {"type": "text", "text": "Two."}]
     assert "system" not in wire.dump_messages([Message.user("Hi")])
 
@@ -40,7 +51,9 @@ def test_decision_20b_a_later_system_message_stays_where_the_model_takes_it():
 
 
 def test_a_system_message_that_only_changes_settings_survives():
-    there_and_back({"role": "user", "content": "Hi"}, {"role": "system", "output_config": {"effort": "low"}})
+    there_and_back(
+        {"role": "user", "content": "Hi"}, {"role": "system", "output_config": {"effort": "low"}}
+    )
 
 
 def test_system_messages_of_every_spelling_survive():
@@ -50,9 +63,16 @@ def test_system_messages_of_every_spelling_survive():
         {"type": "text", "text": "x"},
     ]
     there_and_back({"role": "user", "content": "Hi"}, system=marked)
-    later = [{"role": "user", "content": "a"}, {"role": "system", "content": "b"}, {"role": "system", "content": "c"}]
+    later = [
+        {"role": "user", "content": "a"},
+        {"role": "system", "content": "b"},
+        {"role": "system", "content": "c"},
+    ]
     assert [m.role for m in there_and_back(*later)] == [Role.USER, Role.SYSTEM, Role.SYSTEM]
-    there_and_back({"role": "system", "content": "first, but not in its place"}, {"role": "user", "content": "b"})
+    there_and_back(
+        {"role": "system", "content": "first, but not in its place"},
+        {"role": "user", "content": "b"},
+    )
 
 
 def result(id_, value="ok", **more):
@@ -90,9 +110,14 @@ def test_d106_results_stand_before_text_and_plain_user_messages_stay_apart():
 
 
 def test_what_was_recorded_apart_or_in_another_order_stays_so():
-    call = {"role": "assistant", "content": [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in "ab"]}
+    call = {
+        "role": "assistant",
+        "content": [{"type": "tool_use", "id": i, "name": "f", "input": {}} for i in "ab"],
+    }
     answers = [{"type": "tool_result", "tool_use_id": i, "content": "ok"} for i in "ab"]
-    there_and_back(call, {"role": "user", "content": answers[:1]}, {"role": "user", "content": answers[1:]})
+    there_and_back(
+        call, {"role": "user", "content": answers[:1]}, {"role": "user", "content": answers[1:]}
+    )
     there_and_back(call, {"role": "user", "content": [{"type": "text", "text": "first"}, *answers]})
 
 
@@ -107,15 +132,31 @@ def test_what_was_recorded_apart_or_in_another_order_stays_so():
 )
 def test_decision_4_what_another_origin_signed_is_left_out_and_said(origin, target):
     own = {"anthropic": {"caller": {"type": "direct"}, "cache_control": {"type": "ephemeral"}}}
-    search = ToolCallPart("s", "web_search", run_by="provider", native={"anthropic": {"type": "server_tool_use"}})
-    model = Message.model(SIGNED, "Yes", search, ProviderPart("compaction", {"anthropic": {"type": "compaction"}}))
-    model = model.replace(content=(*model.content, ToolCallPart("a", "f", native=own)), origin=origin)
+    search = ToolCallPart(
+        "s", "web_search", run_by="provider", native={"anthropic": {"type": "server_tool_use"}}
+    )
+    model = Message.model(
+        SIGNED, "Yes", search, ProviderPart("compaction", {"anthropic": {"type": "compaction"}})
+    )
+    model = model.replace(
+        content=(*model.content, ToolCallPart("a", "f", native=own)), origin=origin
+    )
     talk = [Message.user("Hi"), model]
     assert dump(*talk, target=target)[1]["content"] == [
         {"type": "text", "text": "Yes"},
-        {"type": "tool_use", "id": "a", "name": "f", "input": {}, "cache_control": {"type": "ephemeral"}},
+        {
+            "type": "tool_use",
+            "id": "a",
+            "name": "f",
+            "input": {},
+            "cache_control": {"type": "ephemeral"},
+        },
     ]
-    assert [(message, part) for message, part, _ in losses(*talk, target=target)] == [(1, 0), (1, 2), (1, 3)]
+    assert [(message, part) for message, part, _ in losses(*talk, target=target)] == [
+        (1, 0),
+        (1, 2),
+        (1, 3),
+    ]
 
 
 def test_decision_4_a_quirk_lets_a_target_read_another_provider_and_the_prefix_must_match():
@@ -123,10 +164,15 @@ def test_decision_4_a_quirk_lets_a_target_read_another_provider_and_the_prefix_m
     before = prefix([user], "w")
     model = Message.model(SIGNED).replace(origin=Origin("vertex", prefix=before))
     assert (
-        dump(user, model, target=HERE, quirks=wire.Quirks(reads=("vertex",)))[1]["content"][0]["signature"]
+        dump(user, model, target=HERE, quirks=wire.Quirks(reads=("vertex",)))[1]["content"][0][
+            "signature"
+        ]
         == "c2lnbmVk"
     )
-    assert len(dump(Message.user("Bye"), model, target=HERE, quirks=wire.Quirks(reads=("vertex",)))) == 1
+    assert (
+        len(dump(Message.user("Bye"), model, target=HERE, quirks=wire.Quirks(reads=("vertex",))))
+        == 1
+    )
 
 
 def test_d108_an_empty_message_is_left_out_and_said():
@@ -185,9 +231,14 @@ def test_decision_12_ids_and_names_that_the_api_does_not_take_are_mapped():
 
 def test_recorded_ids_and_names_are_sent_as_they_are():
     call = {"type": "tool_use", "id": "call:1", "name": "my tool", "input": {}}
-    answer = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "call:1", "content": "x"}]}
+    answer = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "call:1", "content": "x"}],
+    }
     there_and_back(*([{"role": "assistant", "content": [call]}, answer] * 2))
-    there_and_back(*([CALL, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}] * 2))
+    there_and_back(
+        *([CALL, {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}] * 2)
+    )
     there_and_back(answer)
 
 
@@ -218,7 +269,8 @@ def test_rule_6_a_longer_conversation_begins_with_the_shorter():
 
 def test_the_origin_is_given_to_the_models_messages():
     messages = wire.load_messages(
-        {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]}, origin=HERE
+        {"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]},
+        origin=HERE,
     )
     assert [message.origin for message in messages] == [None, HERE]
 
@@ -242,17 +294,33 @@ def test_what_is_no_conversation_is_refused_with_its_place(payload):
 
 
 @pytest.mark.parametrize("load", [wire.load_messages, wire.load_request])
-@pytest.mark.parametrize("payload", [payload_of(deep(2000)), {**payload_of("x"), "a": deep(2000)}, [], None, 5])
+@pytest.mark.parametrize(
+    "payload", [payload_of(deep(2000)), {**payload_of("x"), "a": deep(2000)}, [], None, 5]
+)
 def test_what_is_no_conversation_or_nests_too_deep_is_refused(load: Any, payload: Any):
     with pytest.raises(HistoryError):
         load(payload)
 
 
 @pytest.mark.parametrize(
-    "own", ["x", 5, [], {"type": 5}, {"citations": 5}, {"citations": "ab", "signature": 5}, {"content": 5}]
+    "own",
+    [
+        "x",
+        5,
+        [],
+        {"type": 5},
+        {"citations": 5},
+        {"citations": "ab", "signature": 5},
+        {"content": 5},
+    ],
 )
 @pytest.mark.parametrize(
-    "notes", ["x", {"spelling": 5}, {"spelling": {"content": {}}, "response": {"usage": 5, "delta": 1, "type": 0}}]
+    "notes",
+    [
+        "x",
+        {"spelling": 5},
+        {"spelling": {"content": {}}, "response": {"usage": 5, "delta": 1, "type": 0}},
+    ],
 )
 @pytest.mark.parametrize(
     "piece",
@@ -268,7 +336,12 @@ def test_what_is_no_conversation_or_nests_too_deep_is_refused(load: Any, payload
 )
 def test_d8_a_stored_native_of_any_shape_can_be_dumped(piece: dict[str, Any], notes: Any, own: Any):
     native = {"anthropic": own, "anthropic:notes": notes}
-    stored = {"v": 2, "role": "model", "content": [{**piece, "native": native}, piece], "native": native}
+    stored = {
+        "v": 2,
+        "role": "model",
+        "content": [{**piece, "native": native}, piece],
+        "native": native,
+    }
     message = Message.from_json(json.dumps(stored))
     for target in (None, HERE):
         wire.dump_messages([Message.user("a"), message], target=target)
@@ -281,7 +354,12 @@ def test_d8_a_stored_native_of_any_shape_can_be_dumped(piece: dict[str, Any], no
 @pytest.mark.parametrize("text", ["a", " a\n", " ", "\ud800"])
 def test_plain_messages_are_written_like_any_other(text: str):
     origin = Origin("other", prefix="x")
-    plain = [Message.system(text), Message.user(text), Message.model(text).replace(origin=origin), Message.system(text)]
+    plain = [
+        Message.system(text),
+        Message.user(text),
+        Message.model(text).replace(origin=origin),
+        Message.system(text),
+    ]
     noted = [message.replace(native={"ui": {"n": 1}}) for message in plain]
     for target in (None, HERE, Origin("anthropic", model="claude-opus-4-8")):
         losses_ = {name: list[Loss]() for name in ("plain", "noted")}
@@ -312,7 +390,9 @@ def test_what_cannot_be_read_is_noted_by_its_place_and_the_rest_is_read():
         {"role": "assistant", "content": "h"},
     ]
     problems = list[Problem]()
-    messages = wire.load_messages({"system": 5, "messages": entries}, origin=HERE, problems=problems)
+    messages = wire.load_messages(
+        {"system": 5, "messages": entries}, origin=HERE, problems=problems
+    )
     assert messages == [Message.user("a"), Message.model("h").replace(origin=HERE)]
     assert [(problem.index, problem.field) for problem in problems] == [
         (-1, "system"), (1, None), (2, "role"), (3, "role"), (4, "content"), (5, "content"), (6, None),
@@ -340,20 +420,65 @@ def test_what_is_no_conversation_is_refused_though_problems_are_noted(load: Any,
         ({"role": "system", "content": "hi"}, 1),
         ({"role": "assistant", "content": []}, 1),
         ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, 1),
-        ({"role": "user", "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}]}, 2),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "text", "text": "hi", "cache_control": {"type": "ephemeral"}}],
+            },
+            2,
+        ),
         ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}, 2),
-        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}, 3),
-        ({"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}]}, 3),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}],
+            },
+            3,
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "tool_use", "id": "a", "name": "f", "input": {}}],
+            },
+            3,
+        ),
         ({"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a"}]}, 3),
-        ({"role": "assistant", "content": [{"type": "web_search_tool_result", "tool_use_id": "a", "content": []}]}, 3),
-        ({"role": "user", "content": [{"type": "image", "source": {"type": "url", "url": "https://x"}}]}, 3),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "web_search_tool_result", "tool_use_id": "a", "content": []}],
+            },
+            3,
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "image", "source": {"type": "url", "url": "https://x"}}],
+            },
+            3,
+        ),
         ({"role": "system", "output_config": {"effort": "low"}}, 3),
         ({"type": "message", "role": "assistant", "content": [], "stop_reason": "end_turn"}, 3),
-        ({"role": "user", "content": [{"type": "new"}, {"type": "tool_result", "tool_use_id": "a"}]}, 3),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "new"}, {"type": "tool_result", "tool_use_id": "a"}],
+            },
+            3,
+        ),
         ({"role": "user", "content": [{"type": "new"}, {"type": "text", "text": "hi"}]}, 0),
-        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}, 0),
+        (
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]},
+            0,
+        ),
         ({"role": "user", "content": [{"type": "image", "image": "https://x"}]}, 0),
-        ({"role": "assistant", "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}, 0),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}],
+            },
+            0,
+        ),
         ({"role": "user", "content": [{"type": ["text"]}, 5]}, 0),
         ({"role": "assistant", "content": "x", "tool_calls": []}, 0),
         ({"role": "tool", "content": "x"}, 0),

@@ -31,8 +31,12 @@ def test_what_has_no_neutral_name_is_passed_on():
 
 
 def test_explicit_nulls_survive_and_are_no_options():
-    load_request(max_tokens=None, tool_choice=None, tools=[{"name": "f", "input_schema": {"type": "object"}}])
-    request = load_request(temperature=None, system=None, tools=None, tool_choice=None, stream=None, extra=None)
+    load_request(
+        max_tokens=None, tool_choice=None, tools=[{"name": "f", "input_schema": {"type": "object"}}]
+    )
+    request = load_request(
+        temperature=None, system=None, tools=None, tool_choice=None, stream=None, extra=None
+    )
     assert request.options == {"extra": None}
 
 
@@ -42,7 +46,11 @@ def test_system_of_every_spelling_survives(system):
 
 
 def test_a_body_for_counting_tokens_survives():
-    body = {"model": "m", "messages": ASKED, "tools": [{"name": "f", "input_schema": {"type": "object"}}]}
+    body = {
+        "model": "m",
+        "messages": ASKED,
+        "tools": [{"name": "f", "input_schema": {"type": "object"}}],
+    }
     assert wire.dump_request(wire.load_request(body, path="/v1/messages/count_tokens")) == body
 
 
@@ -61,7 +69,11 @@ def http(**fields):
 
 def test_dump_http():
     sent = http(stream=True)
-    assert (sent.path, sent.method, sent.headers) == ("/messages", "POST", {"anthropic-version": "2023-06-01"})
+    assert (sent.path, sent.method, sent.headers) == (
+        "/messages",
+        "POST",
+        {"anthropic-version": "2023-06-01"},
+    )
     assert sent.body == {"model": "m", "max_tokens": 32_768, "messages": ASKED, "stream": True}
 
 
@@ -75,10 +87,16 @@ def test_dump_http():
             {"tools": [ServerTool("code_execution"), ServerTool("web_fetch")]},
             "code-execution-2025-08-25,web-fetch-2025-09-10",
         ),
-        ({"messages": (Message.user(FilePart("f")), Message.user(FilePart("g")))}, "files-api-2025-04-14"),
+        (
+            {"messages": (Message.user(FilePart("f")), Message.user(FilePart("g")))},
+            "files-api-2025-04-14",
+        ),
         ({"messages": (Message.user(DataPart(b"x", "text/plain")),)}, None),
         ({"options": {"mcp_servers": []}}, "mcp-client-2025-04-04"),
-        ({"options": {"context_management": {"edits": [{"type": "compact_20260112"}]}}}, "compact-2026-01-12"),
+        (
+            {"options": {"context_management": {"edits": [{"type": "compact_20260112"}]}}},
+            "compact-2026-01-12",
+        ),
         ({"options": {"output_config": {"task_budget": {"total": 1}}}}, "task-budgets-2026-03-13"),
     ],
 )
@@ -87,14 +105,19 @@ def test_d114_beta_headers_follow_from_the_content(fields, beta):
 
 
 def test_beta_headers_of_a_request_are_kept_once():
-    body = {"model": "m", "messages": ASKED, "tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}]}
+    body = {
+        "model": "m",
+        "messages": ASKED,
+        "tools": [{"type": "web_fetch_20250910", "name": "web_fetch"}],
+    }
     request = wire.load_request(body, headers={"Anthropic-Beta": "my-beta, web-fetch-2025-09-10"})
     assert wire.dump_http(request).headers["anthropic-beta"] == "my-beta,web-fetch-2025-09-10"
     assert wire.dump_http(request, quirks=wire.Quirks(betas={})).body == body
 
 
 @pytest.mark.parametrize(
-    "body", [{}, {"messages": "x"}, {"messages": [], "tools": ["x"]}, {"messages": [], "tools": [{}]}]
+    "body",
+    [{}, {"messages": "x"}, {"messages": [], "tools": ["x"]}, {"messages": [], "tools": [{}]}],
 )
 def test_what_is_no_request_is_refused(body):
     with pytest.raises(HistoryError):
@@ -118,7 +141,12 @@ def test_what_is_no_request_is_refused(body):
     ],
 )
 def test_odd_fields_of_a_request_come_back_as_they_were(odd: dict[str, Any]):
-    body = {"model": "claude-opus-4-6", "max_tokens": 5, **payload_of({"type": "text", "text": "a"}), **odd}
+    body = {
+        "model": "claude-opus-4-6",
+        "max_tokens": 5,
+        **payload_of({"type": "text", "text": "a"}),
+        **odd,
+    }
     body["messages"] = [{"role": "user", "content": "a"}]
     request = wire.load_request(body)
     assert wire.dump_request(request) | {"tool_choice": 0} == body | {"tool_choice": 0}

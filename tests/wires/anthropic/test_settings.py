@@ -9,13 +9,18 @@ from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
 from support.anthropic import HI, dump_request, load_request
 
-TOOL = ToolSpec("get_weather", "Weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
+TOOL = ToolSpec(
+    "get_weather", "Weather.", {"type": "object", "properties": {"city": {"type": "string"}}}
+)
 
 
 def test_d109_defaults():
     assert dump_request()["max_tokens"] == 32_768
     thinking = dump_request(settings=Settings(reasoning="medium"))
-    assert (thinking["max_tokens"], thinking["thinking"]) == (32_768, {"type": "enabled", "budget_tokens": 4096})
+    assert (thinking["max_tokens"], thinking["thinking"]) == (
+        32_768,
+        {"type": "enabled", "budget_tokens": 4096},
+    )
     assert dump_request(tools=[TOOL])["tool_choice"] == {"type": "auto"}
     assert "tool_choice" not in dump_request()
 
@@ -36,14 +41,26 @@ def test_reasoning_is_a_budget_below_max_tokens(reasoning, thinking, max_tokens)
 
 
 def test_an_effort_fits_into_max_tokens():
-    assert dump_request(settings=Settings(reasoning="high", max_tokens=3000))["thinking"]["budget_tokens"] == 1500
-    assert dump_request(settings=Settings(reasoning="high", max_tokens=10))["thinking"]["budget_tokens"] == 1024
+    assert (
+        dump_request(settings=Settings(reasoning="high", max_tokens=3000))["thinking"][
+            "budget_tokens"
+        ]
+        == 1500
+    )
+    assert (
+        dump_request(settings=Settings(reasoning="high", max_tokens=10))["thinking"][
+            "budget_tokens"
+        ]
+        == 1024
+    )
 
 
 def test_newer_models_take_an_effort():
     body = dump_request(model="claude-opus-4-7-20260101", settings=Settings(reasoning="low"))
     assert (body["thinking"], body["output_config"]) == ({"type": "adaptive"}, {"effort": "low"})
-    body = dump_request(model="vendor", settings=Settings(reasoning="low"), quirks=wire.Quirks(budgets={"low": 7}))
+    body = dump_request(
+        model="vendor", settings=Settings(reasoning="low"), quirks=wire.Quirks(budgets={"low": 7})
+    )
     assert body["thinking"]["budget_tokens"] == 7
 
 
@@ -54,12 +71,30 @@ def test_newer_models_take_an_effort():
         ({"thinking": {"type": "enabled", "budget_tokens": 2048, "display": "omitted"}}, 2048),
         ({"thinking": {"type": "disabled"}}, "off"),
         ({"thinking": {"type": "adaptive"}}, "high"),
-        ({"thinking": {"type": "adaptive", "display": "summarized"}, "output_config": {"effort": "high"}}, "high"),
-        ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "low", "task_budget": {"total": 1}}}, "low"),
+        (
+            {
+                "thinking": {"type": "adaptive", "display": "summarized"},
+                "output_config": {"effort": "high"},
+            },
+            "high",
+        ),
+        (
+            {
+                "thinking": {"type": "adaptive"},
+                "output_config": {"effort": "low", "task_budget": {"total": 1}},
+            },
+            "low",
+        ),
         ({"thinking": {"type": "adaptive"}, "output_config": {"effort": "xhigh"}}, "high"),
         ({"output_config": {"effort": "medium"}}, "medium"),
         ({"output_config": {"effort": "max"}}, None),
-        ({"thinking": {"type": "enabled", "budget_tokens": 2048}, "output_config": {"effort": "high"}}, 2048),
+        (
+            {
+                "thinking": {"type": "enabled", "budget_tokens": 2048},
+                "output_config": {"effort": "high"},
+            },
+            2048,
+        ),
         ({"thinking": {"type": "between_tools"}}, None),
         ({"thinking": None, "output_config": None}, None),
     ],
@@ -70,14 +105,18 @@ def test_thinking_of_every_spelling_survives(fields, reasoning):
 
 def test_an_edited_effort_is_written_as_edited():
     request = load_request(thinking={"type": "adaptive"})
-    assert wire.dump_request(request.replace(settings=Settings(reasoning="low")))["output_config"] == {"effort": "low"}
+    assert wire.dump_request(request.replace(settings=Settings(reasoning="low")))[
+        "output_config"
+    ] == {"effort": "low"}
     request = load_request(thinking={"type": "adaptive", "display": "omitted"})
     edited = wire.dump_request(request.replace(settings=Settings(reasoning=1500)))
     assert edited["thinking"] == {"type": "enabled", "budget_tokens": 1500, "display": "omitted"}
 
 
 def test_settings_there_and_back():
-    settings = load_request(temperature=0.5, top_p=0.9, top_k=4, stop_sequences=["a", "b"], stream=True).settings
+    settings = load_request(
+        temperature=0.5, top_p=0.9, top_k=4, stop_sequences=["a", "b"], stream=True
+    ).settings
     assert settings == Settings(max_tokens=99, temperature=0.5, top_p=0.9, top_k=4, stop=("a", "b"))
     assert load_request(stream=True).stream is True
     assert load_request(stream=False).stream is False
@@ -86,25 +125,46 @@ def test_settings_there_and_back():
 
 def test_settings_that_the_api_does_not_know_are_told_as_losses():
     losses = []
-    request = ModelRequest("m", HI, settings=Settings(seed=1, presence_penalty=0.5, frequency_penalty=0.5, top_k=3))
+    request = ModelRequest(
+        "m", HI, settings=Settings(seed=1, presence_penalty=0.5, frequency_penalty=0.5, top_k=3)
+    )
     body = wire.dump_request(request, losses=losses)
     unknown = ("presence_penalty", "frequency_penalty", "seed")
-    assert losses == [Loss(None, None, Lost.setting, "the API has no such setting", name) for name in unknown]
+    assert losses == [
+        Loss(None, None, Lost.setting, "the API has no such setting", name) for name in unknown
+    ]
     assert body["top_k"] == 3
 
 
-SCHEMA = {"type": "object", "properties": {"a": {"$ref": "#/$defs/A"}}, "$defs": {"A": {"type": "integer"}}}
+SCHEMA = {
+    "type": "object",
+    "properties": {"a": {"$ref": "#/$defs/A"}},
+    "$defs": {"A": {"type": "integer"}},
+}
 
 
 def test_output_schemas_of_every_spelling_survive():
-    assert load_request(output_config={"format": {"type": "json_schema", "schema": SCHEMA}}).output_schema == SCHEMA
     assert (
         load_request(
-            output_config={"format": {"type": "json_schema", "schema": SCHEMA, "x": 1}, "effort": "low"}
+            output_config={"format": {"type": "json_schema", "schema": SCHEMA}}
         ).output_schema
         == SCHEMA
     )
-    assert load_request(output_format={"type": "json_schema", "schema": SCHEMA, "name": "n"}).output_schema == SCHEMA
+    assert (
+        load_request(
+            output_config={
+                "format": {"type": "json_schema", "schema": SCHEMA, "x": 1},
+                "effort": "low",
+            }
+        ).output_schema
+        == SCHEMA
+    )
+    assert (
+        load_request(
+            output_format={"type": "json_schema", "schema": SCHEMA, "name": "n"}
+        ).output_schema
+        == SCHEMA
+    )
     assert load_request(output_format={"type": "text"}, output_config={}).output_schema is None
 
 
@@ -112,4 +172,7 @@ def test_an_output_schema_by_hand():
     options = {"output_config": {"task_budget": {"total": 1}}}
     body = dump_request(model="claude-sonnet-4-6", output_schema=SCHEMA, options=options)
     sent = {**SCHEMA, "additionalProperties": False}
-    assert body["output_config"] == {"format": {"type": "json_schema", "schema": sent}, "task_budget": {"total": 1}}
+    assert body["output_config"] == {
+        "format": {"type": "json_schema", "schema": sent},
+        "task_budget": {"total": 1},
+    }

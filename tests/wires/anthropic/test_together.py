@@ -34,11 +34,19 @@ def sent(model: str = MODEL, **settings: Any) -> tuple[dict[str, Any], dict[str,
         ({"temperature": 0.0, "top_p": 0.1}, {"temperature": 0.0}, {"top_p"}),
         ({"temperature": 1.0, "top_p": 0.5}, {"top_p": 0.5}, set[str]()),
         ({"temperature": 0.3}, {"temperature": 0.3}, set[str]()),
-        ({"temperature": 1.0, "top_p": 0.95, "top_k": 64, "reasoning": 8192}, {"top_p": 0.95}, {"top_k"}),
+        (
+            {"temperature": 1.0, "top_p": 0.95, "top_k": 64, "reasoning": 8192},
+            {"top_p": 0.95},
+            {"top_k"},
+        ),
         ({"temperature": 0.2, "top_p": 0.99, "reasoning": "low"}, {"top_p": 0.99}, {"temperature"}),
         ({"temperature": 0.2, "top_p": 0.5, "reasoning": "high"}, {}, {"temperature", "top_p"}),
         ({"temperature": 1.0, "reasoning": "high"}, {"temperature": 1.0}, set[str]()),
-        ({"temperature": 0.2, "top_k": 3, "reasoning": "off"}, {"temperature": 0.2, "top_k": 3}, set[str]()),
+        (
+            {"temperature": 0.2, "top_k": 3, "reasoning": "off"},
+            {"temperature": 0.2, "top_k": 3},
+            set[str](),
+        ),
     ],
 )
 def test_what_the_api_refuses_together_is_not_sent_together(
@@ -67,9 +75,17 @@ def test_a_forced_choice_of_a_tool_goes_before_thinking(choice: str) -> None:
 @pytest.mark.mend("2.3")
 @pytest.mark.parametrize(
     ("budget", "limit", "sent_budget"),
-    [(16_000, 8000, 4000), (16_000, 32_000, 16_000), (32_000, 32_000, 27_904), (1024, 1500, 1024), (2000, 1500, 1024)],
+    [
+        (16_000, 8000, 4000),
+        (16_000, 32_000, 16_000),
+        (32_000, 32_000, 27_904),
+        (1024, 1500, 1024),
+        (2000, 1500, 1024),
+    ],
 )
-def test_a_budget_is_below_the_limit_and_leaves_room_for_the_answer(budget: int, limit: int, sent_budget: int) -> None:
+def test_a_budget_is_below_the_limit_and_leaves_room_for_the_answer(
+    budget: int, limit: int, sent_budget: int
+) -> None:
     body, losses = sent(max_tokens=limit, reasoning=budget)
     assert (body["max_tokens"], body["thinking"]["budget_tokens"]) == (limit, sent_budget)
     assert bool(losses) == (budget != sent_budget)
@@ -124,7 +140,12 @@ def test_thinking_comes_on_top_as_far_as_the_model_goes() -> None:
     ("config", "lost"),
     [
         (  # Gemini CLI, in every request
-            {"temperature": 1, "topP": 0.95, "topK": 64, "thinkingConfig": {"thinkingBudget": 8192}},
+            {
+                "temperature": 1,
+                "topP": 0.95,
+                "topK": 64,
+                "thinkingConfig": {"thinkingBudget": 8192},
+            },
             ['setting;which="top_k"'],
         ),
         (  # OpenCode, for a title
@@ -133,8 +154,12 @@ def test_thinking_comes_on_top_as_far_as_the_model_goes() -> None:
         ),
     ],
 )
-async def test_real_clients_of_gemini_are_understood(config: dict[str, Any], lost: list[str]) -> None:
+async def test_real_clients_of_gemini_are_understood(
+    config: dict[str, Any], lost: list[str]
+) -> None:
     there = Behind("google", None, upstream=Behind("anthropic", lambda _: "Hello.").upstream)
-    await there.post({"contents": [{"role": "user", "parts": [{"text": "Hi."}]}], "generationConfig": config})
+    await there.post(
+        {"contents": [{"role": "user", "parts": [{"text": "Hi."}]}], "generationConfig": config}
+    )
     assert not faults(there.body, {})
     assert sorted(there.losses.split(", ")) == lost

@@ -7,10 +7,26 @@ from typing import Any
 
 import pytest
 
-from dragoman.message import DataPart, LinkPart, Message, ProviderPart, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    DataPart,
+    LinkPart,
+    Message,
+    ProviderPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.request import ServerTool, Settings, ToolSpec
 from dragoman.wires import anthropic as wire
-from support.anthropic import dump, dump_request, load_request, losses, payload_of, read_back, there_and_back
+from support.anthropic import (
+    dump,
+    dump_request,
+    load_request,
+    losses,
+    payload_of,
+    read_back,
+    there_and_back,
+)
 
 
 def result(id_, value="ok", **more):
@@ -34,10 +50,20 @@ CALL = {"role": "assistant", "content": [{"type": "tool_use", "id": "a", "name":
         ({"content": [{"type": "text", "text": "x"}]}, (TextPart("x"),)),
         ({"content": [{"type": "text", "text": "x", "citations": None}], "is_error": False}, None),
         ({"content": "x", "is_error": True, "cache_control": {"type": "ephemeral"}}, "x"),
-        ({"content": [{"type": "tool_reference", "tool_name": "g"}]}, [{"type": "tool_reference", "tool_name": "g"}]),
+        (
+            {"content": [{"type": "tool_reference", "tool_name": "g"}]},
+            [{"type": "tool_reference", "tool_name": "g"}],
+        ),
         ({"content": [{"type": "text", "text": ""}]}, [{"type": "text", "text": ""}]),
         (
-            {"content": [{"type": "image", "source": {"type": "base64", "media_type": "image/png", "data": PNG}}]},
+            {
+                "content": [
+                    {
+                        "type": "image",
+                        "source": {"type": "base64", "media_type": "image/png", "data": PNG},
+                    }
+                ]
+            },
             (DataPart(b"\x89PNG", "image/png"),),
         ),
     ],
@@ -51,7 +77,10 @@ def test_results_of_every_spelling_survive(fields, value):
 
 
 def test_nothing_is_noted_of_what_is_spelled_as_usual():
-    entry = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}]}
+    entry = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "a", "content": "x"}],
+    }
     for message in there_and_back(
         {"role": "user", "content": "x"}, CALL, entry, {"role": "user", "content": "y"}, system="s"
     ):
@@ -60,23 +89,33 @@ def test_nothing_is_noted_of_what_is_spelled_as_usual():
 
 
 def test_an_edited_result_is_written_as_edited():
-    entry = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": [], "is_error": False}]}
+    entry = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "a", "content": [], "is_error": False}],
+    }
     (old,) = there_and_back(CALL, entry)[1].content
     new = ToolResultPart(old.id, old.name, "changed", is_error=True, native=old.native)
     written = dump(*wire.load_messages({"messages": [CALL]}), Message.user(new))[1]["content"]
-    assert written == [{"type": "tool_result", "tool_use_id": "a", "content": "changed", "is_error": True}]
+    assert written == [
+        {"type": "tool_result", "tool_use_id": "a", "content": "changed", "is_error": True}
+    ]
 
 
 @pytest.mark.parametrize(
     ("value", "text"), [("s", "s"), ({"a": [1]}, '{"a":[1]}'), (None, "null"), (3, "3"), ([], "[]")]
 )
 def test_d92_results_are_text_or_json(value, text):
-    written = dump(Message.model(ToolCallPart("a", "f")), Message.user(result("a", value)))[1]["content"][0]
+    written = dump(Message.model(ToolCallPart("a", "f")), Message.user(result("a", value)))[1][
+        "content"
+    ][0]
     assert written == {"type": "tool_result", "tool_use_id": "a", "content": text}
 
 
 def test_a_result_of_no_known_shape_is_kept_whole():
-    entry = {"role": "user", "content": [{"type": "tool_result", "tool_use_id": "a", "content": {"x": 1}}]}
+    entry = {
+        "role": "user",
+        "content": [{"type": "tool_result", "tool_use_id": "a", "content": {"x": 1}}],
+    }
     assert isinstance(there_and_back(CALL, entry)[1].content[0], ProviderPart)
 
 
@@ -99,9 +138,18 @@ def test_decision_22_what_the_provider_ran_is_its_own_and_survives():
             "input": {"query": "x"},
             "caller": {"type": "direct"},
         },
-        {"type": "web_search_tool_result", "tool_use_id": "s", "content": [{"type": "web_search_result", "url": "u"}]},
+        {
+            "type": "web_search_tool_result",
+            "tool_use_id": "s",
+            "content": [{"type": "web_search_result", "url": "u"}],
+        },
         {"type": "mcp_tool_use", "id": "m", "name": "echo", "server_name": "e", "input": {}},
-        {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": True, "content": [{"type": "text", "text": "x"}]},
+        {
+            "type": "mcp_tool_result",
+            "tool_use_id": "m",
+            "is_error": True,
+            "content": [{"type": "text", "text": "x"}],
+        },
         {"type": "mcp_tool_result", "tool_use_id": "m", "is_error": False, "content": "x"},
         {"type": "compaction", "content": "c"},
     )
@@ -135,7 +183,9 @@ def test_calls_of_the_user_and_results_of_the_model_are_left_out_and_said():
     assert losses(*talk) == [(0, 1, "tool call"), (1, 1, "tool result")]
 
 
-TOOL = ToolSpec("get_weather", "Weather.", {"type": "object", "properties": {"city": {"type": "string"}}})
+TOOL = ToolSpec(
+    "get_weather", "Weather.", {"type": "object", "properties": {"city": {"type": "string"}}}
+)
 
 
 @pytest.mark.parametrize(
@@ -196,14 +246,26 @@ def test_own_tools_of_every_spelling_survive(tool):
 @pytest.mark.parametrize(
     ("tool", "name", "options"),
     [
-        ({"type": "web_search_20250305", "name": "web_search", "max_uses": 3}, "web_search", {"max_uses": 3}),
         (
-            {"type": "web_search_20250305", "name": "web_search", "cache_control": {"type": "ephemeral"}},
+            {"type": "web_search_20250305", "name": "web_search", "max_uses": 3},
+            "web_search",
+            {"max_uses": 3},
+        ),
+        (
+            {
+                "type": "web_search_20250305",
+                "name": "web_search",
+                "cache_control": {"type": "ephemeral"},
+            },
             "web_search",
             {},
         ),
         ({"type": "mcp_toolset", "mcp_server_name": "x"}, "mcp_toolset", {"mcp_server_name": "x"}),
-        ({"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"}, "str_replace_based_edit_tool", {}),
+        (
+            {"type": "text_editor_20250728", "name": "str_replace_based_edit_tool"},
+            "str_replace_based_edit_tool",
+            {},
+        ),
     ],
 )
 def test_tools_of_the_provider_survive(tool, name, options):
@@ -213,21 +275,32 @@ def test_tools_of_the_provider_survive(tool, name, options):
 
 
 def test_tools_by_hand():
-    tools = dump_request(tools=[TOOL, ToolSpec("now"), ToolSpec("my tool")], settings=Settings(tool_choice="my tool"))
+    tools = dump_request(
+        tools=[TOOL, ToolSpec("now"), ToolSpec("my tool")], settings=Settings(tool_choice="my tool")
+    )
     weather, now, mine = tools["tools"]
-    assert weather == {"name": "get_weather", "description": "Weather.", "input_schema": TOOL.input_schema}
+    assert weather == {
+        "name": "get_weather",
+        "description": "Weather.",
+        "input_schema": TOOL.input_schema,
+    }
     assert now == {"name": "now", "input_schema": {"type": "object", "properties": {}}}
     assert tools["tool_choice"] == {"type": "tool", "name": mine["name"]}
     assert mine["name"] != "my tool"
     load_request(tools=[])
-    assert wire.dump_request(load_request().replace(tools=[TOOL]))["tool_choice"] == {"type": "auto"}
+    assert wire.dump_request(load_request().replace(tools=[TOOL]))["tool_choice"] == {
+        "type": "auto"
+    }
 
 
 @pytest.mark.parametrize(
     ("name", "written"),
     [
         ("web_search", {"type": "web_search_20250305", "name": "web_search", "max_uses": 2}),
-        ("code_execution", {"type": "code_execution_20250825", "name": "code_execution", "max_uses": 2}),
+        (
+            "code_execution",
+            {"type": "code_execution_20250825", "name": "code_execution", "max_uses": 2},
+        ),
         ("web_fetch_20260209", {"type": "web_fetch_20260209", "name": "web_fetch", "max_uses": 2}),
         ("new_tool", {"type": "new_tool", "name": "new_tool", "max_uses": 2}),
     ],
@@ -240,7 +313,17 @@ def test_d114_tools_of_the_provider_by_hand(name, written):
     ("role", "block"),
     [
         ("user", {"type": "tool_result", "tool_use_id": "a", "content": [{"type": "image"}, 1]}),
-        ("assistant", {"type": "tool_use", "id": "a", "name": "f", "input": "\ud800", "spelling": "x", "response": 1}),
+        (
+            "assistant",
+            {
+                "type": "tool_use",
+                "id": "a",
+                "name": "f",
+                "input": "\ud800",
+                "spelling": "x",
+                "response": 1,
+            },
+        ),
     ],
 )
 def test_decision_27_odd_calls_and_results_come_back_as_they_were(role: str, block: dict[str, Any]):

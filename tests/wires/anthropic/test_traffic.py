@@ -15,7 +15,13 @@ from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.wires import anthropic as wire
 from support.traffic import decode as decode_by
 from support.traffic import exchanges
-from support.traffic_checks import check_appended, check_chunkings, check_encoder, check_renamed, check_requests
+from support.traffic_checks import (
+    check_appended,
+    check_chunkings,
+    check_encoder,
+    check_renamed,
+    check_requests,
+)
 
 decode = partial(decode_by, wire)
 
@@ -88,7 +94,11 @@ def test_every_stream_cut_early_keeps_what_came_and_says_so():
 
 def test_a_whole_answer_is_written_back_as_it_was():
     def told(value):
-        return {k: told(v) for k, v in value.items() if v is not None} if isinstance(value, dict) else value
+        return (
+            {k: told(v) for k, v in value.items() if v is not None}
+            if isinstance(value, dict)
+            else value
+        )
 
     for exchange, events in decoded():
         if exchange.framing == "json":
@@ -120,7 +130,11 @@ def test_options_hold_no_conversation_and_nothing_that_has_a_neutral_name():
         request = wire.load_request(exchange.request)
         assert not neutral & set(request.options), exchange
         assert not {"format"} & set(request.options.get("output_config", ())), exchange
-        assert request.options.get("output_config", {}).get("effort") not in ("low", "medium", "high"), exchange
+        assert request.options.get("output_config", {}).get("effort") not in (
+            "low",
+            "medium",
+            "high",
+        ), exchange
 
 
 def test_native_repeats_no_text_that_the_neutral_fields_say():
@@ -136,7 +150,9 @@ def test_native_repeats_no_text_that_the_neutral_fields_say():
 
 def test_every_conversation_loads_as_messages_alone():
     for exchange in bodies():
-        payload = {key: exchange.request[key] for key in ("system", "messages") if key in exchange.request}
+        payload = {
+            key: exchange.request[key] for key in ("system", "messages") if key in exchange.request
+        }
         if payload.get("system"):
             assert wire.dump_messages(wire.load_messages(payload)) == payload, exchange
 
@@ -169,11 +185,15 @@ def sdk_message(exchange):
 def test_the_official_client_reads_the_same(framing):
     """The official client cannot read `[DONE]`, which one gateway sends; that recording is left out."""
     compared = 0
-    seen = [(e, events) for e, events in decoded() if e.framing == framing and b"[DONE]" not in e.body]
+    seen = [
+        (e, events) for e, events in decoded() if e.framing == framing and b"[DONE]" not in e.body
+    ]
     for exchange, events in seen if framing == "sse" else seen[::4]:
         theirs = sdk_message(exchange)
         (ours,) = fold(events)
-        assert ours.text == "".join(block.text for block in theirs.content if block.type == "text"), exchange
+        assert ours.text == "".join(
+            block.text for block in theirs.content if block.type == "text"
+        ), exchange
         calls = [(p.id, p.name, p.arguments) for p in ours.content if isinstance(p, ToolCallPart)]
         uses = [
             (b.id, b.name, b.input or {})
@@ -181,7 +201,9 @@ def test_the_official_client_reads_the_same(framing):
             if b.type in ("tool_use", "server_tool_use", "mcp_tool_use")
         ]
         assert calls == uses, exchange
-        assert (ours.thinking or "") == "".join(b.thinking for b in theirs.content if b.type == "thinking"), exchange
+        assert (ours.thinking or "") == "".join(
+            b.thinking for b in theirs.content if b.type == "thinking"
+        ), exchange
         assert wire.dump_response(events)["stop_reason"] == theirs.stop_reason, exchange
         usage = theirs.usage
         cached = (usage.cache_read_input_tokens or 0) + (usage.cache_creation_input_tokens or 0)
@@ -203,8 +225,12 @@ def test_recorded_errors_have_their_classes():
     for exchange in seen:
         error = wire.load_error(exchange.status, exchange.headers, exchange.body)
         too_long = b"prompt is too long" in exchange.body
-        assert type(error).__name__ == ("ContextLengthError" if too_long else expected[exchange.status]), exchange
+        assert type(error).__name__ == (
+            "ContextLengthError" if too_long else expected[exchange.status]
+        ), exchange
         told = json.loads(exchange.body)
         assert told["error"]["message"].rstrip(".") in error.message, exchange
-        assert error.request_id == (exchange.headers.get("request-id") or told["request_id"]), exchange
+        assert error.request_id == (exchange.headers.get("request-id") or told["request_id"]), (
+            exchange
+        )
         assert (error.status, error.body) == (exchange.status, exchange.body), exchange

@@ -41,11 +41,13 @@ from support.anthropic import (
 def test_d112_decision_21_stop_reasons(reason, neutral, kept):
     folded = message(*text(0, "x"), end(reason), STOP)
     assert folded.finish_reason is neutral
-    assert (folded.native or {}).get("anthropic:notes", {}).get("response", {}).get("stop_reason") == kept
+    assert (folded.native or {}).get("anthropic:notes", {}).get("response", {}).get(
+        "stop_reason"
+    ) == kept
     assert (
-        wire.dump_response([*unfold([folded]), MessageFinished(folded.id, neutral, native=folded.native)])[
-            "stop_reason"
-        ]
+        wire.dump_response(
+            [*unfold([folded]), MessageFinished(folded.id, neutral, native=folded.native)]
+        )["stop_reason"]
         == reason
     )
 
@@ -61,7 +63,12 @@ def test_a_stop_with_calls_to_answer_is_tool_calls():
 def test_d113_decision_3_usage_of_start_and_delta_are_one():
     usage = message(*text(0, "x"), end(output_tokens_details={"thinking_tokens": 5}), STOP).usage
     expected = Usage(
-        input_tokens=17, output_tokens=7, total_tokens=24, cache_read_tokens=3, cache_write_tokens=4, reasoning_tokens=5
+        input_tokens=17,
+        output_tokens=7,
+        total_tokens=24,
+        cache_read_tokens=3,
+        cache_write_tokens=4,
+        reasoning_tokens=5,
     )
     assert usage == expected
     later = message(end(input_tokens=20, cache_read_input_tokens=None), end(), STOP).usage
@@ -72,7 +79,9 @@ def test_usage_that_tells_little():
     plain = {**START, "message": {**START["message"], "usage": {}}}
     (folded,) = fold(decode(sse(plain, end(), STOP)))
     assert folded.usage == Usage(output_tokens=7)
-    (silent,) = fold(decode(sse(plain, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, STOP)))
+    (silent,) = fold(
+        decode(sse(plain, {"type": "message_delta", "delta": {"stop_reason": "end_turn"}}, STOP))
+    )
     assert silent.usage is None
 
 
@@ -97,5 +106,8 @@ def test_usage_of_a_stored_message_goes_out_once():
     assert whole["usage"] == {**TIER, "output_tokens": 7}
     assert message == fold(wire.load_response(whole))[0]
     first, *_, last, _ = encode_events(unfold([Message.from_json(message.to_json())]))
-    assert first["message"]["usage"]["service_tier"] == "standard" and "service_tier" not in last["usage"]
+    assert (
+        first["message"]["usage"]["service_tier"] == "standard"
+        and "service_tier" not in last["usage"]
+    )
     assert last["usage"]["input_tokens"] == 3

@@ -58,12 +58,18 @@ WHY = {
 
 def sent(name: str, part: DataPart | LinkPart, **how: Any) -> tuple[Any, list[tuple[str, str]]]:
     losses: list[Any] = []
-    (message,) = wires.get(name).dump_messages([Message.user(part)], losses=losses, target=Origin("q"), **how)
+    (message,) = wires.get(name).dump_messages(
+        [Message.user(part)], losses=losses, target=Origin("q"), **how
+    )
     content = message["content"]
-    return content if isinstance(content, str) else content[0], [(loss.what, loss.why) for loss in losses]
+    return content if isinstance(content, str) else content[0], [
+        (loss.what, loss.why) for loss in losses
+    ]
 
 
-@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kinds in DATA_BLOCKS.items() for kind in kinds])
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name, kinds in DATA_BLOCKS.items() for kind in kinds]
+)
 def test_data_is_said_by_the_block_of_its_type(name: str, kind: str) -> None:
     expected = DATA_BLOCKS[name][kind]
     content, losses = sent(name, DataPart(b"abc", kind))
@@ -74,7 +80,9 @@ def test_data_is_said_by_the_block_of_its_type(name: str, kind: str) -> None:
         assert losses == ([] if expected else [("data", WHY[name])])
 
 
-@pytest.mark.parametrize(("name", "kind"), [(name, kind) for name, kinds in LINKED.items() for kind in kinds])
+@pytest.mark.parametrize(
+    ("name", "kind"), [(name, kind) for name, kinds in LINKED.items() for kind in kinds]
+)
 def test_a_link_is_said_by_the_block_of_its_type(name: str, kind: str | None) -> None:
     expected = LINKED[name][kind]
     content, losses = sent(name, LinkPart(LINK, kind))
@@ -95,7 +103,9 @@ def test_a_link_is_said_by_the_block_of_its_type(name: str, kind: str | None) ->
         ({"application": "file_url"}, LinkPart(LINK, "application/x"), {"file_url": {"url": LINK}}),
     ],
 )  # fmt: skip
-def test_vendors_take_more(blocks: dict[str, str], part: DataPart | LinkPart, block: dict[str, Any]) -> None:
+def test_vendors_take_more(
+    blocks: dict[str, str], part: DataPart | LinkPart, block: dict[str, Any]
+) -> None:
     quirks: Any = wires.get("openai_chat")
     content, losses = sent("openai_chat", part, quirks=quirks.Quirks(blocks=blocks))
     assert (content, losses) == ({"type": next(iter(block)), **block}, [])
@@ -106,4 +116,7 @@ def test_a_name_that_has_no_place_is_lost(name: str) -> None:
     _, losses = sent(name, DataPart(b"abc", "image/png", "n"))
     assert losses == [("name", "the API knows no name of such a file, n")]
     content, losses = sent(name, DataPart(b"abc", "application/pdf", "n"))
-    assert losses == [] and "n" in (content.get("document_name"), content.get("file", {}).get("filename"))
+    assert losses == [] and "n" in (
+        content.get("document_name"),
+        content.get("file", {}).get("filename"),
+    )

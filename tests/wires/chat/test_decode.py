@@ -17,7 +17,15 @@ from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import Event, MessageFinished, RunError
 from dragoman.fold import fold, unfold
 from dragoman.json_end import JsonEnd
-from dragoman.message import LinkPart, Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    LinkPart,
+    Message,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 
 NAMES = ("openai_chat", "mistral")
 ALL = wires.names("model")
@@ -33,7 +41,11 @@ def nested(depth: int = 500) -> Any:
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **beside: Any) -> bytes:
-    body = {"id": "r1", "choices": [{"index": 0, "delta": delta, "finish_reason": finish}], **beside}
+    body = {
+        "id": "r1",
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish}],
+        **beside,
+    }
     return b"data: " + json.dumps(body).encode() + b"\n\n"
 
 
@@ -66,11 +78,16 @@ def linear(work: Callable[[int], Callable[[], Any]], size: int = 100) -> None:
 
 
 @named
-@pytest.mark.parametrize("field", ["spelling", "response", "message", "native", "notes", "type", "__class__"])
+@pytest.mark.parametrize(
+    "field", ["spelling", "response", "message", "native", "notes", "type", "__class__"]
+)
 def test_decision_27_fields_of_any_name_come_back(name: str, field: str) -> None:
     wire = wires.get(name)
     for value in ("x", {"content": "y"}, None):
-        said = [{"role": "user", "content": "a", field: value}, {"role": "assistant", "content": "b", field: value}]
+        said = [
+            {"role": "user", "content": "a", field: value},
+            {"role": "assistant", "content": "b", field: value},
+        ]
         assert wire.dump_messages(wire.load_messages(said)) == said
 
 
@@ -109,18 +126,29 @@ SPELLINGS = (
 
 @named
 @pytest.mark.parametrize("value", HOSTILE, ids=repr)
-def test_d8_whatever_a_stored_native_holds_it_is_dumped_on_every_wire(name: str, value: Any) -> None:
+def test_d8_whatever_a_stored_native_holds_it_is_dumped_on_every_wire(
+    name: str, value: Any
+) -> None:
     notes = [{note: value} for note in NOTES] + [{"spelling": {how: value}} for how in SPELLINGS]
     notes += [
         {"response": {"usage": value, "finish_reason": value}},
         {"message": {"content": value, "annotations": value}},
     ]
-    fields = [value, {"type": value, "index": value}, {"annotations": value, "tool_calls": value}, {"function": value}]
+    fields = [
+        value,
+        {"type": value, "index": value},
+        {"annotations": value, "tool_calls": value},
+        {"function": value},
+    ]
     natives = [{f"{name}:notes": one} for one in notes] + [{name: one} for one in fields]
     for native in natives:
         stored = [
             {**json.loads(message.to_json()), "native": native, "usage": {"input_tokens": 1}}
-            for message in (Message.model(*PIECES), Message.user(ToolResultPart("c", "f", 1), "b"), Message.system("s"))
+            for message in (
+                Message.model(*PIECES),
+                Message.user(ToolResultPart("c", "f", 1), "b"),
+                Message.system("s"),
+            )
         ]
         for message in stored:
             message["content"] = [{**piece, "native": native} for piece in message["content"]]
@@ -138,7 +166,9 @@ def test_d8_whatever_a_stored_native_holds_it_is_dumped_on_every_wire(name: str,
 def test_a_name_in_every_piece_is_read_in_linear_time(name: str) -> None:
     def work(size: int) -> Callable[[], Any]:
         def piece(text: str) -> bytes:
-            return chunk({"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": text}}]})
+            return chunk(
+                {"tool_calls": [{"index": 0, "function": {"name": "f", "arguments": text}}]}
+            )
 
         pieces = [piece('{"a":"'), *[piece("}")] * size, piece('"}'), chunk({}, "stop"), DONE]
         return lambda: read(name, *pieces)
@@ -154,10 +184,14 @@ def test_a_name_in_every_piece_costs_no_second_look_at_what_came_before(
 ) -> None:
     seen: list[str] = []
     feed = JsonEnd._feed
-    monkeypatch.setattr(JsonEnd, "_feed", lambda self, piece: (seen.append(piece), feed(self, piece))[1])
+    monkeypatch.setattr(
+        JsonEnd, "_feed", lambda self, piece: (seen.append(piece), feed(self, piece))[1]
+    )
     pieces = ['{"a":"', *"x" * 500, '"}']
     calls = [[{"index": 0, "function": {"name": "f", "arguments": text}}] for text in pieces]
-    (message,) = fold(read(name, *[chunk({"tool_calls": call}) for call in calls], chunk({}, "stop"), DONE))
+    (message,) = fold(
+        read(name, *[chunk({"tool_calls": call}) for call in calls], chunk({}, "stop"), DONE)
+    )
     assert [call.arguments for call in message.tool_calls] == [{"a": "x" * 500}]
     assert len("".join(seen)) <= len("".join(pieces))
 
@@ -188,7 +222,9 @@ def test_details_of_thinking_are_encoded_in_linear_time() -> None:
 
     def work(size: int) -> Callable[[], Any]:
         details = [{"type": "reasoning.text", "text": "a", "index": 0, "signature": "s"}] * size
-        events = wire.load_response({"choices": [{"message": {"reasoning_details": details}, "finish_reason": "stop"}]})
+        events = wire.load_response(
+            {"choices": [{"message": {"reasoning_details": details}, "finish_reason": "stop"}]}
+        )
         assert len(fold(events)[0].content) == size
 
         def encode() -> None:
@@ -204,7 +240,14 @@ def test_details_of_thinking_are_encoded_in_linear_time() -> None:
 
 def test_sources_within_thinking_are_read_in_linear_time() -> None:
     def work(size: int) -> Callable[[], Any]:
-        said = {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "a"}, {"type": "reference"}]}]}
+        said = {
+            "content": [
+                {
+                    "type": "thinking",
+                    "thinking": [{"type": "text", "text": "a"}, {"type": "reference"}],
+                }
+            ]
+        }
         return lambda: read("mistral", *[chunk(said)] * size, chunk({}, "stop"), DONE)
 
     linear(work)
@@ -228,7 +271,9 @@ def test_lists_in_pieces_are_not_copied() -> None:
 @named
 def test_probabilities_of_any_shape_are_read(name: str) -> None:
     choices = [{"content": "x"}, {"content": [1]}, {"content": {}}, {"content": [2]}]
-    bodies = [{"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": one}]} for one in choices]
+    bodies = [
+        {"choices": [{"index": 0, "delta": {"content": "a"}, "logprobs": one}]} for one in choices
+    ]
     pieces = [b"data: " + json.dumps(body).encode() + b"\n\n" for body in bodies]
     (message,) = fold(read(name, *pieces, chunk({}, "stop"), DONE))
     assert message.text == "aaaa"
@@ -245,11 +290,17 @@ WRONG = {"code": 502, "message": "upstream failed"}
 def test_an_error_beside_a_whole_message_keeps_what_was_paid_for(name: str) -> None:
     message = {"role": "assistant", "content": "Canada is"}
     choice = {"index": 0, "message": message, "finish_reason": None, "error": WRONG}
-    body = {"id": "r1", "choices": [choice], "usage": PAID} | ({"error": WRONG} if name == "mistral" else {})
+    body = {"id": "r1", "choices": [choice], "usage": PAID} | (
+        {"error": WRONG} if name == "mistral" else {}
+    )
     events = wires.get(name).load_response(body)
     assert isinstance(events[-1], RunError)
     error = events[-1].error
-    assert "upstream failed" in error.message and error.partial is not None and error.partial.usage is not None
+    assert (
+        "upstream failed" in error.message
+        and error.partial is not None
+        and error.partial.usage is not None
+    )
     assert error.partial.text == "Canada is"
     assert (error.partial.usage.input_tokens, error.partial.usage.output_tokens) == (3, 5)
     notes = (error.partial.native or {})[f"{name}:notes"]
@@ -260,21 +311,29 @@ def test_an_error_beside_a_whole_message_keeps_what_was_paid_for(name: str) -> N
 @named
 @pytest.mark.parametrize("before", [(), (chunk({"role": "assistant", "content": "a"}),)])
 def test_an_error_chunk_keeps_its_usage(name: str, before: tuple[bytes, ...]) -> None:
-    events = read(name, *before, chunk({"role": "assistant", "content": ""}, "error", error=WRONG, usage=PAID))
+    events = read(
+        name, *before, chunk({"role": "assistant", "content": ""}, "error", error=WRONG, usage=PAID)
+    )
     assert isinstance(events[-1], RunError)
     partial = events[-1].error.partial
     assert partial is not None and partial.usage is not None and partial.usage.total_tokens == 8
     assert partial.text == ("a" if before else "")
-    assert [event.usage for event in events if isinstance(event, MessageFinished)] == [partial.usage]
+    assert [event.usage for event in events if isinstance(event, MessageFinished)] == [
+        partial.usage
+    ]
 
 
 @named
 def test_an_error_that_says_nothing_else_has_no_message(name: str) -> None:
-    (event,) = read(name, chunk({"role": "assistant", "content": ""}, "error", error=WRONG, usage=None))
+    (event,) = read(
+        name, chunk({"role": "assistant", "content": ""}, "error", error=WRONG, usage=None)
+    )
     assert isinstance(event, RunError) and event.error.partial is None
 
 
 @named
 def test_rubbish_beside_an_error_does_not_hide_it(name: str) -> None:
-    (event,) = wires.get(name).load_response({"choices": [{"message": 7}], "error": WRONG, "usage": "x"})
+    (event,) = wires.get(name).load_response(
+        {"choices": [{"message": 7}], "error": WRONG, "usage": "x"}
+    )
     assert isinstance(event, RunError) and "upstream failed" in event.error.message

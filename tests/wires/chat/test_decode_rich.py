@@ -31,7 +31,13 @@ DONE = b"data: [DONE]\n\n"
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **of_choice: Any) -> dict[str, Any]:
     choice = {"index": 0, "delta": delta, "finish_reason": finish, **of_choice}
-    return {"id": "r1", "object": "chat.completion.chunk", "created": 7, "model": "m-1", "choices": [choice]}
+    return {
+        "id": "r1",
+        "object": "chat.completion.chunk",
+        "created": 7,
+        "model": "m-1",
+        "choices": [choice],
+    }
 
 
 CHAT_SAID: list[Any] = [
@@ -39,25 +45,65 @@ CHAT_SAID: list[Any] = [
     chunk({"reasoning_content": "hm"}),
     chunk({"reasoning_content": "m"}),
     chunk({"reasoning_details": [{"type": "reasoning.text", "text": "d", "index": 0, "id": "x"}]}),
-    chunk({"reasoning_details": [{"type": "reasoning.text", "text": "e", "index": 0, "id": "x", "signature": "s"}]}),
+    chunk(
+        {
+            "reasoning_details": [
+                {"type": "reasoning.text", "text": "e", "index": 0, "id": "x", "signature": "s"}
+            ]
+        }
+    ),
     chunk({"reasoning_details": [{"type": "reasoning.encrypted", "data": "z", "index": 1}]}),
     chunk({"content": "Hel"}),
     chunk({"content": "lo", "padding": "p"}),
     chunk({"content": [{"type": "text", "text": "!"}, {"type": "odd", "x": 1}]}),
     chunk({"refusal": "no"}),
-    chunk({"images": [{"type": "image_url", "image_url": {"url": "https://a.test/a.png"}, "index": 0}]}),
+    chunk(
+        {
+            "images": [
+                {"type": "image_url", "image_url": {"url": "https://a.test/a.png"}, "index": 0}
+            ]
+        }
+    ),
     chunk({"audio": {"transcript": "H"}}),
     chunk({"audio": {"data": "YWJj", "id": "a1"}}),
     chunk({"audio": {"transcript": "i", "expires_at": 9}}),
     chunk({"executed_tools": [{"index": 0, "type": "python", "arguments": "{}", "name": "n"}]}),
     chunk({"executed_tools": [{"index": 0, "type": "python", "output": "1", "took": 2}]}),
-    chunk({"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}]}),
+    chunk(
+        {
+            "tool_calls": [
+                {
+                    "index": 0,
+                    "id": "c1",
+                    "type": "function",
+                    "function": {"name": "f", "arguments": ""},
+                }
+            ]
+        }
+    ),
     chunk({"tool_calls": [{"index": 0, "function": {"arguments": '{"a":'}}]}),
-    chunk({"tool_calls": [{"index": 0, "function": {"arguments": "1}"}, "extra_content": {"g": 1}}]}),
-    chunk({"tool_calls": [{"index": 1, "type": "custom", "id": "c2", "custom": {"name": "sh", "input": 'ls "'}}]}),
+    chunk(
+        {"tool_calls": [{"index": 0, "function": {"arguments": "1}"}, "extra_content": {"g": 1}}]}
+    ),
+    chunk(
+        {
+            "tool_calls": [
+                {
+                    "index": 1,
+                    "type": "custom",
+                    "id": "c2",
+                    "custom": {"name": "sh", "input": 'ls "'},
+                }
+            ]
+        }
+    ),
     chunk({"function_call": {"name": "old", "arguments": "{}"}}),
     chunk(
-        {"annotations": [{"type": "url_citation", "index": 0, "u": 1}], "extra_content": {"k": 1}, "odd": {"y": 1}},
+        {
+            "annotations": [{"type": "url_citation", "index": 0, "u": 1}],
+            "extra_content": {"k": 1},
+            "odd": {"y": 1},
+        },
         logprobs={"content": [1]},
     ),
     chunk({}, "tool_calls", seed=3, logprobs={"content": [2]}),
@@ -127,13 +173,22 @@ CHAT_READ = Message(
     (
         ThinkingPart(text="hmm"),
         ThinkingPart(
-            text="de", native={"openai_chat": {"type": "reasoning.text", "index": 0, "id": "x", "signature": "s"}}
+            text="de",
+            native={
+                "openai_chat": {"type": "reasoning.text", "index": 0, "id": "x", "signature": "s"}
+            },
         ),
-        ThinkingPart(text="", native={"openai_chat": {"type": "reasoning.encrypted", "data": "z", "index": 1}}),
+        ThinkingPart(
+            text="",
+            native={"openai_chat": {"type": "reasoning.encrypted", "data": "z", "index": 1}},
+        ),
         TextPart(text="Hello!"),
         ProviderPart(kind="odd", native={"openai_chat": {"type": "odd", "x": 1}}),
         TextPart(text="no", native={"openai_chat:notes": {"spelling": {"field": "refusal"}}}),
-        LinkPart(url="https://a.test/a.png", native={"openai_chat:notes": {"spelling": {"field": "images"}}}),
+        LinkPart(
+            url="https://a.test/a.png",
+            native={"openai_chat:notes": {"spelling": {"field": "images"}}},
+        ),
         DataPart(
             data=b"abc",
             mime_type="audio/pcm",
@@ -142,9 +197,22 @@ CHAT_READ = Message(
                 "openai_chat": {"transcript": "Hi", "id": "a1", "expires_at": 9},
             },
         ),
-        ToolCallPart(id="i1", name="python", run_by="provider", native={"openai_chat": {"name": "n"}}),
-        ToolResultPart(id="i1", name="python", result="1", run_by="provider", native={"openai_chat": {"took": 2}}),
-        ToolCallPart(id="c1", name="f", arguments={"a": 1}, native={"openai_chat": {"extra_content": {"g": 1}}}),
+        ToolCallPart(
+            id="i1", name="python", run_by="provider", native={"openai_chat": {"name": "n"}}
+        ),
+        ToolResultPart(
+            id="i1",
+            name="python",
+            result="1",
+            run_by="provider",
+            native={"openai_chat": {"took": 2}},
+        ),
+        ToolCallPart(
+            id="c1",
+            name="f",
+            arguments={"a": 1},
+            native={"openai_chat": {"extra_content": {"g": 1}}},
+        ),
         ToolCallPart(
             id="c2",
             name="sh",
@@ -154,15 +222,23 @@ CHAT_READ = Message(
         ToolCallPart(
             id="i3",
             name="old",
-            native={"openai_chat": {"id": None}, "openai_chat:notes": {"spelling": {"field": "function_call"}}},
+            native={
+                "openai_chat": {"id": None},
+                "openai_chat:notes": {"spelling": {"field": "function_call"}},
+            },
         ),
     ),
     id="i0",
-    origin=Origin(provider="p", endpoint="https://e", model="asked", served_model="m-2", response_id="r1"),
+    origin=Origin(
+        provider="p", endpoint="https://e", model="asked", served_model="m-2", response_id="r1"
+    ),
     finish_reason=FinishReason.tool_calls,
     usage=Usage(input_tokens=3, output_tokens=4, total_tokens=7, cache_read_tokens=1),
     native={
-        "openai_chat": {"extra_content": {"k": 1}, "annotations": [{"type": "url_citation", "u": 1}]},
+        "openai_chat": {
+            "extra_content": {"k": 1},
+            "annotations": [{"type": "url_citation", "u": 1}],
+        },
         "openai_chat:notes": {
             "message": {"odd": {"y": 1}},
             "response": {
@@ -192,15 +268,27 @@ CHAT_DELTAS: list[Any] = [
     {"images": [{"index": 0, "type": "image_url", "image_url": {"url": "https://a.test/a.png"}}]},
     {"executed_tools": [{"index": 0, "type": "python", "arguments": "{}", "name": "n"}]},
     {"executed_tools": [{"index": 0, "type": "python", "name": "n", "output": "1", "took": 2}]},
-    {"tool_calls": [{"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}]},
+    {
+        "tool_calls": [
+            {"index": 0, "id": "c1", "type": "function", "function": {"name": "f", "arguments": ""}}
+        ]
+    },
     {"tool_calls": [{"index": 0, "function": {"arguments": '{"a":'}}]},
     {"tool_calls": [{"index": 0, "function": {"arguments": "1}"}}]},
     {"function_call": {"name": "old", "arguments": ""}},
     {"function_call": {"arguments": "{}"}},
     {"tool_calls": [{"index": 0, "extra_content": {"g": 1}}]},
-    {"tool_calls": [{"index": 1, "id": "c2", "type": "custom", "custom": {"name": "sh", "input": 'ls "'}}]},
+    {
+        "tool_calls": [
+            {"index": 1, "id": "c2", "type": "custom", "custom": {"name": "sh", "input": 'ls "'}}
+        ]
+    },
     {"audio": {"id": "a1", "data": "YWJj", "expires_at": 9, "transcript": "Hi"}},
-    {"odd": {"y": 1}, "extra_content": {"k": 1}, "annotations": [{"index": 0, "type": "url_citation", "u": 1}]},
+    {
+        "odd": {"y": 1},
+        "extra_content": {"k": 1},
+        "annotations": [{"index": 0, "type": "url_citation", "u": 1}],
+    },
 ]
 
 CHAT_END: list[Any] = [
@@ -212,7 +300,13 @@ CHAT_END: list[Any] = [
         "service_tier": "s",
         "x_groq": {"z": 1},
         "choices": [
-            {"index": 0, "delta": {}, "logprobs": {"content": [1, 2]}, "seed": 3, "finish_reason": "tool_calls"}
+            {
+                "index": 0,
+                "delta": {},
+                "logprobs": {"content": [1, 2]},
+                "seed": 3,
+                "finish_reason": "tool_calls",
+            }
         ],
     },
     {
@@ -249,12 +343,25 @@ CHAT_WHOLE: dict[str, Any] = {
                 "refusal": "no",
                 "reasoning_content": "hmm",
                 "reasoning_details": [
-                    {"type": "reasoning.text", "index": 0, "id": "x", "text": "de", "signature": "s"},
+                    {
+                        "type": "reasoning.text",
+                        "index": 0,
+                        "id": "x",
+                        "text": "de",
+                        "signature": "s",
+                    },
                     {"type": "reasoning.encrypted", "index": 1, "data": "z"},
                 ],
                 "images": [{"type": "image_url", "image_url": {"url": "https://a.test/a.png"}}],
                 "executed_tools": [
-                    {"index": 0, "type": "python", "arguments": "{}", "name": "n", "output": "1", "took": 2}
+                    {
+                        "index": 0,
+                        "type": "python",
+                        "arguments": "{}",
+                        "name": "n",
+                        "output": "1",
+                        "took": 2,
+                    }
                 ],
                 "tool_calls": [
                     {
@@ -289,7 +396,14 @@ MISTRAL_SAID: list[Any] = [
     chunk({"role": "assistant", "content": ""}),
     chunk({"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "hm"}]}]}),
     chunk(
-        {"content": [{"type": "thinking", "thinking": [{"type": "text", "text": "m"}, {"type": "text", "text": ""}]}]}
+        {
+            "content": [
+                {
+                    "type": "thinking",
+                    "thinking": [{"type": "text", "text": "m"}, {"type": "text", "text": ""}],
+                }
+            ]
+        }
     ),
     chunk(
         {
@@ -312,14 +426,31 @@ MISTRAL_SAID: list[Any] = [
     chunk({"content": [{"type": "text", "text": "Hel", "y": 2}]}),
     chunk({"content": "lo"}),
     chunk({"content": [{"type": "reference", "reference_ids": [2]}]}),
-    chunk({"content": "", "tool_calls": [{"id": "null", "index": 0, "function": {"name": "f", "arguments": '{"a":'}}]}),
     chunk(
-        {"content": "", "tool_calls": [{"id": "null", "index": 0, "function": {"name": "", "arguments": "1}"}, "w": 1}]}
+        {
+            "content": "",
+            "tool_calls": [
+                {"id": "null", "index": 0, "function": {"name": "f", "arguments": '{"a":'}}
+            ],
+        }
+    ),
+    chunk(
+        {
+            "content": "",
+            "tool_calls": [
+                {"id": "null", "index": 0, "function": {"name": "", "arguments": "1}"}, "w": 1}
+            ],
+        }
     ),
     chunk(
         {
             "tool_calls": [
-                {"id": "ran000000", "index": 1, "type": "function", "function": {"name": "web", "arguments": "{}"}}
+                {
+                    "id": "ran000000",
+                    "index": 1,
+                    "type": "function",
+                    "function": {"name": "web", "arguments": "{}"},
+                }
             ]
         }
     ),
@@ -391,20 +522,28 @@ MISTRAL_READ = Message(
         ThinkingPart(
             text="hmm.!",
             native={
-                "mistral:notes": {"spelling": {"items": [4, {"type": "reference", "reference_ids": [1]}, 1]}},
+                "mistral:notes": {
+                    "spelling": {"items": [4, {"type": "reference", "reference_ids": [1]}, 1]}
+                },
                 "mistral": {"signature": "s", "closed": True},
             },
         ),
         ThinkingPart(text="two", native={"mistral": {"closed": False}}),
         TextPart(text="Hello", native={"mistral": {"y": 2}}),
-        ProviderPart(kind="reference", native={"mistral": {"type": "reference", "reference_ids": [2]}}),
-        ToolCallPart(id="i1", name="f", arguments={"a": 1}, native={"mistral": {"id": None, "w": 1}}),
+        ProviderPart(
+            kind="reference", native={"mistral": {"type": "reference", "reference_ids": [2]}}
+        ),
+        ToolCallPart(
+            id="i1", name="f", arguments={"a": 1}, native={"mistral": {"id": None, "w": 1}}
+        ),
         ToolCallPart(id="ran000000", name="web", run_by="provider"),
         ToolResultPart(id="ran000000", name="web", result="out", run_by="provider"),
         TextPart(text="after"),
     ),
     id="i0",
-    origin=Origin(provider="p", endpoint="https://e", model="asked", served_model="m-2", response_id="r1"),
+    origin=Origin(
+        provider="p", endpoint="https://e", model="asked", served_model="m-2", response_id="r1"
+    ),
     finish_reason=FinishReason.tool_calls,
     usage=Usage(input_tokens=3, output_tokens=4, total_tokens=7, cache_read_tokens=2),
     native={
@@ -435,7 +574,13 @@ MISTRAL_DELTAS: list[Any] = [
     {"content": "after"},
     {
         "tool_calls": [
-            {"id": "i1", "type": "function", "function": {"name": "f", "arguments": '{"a":1}'}, "w": 1, "index": 0}
+            {
+                "id": "i1",
+                "type": "function",
+                "function": {"name": "f", "arguments": '{"a":1}'},
+                "w": 1,
+                "index": 0,
+            }
         ]
     },
     {"content": "", "odd": 2, "metadata": {"z": 1}},
@@ -449,7 +594,12 @@ MISTRAL_END: list[Any] = [
         "model": "m-1",
         "service": "s",
         "choices": [
-            {"index": 0, "delta": {"content": ""}, "logprobs": {"content": [1, 2]}, "finish_reason": "tool_calls"}
+            {
+                "index": 0,
+                "delta": {"content": ""},
+                "logprobs": {"content": [1, 2]},
+                "finish_reason": "tool_calls",
+            }
         ],
         "usage": {
             "prompt_tokens": 3,
@@ -483,7 +633,11 @@ MISTRAL_WHOLE: dict[str, Any] = {
                         "signature": "s",
                         "closed": True,
                     },
-                    {"type": "thinking", "thinking": [{"type": "text", "text": "two"}], "closed": False},
+                    {
+                        "type": "thinking",
+                        "thinking": [{"type": "text", "text": "two"}],
+                        "closed": False,
+                    },
                     {"type": "text", "text": "Hello", "y": 2},
                     {"type": "reference", "reference_ids": [2]},
                     {"type": "text", "text": "after"},
@@ -514,12 +668,30 @@ MISTRAL_WHOLE: dict[str, Any] = {
 }
 
 CASES = [
-    pytest.param("openai_chat", CHAT_SAID, CHAT_STEPS, CHAT_READ, CHAT_DELTAS, CHAT_END, CHAT_WHOLE, id="openai_chat"),
     pytest.param(
-        "mistral", MISTRAL_SAID, MISTRAL_STEPS, MISTRAL_READ, MISTRAL_DELTAS, MISTRAL_END, MISTRAL_WHOLE, id="mistral"
+        "openai_chat",
+        CHAT_SAID,
+        CHAT_STEPS,
+        CHAT_READ,
+        CHAT_DELTAS,
+        CHAT_END,
+        CHAT_WHOLE,
+        id="openai_chat",
+    ),
+    pytest.param(
+        "mistral",
+        MISTRAL_SAID,
+        MISTRAL_STEPS,
+        MISTRAL_READ,
+        MISTRAL_DELTAS,
+        MISTRAL_END,
+        MISTRAL_WHOLE,
+        id="mistral",
     ),
 ]
-every = pytest.mark.parametrize(("name", "said", "steps", "message", "deltas", "end", "whole"), CASES)
+every = pytest.mark.parametrize(
+    ("name", "said", "steps", "message", "deltas", "end", "whole"), CASES
+)
 
 
 def step(event: PartStarted | PartDelta | PartFinished) -> tuple[Any, ...]:
@@ -530,9 +702,13 @@ def step(event: PartStarted | PartDelta | PartFinished) -> tuple[Any, ...]:
 
 def read(name: str, said: list[Any], size: int) -> list[Event]:
     numbers = iter(range(99))
-    decoder = wires.get(name).decoder(origin=Origin("p", "https://e", "asked"), new_id=lambda: f"i{next(numbers)}")
+    decoder = wires.get(name).decoder(
+        origin=Origin("p", "https://e", "asked"), new_id=lambda: f"i{next(numbers)}"
+    )
     data = b"".join([b"data: " + json.dumps(one).encode() + b"\n\n" for one in said]) + DONE
-    return [event for at in range(0, len(data), size) for event in decoder.feed(data[at : at + size])] + decoder.close()
+    return [
+        event for at in range(0, len(data), size) for event in decoder.feed(data[at : at + size])
+    ] + decoder.close()
 
 
 def sent(name: str, events: list[Event]) -> list[Any]:
@@ -548,7 +724,9 @@ def test_a_stream_is_read_to_the_last_field(
     name: str, said: Any, steps: Any, message: Any, deltas: Any, end: Any, whole: Any, size: int
 ) -> None:
     events = read(name, said, size)
-    assert [step(one) for one in events if isinstance(one, (PartStarted, PartDelta, PartFinished))] == steps
+    assert [
+        step(one) for one in events if isinstance(one, (PartStarted, PartDelta, PartFinished))
+    ] == steps
     assert fold(events) == [message]
 
 
@@ -564,11 +742,18 @@ def test_and_written_to_the_last_field(
     assert [last, counts][: len(end)] == end
     assert wires.get(name).dump_response(events, created=1) == whole
     stored = unfold([Message.from_json(message.to_json())])
-    assert {**wires.get(name).dump_response(stored, created=1), "model": ""} == {**whole, "model": ""}
+    assert {**wires.get(name).dump_response(stored, created=1), "model": ""} == {
+        **whole,
+        "model": "",
+    }
 
 
-@pytest.mark.parametrize(("name", "whole"), [("openai_chat", CHAT_WHOLE), ("mistral", MISTRAL_WHOLE)])
+@pytest.mark.parametrize(
+    ("name", "whole"), [("openai_chat", CHAT_WHOLE), ("mistral", MISTRAL_WHOLE)]
+)
 def test_a_whole_answer_is_written_as_it_was_read(name: str, whole: dict[str, Any]) -> None:
     wire, whole = wires.get(name), json.loads(json.dumps(whole))
-    whole["choices"][0]["message"].pop("reasoning_content", None)  # beside details it only repeats them
+    whole["choices"][0]["message"].pop(
+        "reasoning_content", None
+    )  # beside details it only repeats them
     assert wire.dump_response(wire.load_response(whole)) == whole

@@ -25,9 +25,17 @@ ACME = Chat(
 )  # fmt: skip
 CALL = {"id": "c1", "type": "function", "function": {"name": "add", "arguments": '{"a":1}'}}
 ANSWER = {"role": "assistant", "content": "So:", "thought": "hm", "actions": [CALL]}
-WIRE_FORM = [{"role": "user", "content": "Add."}, ANSWER, {"role": "tool", "tool_call_id": "c1", "content": "2"}]
+WIRE_FORM = [
+    {"role": "user", "content": "Add."},
+    ANSWER,
+    {"role": "tool", "tool_call_id": "c1", "content": "2"},
+]
 PARTS = (ThinkingPart("hm"), "So:", ToolCallPart("c1", "add", {"a": 1}))
-MESSAGES = [Message.user("Add."), Message(Role.MODEL, PARTS), Message.user(ToolResultPart("c1", "add", "2"))]
+MESSAGES = [
+    Message.user("Add."),
+    Message(Role.MODEL, PARTS),
+    Message.user(ToolResultPart("c1", "add", "2")),
+]
 RESPONSE = {
     "id": "r", "object": "chat.completion", "created": 0, "model": "m",
     "choices": [{"index": 0, "message": ANSWER, "logprobs": None, "finish_reason": "acted"}],
@@ -43,7 +51,10 @@ def test_conversations() -> None:
 
 
 def test_requests() -> None:
-    function = {"name": "add", "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}}}
+    function = {
+        "name": "add",
+        "parameters": {"type": "object", "properties": {"a": {"type": "integer"}}},
+    }
     abilities = [{"type": "function", "function": function}]
     body = {"model": "m", "messages": WIRE_FORM, "abilities": abilities, "top_p": 0.5}
     tools = (ToolSpec("add", "", function["parameters"]),)
@@ -56,15 +67,23 @@ def test_requests() -> None:
 def test_responses_whole_and_streamed() -> None:
     events = ACME.load_response(RESPONSE)
     (message,) = fold(events)
-    assert (message.content, message.finish_reason) == (MESSAGES[1].content, FinishReason.tool_calls)
+    assert (message.content, message.finish_reason) == (
+        MESSAGES[1].content,
+        FinishReason.tool_calls,
+    )
     assert ACME.dump_response(events) == RESPONSE
     encoder, decoder = ACME.encoder(), ACME.decoder()
     stream = b"".join([encoder.feed(event) for event in events]) + encoder.close()
     assert json.loads(stream.split(b"\n\n")[1][6:])["choices"][0]["delta"] == {"thought": "hm"}
     (again,) = fold(
-        [event for data in stream.splitlines(keepends=True) for event in decoder.feed(data)] + decoder.close()
+        [event for data in stream.splitlines(keepends=True) for event in decoder.feed(data)]
+        + decoder.close()
     )
-    assert (again.content, again.finish_reason, again.usage) == (message.content, message.finish_reason, message.usage)
+    assert (again.content, again.finish_reason, again.usage) == (
+        message.content,
+        message.finish_reason,
+        message.usage,
+    )
 
 
 def test_a_vendor_may_write_plain_texts_in_a_form_of_its_own() -> None:
@@ -78,5 +97,7 @@ def test_a_vendor_may_write_plain_texts_in_a_form_of_its_own() -> None:
 
 
 def test_a_lone_name_where_names_are_wanted_is_refused() -> None:
-    with pytest.raises(SettingsError, match=r"thinking is a tuple of names, also for one: \('inner',\)"):
+    with pytest.raises(
+        SettingsError, match=r"thinking is a tuple of names, also for one: \('inner',\)"
+    ):
         Chat(name="acme", own=Own("acme"), thinking="inner")  # pyright: ignore[reportArgumentType]

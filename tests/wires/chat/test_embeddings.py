@@ -33,7 +33,14 @@ def test_vectors_are_written_as_they_were_read(name: str) -> None:
     assert wire.dump_response(bare, request=EmbeddingsRequest("m", ("a", "b")))["model"] == "m"
     packed = EmbeddingsRequest("m", ("a", "b"), options={"encoding_format": "base64"})
     again = wire.dump_response(result, request=packed)
-    assert isinstance(again["data"][0]["embedding"], str) and wire.load_response(again).embeddings == result.embeddings
+    assert (
+        isinstance(again["data"][0]["embedding"], str)
+        and wire.load_response(again).embeddings == result.embeddings
+    )
     sent = wire.dump_http(EmbeddingsRequest("m", ("a",), dimensions=2))
     assert sent.path == "/embeddings"
-    assert sent.body == {"model": "m", "input": ["a"], "dimensions" if name == "openai_chat" else "output_dimension": 2}
+    assert sent.body == {
+        "model": "m",
+        "input": ["a"],
+        "dimensions" if name == "openai_chat" else "output_dimension": 2,
+    }

@@ -10,7 +10,15 @@ import pytest
 
 from dragoman import wires
 from dragoman.codec.response import ResponseState, kept
-from dragoman.event import Event, MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartStarted,
+)
 from dragoman.fold import fold, unfold
 from dragoman.message import (
     DataPart,
@@ -33,19 +41,28 @@ CHAT = wires.get("openai_chat")
 
 
 def chunk(delta: dict[str, Any], finish: str | None = None, **of_choice: Any) -> bytes:
-    body = {"id": of_choice.pop("id", "r1"), "choices": [{"delta": delta, "finish_reason": finish, **of_choice}]}
+    body = {
+        "id": of_choice.pop("id", "r1"),
+        "choices": [{"delta": delta, "finish_reason": finish, **of_choice}],
+    }
     return b"data: " + json.dumps(body).encode() + b"\n\n"
 
 
 def read(name: str, *pieces: bytes) -> Message:
     decoder = wires.get(name).decoder()
-    (message,) = fold([event for piece in pieces for event in decoder.feed(piece)] + decoder.close())
+    (message,) = fold(
+        [event for piece in pieces for event in decoder.feed(piece)] + decoder.close()
+    )
     return message
 
 
 def whole(message: dict[str, Any], finish: str = "stop") -> dict[str, Any]:
     message = {"role": "assistant", "content": "a", **message}
-    return {"id": "r1", "created": 7, "choices": [{"index": 0, "message": message, "finish_reason": finish}]}
+    return {
+        "id": "r1",
+        "created": 7,
+        "choices": [{"index": 0, "message": message, "finish_reason": finish}],
+    }
 
 
 def stored(message: Message) -> list[Event]:
@@ -58,7 +75,11 @@ def streamed(name: str, events: list[Event]) -> bytes:
 
 
 def deltas(data: bytes) -> list[dict[str, Any]]:
-    lines = [json.loads(line[6:]) for line in data.decode().split("\n\n") if line and line != "data: [DONE]"]
+    lines = [
+        json.loads(line[6:])
+        for line in data.decode().split("\n\n")
+        if line and line != "data: [DONE]"
+    ]
     return [choice["delta"] for line in lines for choice in line["choices"]]
 
 
@@ -68,7 +89,13 @@ def deltas(data: bytes) -> list[dict[str, Any]]:
 @named
 def test_the_id_of_the_first_chunk_counts_where_a_vendor_changes_it(name: str) -> None:
     first = b'data: {"id": "", "choices": []}\n\n'
-    pieces = first, chunk({"content": "a"}), chunk({"content": "b"}), chunk({}, "stop", id="stub"), DONE
+    pieces = (
+        first,
+        chunk({"content": "a"}),
+        chunk({"content": "b"}),
+        chunk({}, "stop", id="stub"),
+        DONE,
+    )
     origin = read(name, *pieces).origin
     assert origin is not None and origin.response_id == "r1"
 
@@ -81,26 +108,39 @@ def test_end_turn_is_a_stop() -> None:
 
 def test_azures_filter_speaks_in_every_chunk() -> None:
     def says(severity: str) -> dict[str, Any]:
-        return {"hate": {"filtered": False, "severity": severity}, "jailbreak": {"filtered": False, "detected": True}}
+        return {
+            "hate": {"filtered": False, "severity": severity},
+            "jailbreak": {"filtered": False, "detected": True},
+        }
 
     first = chunk({"content": "a"}, content_filter_results={})
-    pieces = [first, *[chunk({"content": "b"}, content_filter_results=says(word)) for word in ("safe", "low")]]
+    pieces = [
+        first,
+        *[chunk({"content": "b"}, content_filter_results=says(word)) for word in ("safe", "low")],
+    ]
     for end in (chunk({}, "stop", content_filter_results={}), chunk({}, "stop")):
         message = read("openai_chat", *pieces, end, DONE)
         assert message.text == "abb"
         choice = CHAT.dump_response(stored(message))["choices"][0]
         assert choice["content_filter_results"] == says("low")
     lists = {"custom_blocklists": {"filtered": True, "details": [{"id": "x"}]}}
-    message = read("openai_chat", *pieces, chunk({"content": "c"}, content_filter_results=lists), end, DONE)
+    message = read(
+        "openai_chat", *pieces, chunk({"content": "c"}, content_filter_results=lists), end, DONE
+    )
     assert CHAT.dump_response(stored(message))["choices"][0]["content_filter_results"] == lists
 
 
 def test_the_end_of_audio_says_when_it_expires() -> None:
     pieces = [{"id": "audio_1"}, {"data": "AAAA"}, {"transcript": "Hi"}, {"expires_at": 17}]
-    message = read("openai_chat", *[chunk({"audio": one}) for one in pieces], chunk({}, "stop"), DONE)
+    message = read(
+        "openai_chat", *[chunk({"audio": one}) for one in pieces], chunk({}, "stop"), DONE
+    )
     audio = {"id": "audio_1", "data": "AAAA", "transcript": "Hi", "expires_at": 17}
     assert CHAT.dump_response(stored(message))["choices"][0]["message"]["audio"] == audio
-    assert read("openai_chat", chunk({"audio": {"expires_at": 17}}), chunk({}, "stop"), DONE).content == ()
+    assert (
+        read("openai_chat", chunk({"audio": {"expires_at": 17}}), chunk({}, "stop"), DONE).content
+        == ()
+    )
 
 
 @pytest.mark.parametrize(
@@ -109,20 +149,33 @@ def test_the_end_of_audio_says_when_it_expires() -> None:
         {"annotations": [{"type": "url_citation", "url_citation": {"url": "https://host.test/"}}]},
         {"provider_metadata": {"gateway": {"cost": "1"}}},
         {"channel": "final"},
-        {"reasoning": "t", "reasoning_details": [{"type": "reasoning.text", "text": "t", "index": 0}]},
-        {"executed_tools": [{"index": 0, "type": "python", "arguments": "{not json", "output": "x", "code": "y"}]},
+        {
+            "reasoning": "t",
+            "reasoning_details": [{"type": "reasoning.text", "text": "t", "index": 0}],
+        },
+        {
+            "executed_tools": [
+                {"index": 0, "type": "python", "arguments": "{not json", "output": "x", "code": "y"}
+            ]
+        },
         {"executed_tools": [{"index": 0, "type": "python", "arguments": "print(1)", "name": "n"}]},
     ],
     ids=lambda said: ", ".join(said),
 )
-def test_what_a_stored_answer_says_beside_its_text_is_written_again_where_it_stood(said: dict[str, Any]) -> None:
+def test_what_a_stored_answer_says_beside_its_text_is_written_again_where_it_stood(
+    said: dict[str, Any],
+) -> None:
     body = whole(said)
     (message,) = fold(CHAT.load_response(body))
     in_order = dict(body["choices"][0]["message"])
     details = in_order.pop("reasoning_details", None)
     for events in (CHAT.load_response(body), unfold([message]), stored(message)):
         dumped = CHAT.dump_response(events)
-        again = {name: value for name, value in dumped["choices"][0]["message"].items() if value is not None}
+        again = {
+            name: value
+            for name, value in dumped["choices"][0]["message"].items()
+            if value is not None
+        }
         assert {**again, **({"reasoning_details": details} if details else {})} == {**again, **said}
         assert in_order.items() <= {**again, **said}.items() and not said.keys() & dumped.keys()
         (reread,) = fold(CHAT.load_response(dumped))
@@ -146,7 +199,10 @@ def test_the_older_function_call_is_written_again_as_one() -> None:
 
 
 def test_a_plain_field_beside_details_is_not_sent_back() -> None:
-    said = {"reasoning": "t", "reasoning_details": [{"type": "reasoning.text", "text": "t", "index": 0}]}
+    said = {
+        "reasoning": "t",
+        "reasoning_details": [{"type": "reasoning.text", "text": "t", "index": 0}],
+    }
     (message,) = fold(CHAT.load_response(whole(said)))
     assert CHAT.dump_messages([message]) == [
         {"role": "assistant", "content": "a", "reasoning_details": said["reasoning_details"]}
@@ -189,7 +245,11 @@ COST = Usage(input_tokens=1, output_tokens=2, total_tokens=3)
 def retracted(message: Message) -> list[Event]:
     """A message that is retracted when it is complete, and the one in its place."""
     answer = Message(Role.MODEL, ("whole",), id="b", finish_reason=FinishReason.stop, usage=COST)
-    return [*unfold([message.replace(id="a", usage=COST)]), MessageDropped("a", "again"), *unfold([answer])]
+    return [
+        *unfold([message.replace(id="a", usage=COST)]),
+        MessageDropped("a", "again"),
+        *unfold([answer]),
+    ]
 
 
 HALF = Message.model(ThinkingPart("hm"), "Half an ans", ToolCallPart("c", "f", {}))
@@ -199,11 +259,19 @@ HALF = Message.model(ThinkingPart("hm"), "Half an ans", ToolCallPart("c", "f", {
 def test_what_is_retracted_leaves_nothing_in_a_whole_answer(name: str) -> None:
     wire = wires.get(name)
     native = {f"{name}:notes": {"response": {"created": 7}, "message": {"odd": 1}}}
-    (message,) = fold(wire.load_response(wire.dump_response(retracted(HALF.replace(native=native)))))
+    (message,) = fold(
+        wire.load_response(wire.dump_response(retracted(HALF.replace(native=native))))
+    )
     assert message.content == (TextPart("whole"),) and message.usage == COST
     assert "odd" not in str(wire.dump_response(retracted(HALF.replace(native=native))))
-    cut = [MessageStarted("a", Role.MODEL), PartStarted("a", 0, OpenText()), PartDelta("a", 0, "Half")]
-    (message,) = fold(wire.load_response(wire.dump_response([*cut, *retracted(HALF)[-5:], MessageDropped("a")])))
+    cut = [
+        MessageStarted("a", Role.MODEL),
+        PartStarted("a", 0, OpenText()),
+        PartDelta("a", 0, "Half"),
+    ]
+    (message,) = fold(
+        wire.load_response(wire.dump_response([*cut, *retracted(HALF)[-5:], MessageDropped("a")]))
+    )
     assert message.text == "whole"
 
 
@@ -211,25 +279,47 @@ def test_what_is_retracted_leaves_nothing_in_a_whole_answer(name: str) -> None:
 def test_what_comes_after_a_retraction_is_kept_apart_from_what_went_out(name: str) -> None:
     (message,) = fold(wires.get(name).load_response(streamed(name, retracted(HALF))))
     assert message.text == "Half an ans\nwhole" and message.usage == COST
-    (message,) = fold(wires.get(name).load_response(streamed(name, retracted(Message.model(ThinkingPart("hm"))))))
+    (message,) = fold(
+        wires.get(name).load_response(streamed(name, retracted(Message.model(ThinkingPart("hm")))))
+    )
     assert (message.thinking, message.text) == ("hm", "whole")
 
 
 @named
 def test_a_part_that_was_open_when_its_message_was_retracted_is_not_gone_on_with(name: str) -> None:
-    cut = [MessageStarted("a", Role.MODEL), PartStarted("a", 0, OpenText()), PartDelta("a", 0, "Half")]
+    cut = [
+        MessageStarted("a", Role.MODEL),
+        PartStarted("a", 0, OpenText()),
+        PartDelta("a", 0, "Half"),
+    ]
     late = [PartDelta("a", 0, " more"), MessageFinished("a", FinishReason.length)]
-    answer = unfold([Message(Role.MODEL, (ToolCallPart("c", "f", {}),), id="a", finish_reason=FinishReason.tool_calls)])
-    (message,) = fold(wires.get(name).load_response(streamed(name, [*cut, MessageDropped("a"), *late, *answer])))
+    answer = unfold(
+        [
+            Message(
+                Role.MODEL,
+                (ToolCallPart("c", "f", {}),),
+                id="a",
+                finish_reason=FinishReason.tool_calls,
+            )
+        ]
+    )
+    (message,) = fold(
+        wires.get(name).load_response(streamed(name, [*cut, MessageDropped("a"), *late, *answer]))
+    )
     assert message.text == "Half" and [call.id for call in message.tool_calls] == ["c"]
     assert message.finish_reason is FinishReason.tool_calls
 
 
 def test_thinking_of_two_messages_is_kept_apart_where_the_first_is_retracted() -> None:
-    first, second = Message.model(ThinkingPart("one")), Message(Role.MODEL, (ThinkingPart("two"),), id="b")
+    first, second = (
+        Message.model(ThinkingPart("one")),
+        Message(Role.MODEL, (ThinkingPart("two"),), id="b"),
+    )
     events = [*unfold([first.replace(id="a")]), MessageDropped("a"), *unfold([second])]
     said = [
-        delta["reasoning_content"] for delta in deltas(streamed("openai_chat", events)) if "reasoning_content" in delta
+        delta["reasoning_content"]
+        for delta in deltas(streamed("openai_chat", events))
+        if "reasoning_content" in delta
     ]
     assert said == ["one", "\ntwo"]
     assert len(read("mistral", streamed("mistral", events)).content) == 2
@@ -257,21 +347,32 @@ def test_usage_of_what_is_retracted_does_not_count_and_of_one_id_twice_adds_up()
 
 
 def test_a_link_to_audio_is_no_audio_of_an_answer() -> None:
-    dumped = CHAT.dump_response(unfold([Message.model(LinkPart("https://host.test/a.wav", "audio/wav"))]))
+    dumped = CHAT.dump_response(
+        unfold([Message.model(LinkPart("https://host.test/a.wav", "audio/wav"))])
+    )
     assert "audio" not in dumped["choices"][0]["message"]
     (message,) = fold(CHAT.load_response(dumped))
-    assert [part.url for part in message.content if isinstance(part, LinkPart)] == ["https://host.test/a.wav"]
+    assert [part.url for part in message.content if isinstance(part, LinkPart)] == [
+        "https://host.test/a.wav"
+    ]
 
 
 def test_media_of_an_answer_are_images_or_audio() -> None:
     said = (
-        DataPart(b"abc", "audio/pcm", native={"openai_chat": {"id": "audio_1", "transcript": "Hi"}}),
+        DataPart(
+            b"abc", "audio/pcm", native={"openai_chat": {"id": "audio_1", "transcript": "Hi"}}
+        ),
         DataPart(b"abc", "image/png"),
         LinkPart("https://host.test/a.png", "image/png"),
         DataPart(b"abc", "video/mp4"),
     )
     message = CHAT.dump_response(unfold([Message.model(*said)]))["choices"][0]["message"]
-    assert message["audio"] == {"id": "audio_1", "data": "YWJj", "expires_at": 0, "transcript": "Hi"}
+    assert message["audio"] == {
+        "id": "audio_1",
+        "data": "YWJj",
+        "expires_at": 0,
+        "transcript": "Hi",
+    }
     assert message["images"] == [
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}},
         {"type": "image_url", "image_url": {"url": "https://host.test/a.png"}},
@@ -283,8 +384,14 @@ def test_media_of_an_answer_are_images_or_audio() -> None:
     ("block", "part"),
     [
         ({"type": "text", "text": "a"}, TextPart("a")),
-        ({"type": "image_url", "image_url": {"url": "https://a.test/a.png"}}, LinkPart("https://a.test/a.png")),
-        ({"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}}, DataPart(b"abc", "image/png")),
+        (
+            {"type": "image_url", "image_url": {"url": "https://a.test/a.png"}},
+            LinkPart("https://a.test/a.png"),
+        ),
+        (
+            {"type": "image_url", "image_url": {"url": "data:image/png;base64,YWJj"}},
+            DataPart(b"abc", "image/png"),
+        ),
     ],
 )
 def test_a_plain_block_is_a_part_without_notes(block: dict[str, Any], part: Any) -> None:
@@ -308,7 +415,9 @@ def test_what_stands_around_an_answer(name: str) -> None:
     assert wire.envelope(None, id="7", now=NOW) == own
     assert wire.envelope(ModelRequest(""), id="7", now=NOW) == own
     assert wire.envelope(ModelRequest("m"), id="7", now=NOW) == {**own, "model": "m"}
-    body = wire.dump_response(unfold([Message.model("a")]), **wire.envelope(ModelRequest("m"), id="7", now=NOW))
+    body = wire.dump_response(
+        unfold([Message.model("a")]), **wire.envelope(ModelRequest("m"), id="7", now=NOW)
+    )
     assert body | own | {"model": "m"} == body
 
 
@@ -323,7 +432,9 @@ def test_what_stands_around_an_answer(name: str) -> None:
         ({}, False),
     ],
 )
-def test_a_stream_holds_its_usage_where_the_request_asked_for_it(options: dict[str, Any], asked: bool) -> None:
+def test_a_stream_holds_its_usage_where_the_request_asked_for_it(
+    options: dict[str, Any], asked: bool
+) -> None:
     wire: Any = CHAT
     request = wire.load_request({"model": "m", "messages": [], "stream": True, **options})
     envelope = wire.envelope(request, id="7", now=NOW)
@@ -340,8 +451,12 @@ def test_a_stream_is_kept_open_by_what_no_reader_tells_of(name: str) -> None:
     wire: Any = wires.get(name)
     decoder, stream = wire.decoder(), wire.encoder()
     events = unfold([Message.model("a")])
-    pieces = [piece for event in events for piece in (wire.ping, stream.feed(event))] + [stream.close()]
-    (message,) = fold([event for piece in pieces for event in decoder.feed(piece)] + decoder.close())
+    pieces = [piece for event in events for piece in (wire.ping, stream.feed(event))] + [
+        stream.close()
+    ]
+    (message,) = fold(
+        [event for piece in pieces for event in decoder.feed(piece)] + decoder.close()
+    )
     assert (wire.stream_type, wire.ping, message.text) == ("text/event-stream", b": ping\n\n", "a")
 
 
@@ -350,7 +465,8 @@ def test_a_stream_is_kept_open_by_what_no_reader_tells_of(name: str) -> None:
 
 def test_a_field_that_is_of_another_type_in_a_later_message_stays_as_the_first_has_it() -> None:
     first, second = (
-        Message(Role.MODEL, ("a",), id=str(odd), native={"openai_chat": {"odd": odd}}) for odd in ("x", {"y": 1})
+        Message(Role.MODEL, ("a",), id=str(odd), native={"openai_chat": {"odd": odd}})
+        for odd in ("x", {"y": 1})
     )
     for one, other in ((first, second), (second, first)):
         message = CHAT.dump_response(unfold([one, other]))["choices"][0]["message"]
@@ -361,5 +477,7 @@ def test_to_write_messages_as_one_changes_none_of_them() -> None:
     sources = ([{"index": 0, "url": "a"}, "odd"], [{"title": "b"}])
     natives = [{"openai_chat": {"annotations": each}} for each in sources]
     before = json.dumps(natives)
-    CHAT.dump_response(unfold([Message(Role.MODEL, ("a",), id=str(native), native=native) for native in natives]))
+    CHAT.dump_response(
+        unfold([Message(Role.MODEL, ("a",), id=str(native), native=native) for native in natives])
+    )
     assert json.dumps(natives) == before

@@ -71,5 +71,8 @@ def test_each_error_has_its_status_its_type_and_its_code(
 @named
 def test_the_wait_that_an_error_asks_for_stands_in_its_headers(name: str) -> None:
     dump = wires.get(name).dump_error
-    for error in (errors.RateLimitError("no", retry_after=20), errors.OverloadedError("no", retry_after=20)):
+    for error in (
+        errors.RateLimitError("no", retry_after=20),
+        errors.OverloadedError("no", retry_after=20),
+    ):
         assert dump(error).headers == {**JSON, "retry-after": "20"}

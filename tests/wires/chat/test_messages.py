@@ -49,7 +49,11 @@ MALFORMED: list[tuple[tuple[str, ...], Any, str]] = [
     (CHAT, {"message": {"executed_tools": 5}}, "executed tools that are no list"),
     (CHAT, {"message": {"executed_tools": [5]}}, "a executed tool that is no object"),
     (CHAT, {"message": {"function_call": 5}}, "a function call that is no object"),
-    (CHAT, {"message": {"function_call": {"arguments": "{}"}}}, "a piece of a tool call that nobody began"),
+    (
+        CHAT,
+        {"message": {"function_call": {"arguments": "{}"}}},
+        "a piece of a tool call that nobody began",
+    ),
     (CHAT, {"message": {"reasoning_details": 5}}, "reasoning details that are no list"),
     (CHAT, {"message": {"reasoning_details": [5]}}, "a reasoning detail that is no object"),
     (CHAT, {"message": {"images": 5}}, "images that are no list"),
@@ -67,7 +71,9 @@ def failed(name: str, body: Any) -> str:
     return error.error.message
 
 
-@pytest.mark.parametrize(("name", "choice", "words"), [(name, *rest) for names, *rest in MALFORMED for name in names])
+@pytest.mark.parametrize(
+    ("name", "choice", "words"), [(name, *rest) for names, *rest in MALFORMED for name in names]
+)
 def test_what_is_malformed_in_a_choice_is_named(name: str, choice: Any, words: str) -> None:
     assert failed(name, {"choices": [choice]}).startswith(f"the provider sent {words}: ")
 
@@ -75,11 +81,17 @@ def test_what_is_malformed_in_a_choice_is_named(name: str, choice: Any, words: s
 @pytest.mark.parametrize("name", BOTH)
 def test_what_is_malformed_around_the_choices_is_named(name: str) -> None:
     good = {"choices": [{"message": {"content": "a"}}]}
-    assert failed(name, {**good, "usage": 5}).startswith("the provider sent a usage that is no object: 5.")
+    assert failed(name, {**good, "usage": 5}).startswith(
+        "the provider sent a usage that is no object: 5."
+    )
     assert failed(name, {"choices": 5}).startswith("the provider sent choices that are no list: 5.")
-    assert failed(name, {"x": 1}).startswith('the provider sent an answer without choices: {"x":1}.')
+    assert failed(name, {"x": 1}).startswith(
+        'the provider sent an answer without choices: {"x":1}.'
+    )
     assert failed(name, b"data: [1]\n\n").startswith("an event is no JSON object")
-    assert failed("openai_chat", {**good, "x_groq": 5}).startswith("the provider sent a x_groq that is no object: 5.")
+    assert failed("openai_chat", {**good, "x_groq": 5}).startswith(
+        "the provider sent a x_groq that is no object: 5."
+    )
     long = b'data: {"a": "' + b"x" * 300 + b"\xff\n\n"
     told = wires.get(name).load_response(long)[-1]
     assert isinstance(told, RunError) and told.error.body == long[6:-2]
@@ -204,11 +216,16 @@ def ran(why: str) -> list[tuple[int, int, str, str]]:
 def dumped(name: str, target: Origin | None) -> tuple[list[Any], list[tuple[Any, ...]]]:
     losses: list[Any] = []
     body = wires.get(name).dump_messages(HISTORY, target=target, losses=losses)
-    return body, [(loss.message, loss.part, f"{loss.what} {loss.which}".rstrip(), loss.why) for loss in losses]
+    return body, [
+        (loss.message, loss.part, f"{loss.what} {loss.which}".rstrip(), loss.why) for loss in losses
+    ]
 
 
 def test_a_whole_history_of_chat_completions() -> None:
-    user = {"role": "user", "content": [text("hi"), text("[media: application/x-y] n\nx"), LINK, FILE]}
+    user = {
+        "role": "user",
+        "content": [text("hi"), text("[media: application/x-y] n\nx"), LINK, FILE],
+    }
     body, losses = dumped("openai_chat", None)
     executed = [{"index": 0, "type": "g", "arguments": "{}", "output": "1"}]
     assert body == [
@@ -257,14 +274,28 @@ def test_a_whole_history_of_chat_completions() -> None:
     sent_id = body[2]["tool_calls"][0]["id"]
     assert body == sent({"content": [text("a"), text("b")]}, sent_id) and sent_id != "c"
     here, *others = OF_RESULTS
-    assert losses == [SYSTEM, *USERS, *elsewhere(1, 2, 3, 4, 5), here, NO_MEDIA, *others, *of_other("q")]
+    assert losses == [
+        SYSTEM,
+        *USERS,
+        *elsewhere(1, 2, 3, 4, 5),
+        here,
+        NO_MEDIA,
+        *others,
+        *of_other("q"),
+    ]
 
 
 def test_a_whole_history_of_mistral() -> None:
-    document = {"type": "document_url", "document_url": "data:application/x-y;base64,eA==", "document_name": "n"}
+    document = {
+        "type": "document_url",
+        "document_url": "data:application/x-y;base64,eA==",
+        "document_name": "n",
+    }
     thought = {"type": "thinking", "thinking": [text("t")]}
 
-    def expected(second: dict[str, Any], said: list[Any], *last: Any, ids: tuple[str, str]) -> list[Any]:
+    def expected(
+        second: dict[str, Any], said: list[Any], *last: Any, ids: tuple[str, str]
+    ) -> list[Any]:
         return [
             {"role": "system", "content": [text("s"), second]},
             {"role": "user", "content": [text("hi"), document, LINK, FILE]},
@@ -282,7 +313,10 @@ def test_a_whole_history_of_mistral() -> None:
     why = "this API takes no record of tools that it ran"
     body, losses = dumped("mistral", None)
     signed = {"type": "thinking", "thinking": [text("x")], "signature": "s"}
-    last = [{"role": "assistant", "content": [signed], "prefix": True}, {"role": "user", "content": ""}]
+    last = [
+        {"role": "assistant", "content": [signed], "prefix": True},
+        {"role": "user", "content": ""},
+    ]
     assert body == expected(IMAGE, [text("a"), thought, IMAGE, text("b")], *last, ids=ids_of(body))
     assert losses == [NAMED, *USERS, *OF_THE_MODEL, *ran(why), *OF_RESULTS, LATE]
 
@@ -300,7 +334,16 @@ def test_a_whole_history_of_mistral() -> None:
     body, losses = dumped("mistral", Origin("q"))
     assert body == expected(TOLD, [text("a"), text("b")], ids=ids_of(body))
     here, *others = OF_RESULTS
-    assert losses == [SYSTEM, *USERS, *elsewhere(1, 2, 3, 4, 5), here, NO_MEDIA, *others, LATE, *of_other("q")]
+    assert losses == [
+        SYSTEM,
+        *USERS,
+        *elsewhere(1, 2, 3, 4, 5),
+        here,
+        NO_MEDIA,
+        *others,
+        LATE,
+        *of_other("q"),
+    ]
 
 
 # ------------------------------------------------------------------ marks, and what is plain
@@ -311,7 +354,9 @@ MARK = MarkPart("step", {"ui": {"n": 1}})
 
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("target", [None, Origin("p"), Origin("q")])
-def test_marks_are_not_sent_and_a_loss_behind_one_names_its_place(name: str, target: Origin | None) -> None:
+def test_marks_are_not_sent_and_a_loss_behind_one_names_its_place(
+    name: str, target: Origin | None
+) -> None:
     marked = [message.replace(content=(MARK, *message.content)) for message in HISTORY]
     losses: list[Loss] = []
     body = wires.get(name).dump_messages(marked, target=target, losses=losses)
@@ -322,18 +367,24 @@ def test_marks_are_not_sent_and_a_loss_behind_one_names_its_place(name: str, tar
     ]
     request = ModelRequest("m", tuple(marked))
     assert wires.get(name).dump_http(request, target=target).body["messages"] == plain
-    assert wires.get(name).dump_messages([Message.user(MARK, "a", MARK)]) == [{"role": "user", "content": "a"}]
+    assert wires.get(name).dump_messages([Message.user(MARK, "a", MARK)]) == [
+        {"role": "user", "content": "a"}
+    ]
 
 
 @pytest.mark.parametrize("name", BOTH)
 @pytest.mark.parametrize("target", [None, Origin("p"), Origin("q")])
-def test_what_has_nothing_of_a_formats_own_is_written_as_if_it_had(name: str, target: Origin | None) -> None:
+def test_what_has_nothing_of_a_formats_own_is_written_as_if_it_had(
+    name: str, target: Origin | None
+) -> None:
     wire, of_p = wires.get(name), Origin("p", "https://p.test")
     history = [
         Message.system("s"),
         Message.user("a"),
         Message.model("b").replace(origin=of_p),
-        Message.model(ToolCallPart("odd/1", "f g", {"a": 1}), ToolCallPart("c", "f", raw="{", state="cut")),
+        Message.model(
+            ToolCallPart("odd/1", "f g", {"a": 1}), ToolCallPart("c", "f", raw="{", state="cut")
+        ),
         Message.user(ToolResultPart("odd/1", "f g", {"b": 2}), ToolResultPart("c", "f", "é")),
         Message.model(ToolCallPart("odd/1", "f")).replace(origin=of_p),
         Message.user(ToolResultPart("odd/1", "f", None)),
@@ -346,7 +397,9 @@ def test_what_has_nothing_of_a_formats_own_is_written_as_if_it_had(name: str, ta
     ]
     other = {"z": {"a": 1}}
     noted = [
-        message.replace(native=other, content=tuple(replace(piece, native=other) for piece in message.content))
+        message.replace(
+            native=other, content=tuple(replace(piece, native=other) for piece in message.content)
+        )
         for message in history
     ]
     losses: list[Loss] = []

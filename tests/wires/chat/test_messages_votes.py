@@ -21,9 +21,13 @@ def user(*blocks: Any) -> dict[str, Any]:
     return {"role": "user", "content": list(blocks)}
 
 
-def call(call_id: Any = "call_1", arguments: Any = "{}", name: str = "f", **fields: Any) -> dict[str, Any]:
+def call(
+    call_id: Any = "call_1", arguments: Any = "{}", name: str = "f", **fields: Any
+) -> dict[str, Any]:
     function = {"name": name, "arguments": arguments}
-    return assistant(tool_calls=[{"id": call_id, "type": "function", "function": function, **fields}])
+    return assistant(
+        tool_calls=[{"id": call_id, "type": "function", "function": function, **fields}]
+    )
 
 
 def image(url: Any) -> dict[str, Any]:
@@ -85,11 +89,24 @@ def test_how_surely_a_message_is_of_a_format(message: Any, of_chat: int, of_mist
 
 
 words = st.sampled_from(
-    ["role", "content", "type", "text", "tool_calls", "function", "user", "assistant", "tool", "image_url"]
+    [
+        "role",
+        "content",
+        "type",
+        "text",
+        "tool_calls",
+        "function",
+        "user",
+        "assistant",
+        "tool",
+        "image_url",
+    ]
 )
 values: Any = st.recursive(
     st.none() | st.booleans() | st.integers() | st.text(max_size=3) | words | st.binary(max_size=2),
-    lambda inner: st.lists(inner, max_size=3) | st.dictionaries(words | st.integers(), inner, max_size=5),
+    lambda inner: (
+        st.lists(inner, max_size=3) | st.dictionaries(words | st.integers(), inner, max_size=5)
+    ),
     max_leaves=12,
 )
 

@@ -33,7 +33,12 @@ def test_what_is_usual() -> None:
         "json_schema": True, "refuses": (), "executed_tools": False, "max_id_length": None,
     }  # fmt: skip
     mistral = import_quirks("mistral")()
-    assert (mistral.reads, mistral.bridge, mistral.thinking, mistral.tool_media) == ((), None, True, False)
+    assert (mistral.reads, mistral.bridge, mistral.thinking, mistral.tool_media) == (
+        (),
+        None,
+        True,
+        False,
+    )
     assert (mistral.ids.letters, mistral.ids.least, mistral.ids.most) == ("a-zA-Z0-9", 9, 9)
 
 
@@ -46,11 +51,18 @@ def test_why_thinking_is_not_taken_back(name: str) -> None:
     quirks = import_quirks(name)(thinking=None if name == "openai_chat" else False)
     said = Message(Role.MODEL, (ThinkingPart("t"), "a"), origin=Origin("p"))
     for target, why in (
-        ("p", "the vendor takes no thinking back" if name == "openai_chat" else "the server takes no thinking back"),
+        (
+            "p",
+            "the vendor takes no thinking back"
+            if name == "openai_chat"
+            else "the server takes no thinking back",
+        ),
         ("q", "it comes from p, which q does not read"),
     ):
         losses: list[Loss] = []
-        dumped = wires.get(name).dump_messages([said], target=Origin(target), quirks=quirks, losses=losses)
+        dumped = wires.get(name).dump_messages(
+            [said], target=Origin(target), quirks=quirks, losses=losses
+        )
         assert dumped == [{"role": "assistant", "content": "a"}]
         assert losses == [Loss(0, 0, "thinking", why)]
 
@@ -63,7 +75,9 @@ def test_ids_go_back_to_who_gave_them_unless_they_are_limited() -> None:
     ]
 
     def ids(target: str, **quirks: Any) -> set[str]:
-        dumped = CHAT.dump_messages(said, target=Origin(target), quirks=import_quirks("openai_chat")(**quirks))
+        dumped = CHAT.dump_messages(
+            said, target=Origin(target), quirks=import_quirks("openai_chat")(**quirks)
+        )
         return {dumped[0]["tool_calls"][0]["id"], dumped[1]["tool_call_id"]}
 
     assert ids("p") == {odd}
@@ -81,10 +95,17 @@ def test_what_a_quirk_changes_of_a_request() -> None:
         output_schema={"type": "object", "properties": {}, "additionalProperties": False},
         stream=True,
     )
-    plain = {"model": "m", "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "ab"}]}
+    plain = {
+        "model": "m",
+        "messages": [{"role": "system", "content": "s"}, {"role": "user", "content": "ab"}],
+    }
     losses: list[Loss] = []
     how = quirks(
-        max_tokens="max_completion_tokens", reasoning=None, string_content=True, json_schema=False, refuses=("seed",)
+        max_tokens="max_completion_tokens",
+        reasoning=None,
+        string_content=True,
+        json_schema=False,
+        refuses=("seed",),
     )
     assert CHAT.dump_request(request, quirks=how, losses=losses) == {
         **plain, "max_completion_tokens": 5, "response_format": {"type": "json_object"}, "stream": True,
@@ -101,21 +122,41 @@ def test_what_a_quirk_changes_of_a_request() -> None:
     ]:  # fmt: skip
         losses = []
         asked = ModelRequest("m", settings=Settings(reasoning=setting))
-        assert CHAT.dump_request(asked, quirks=quirks(reasoning=field), losses=losses)[field] == told and losses == []
-    for field, setting in (("enable_thinking", "low"), ("thinking", "high"), ("reasoning_effort", 2048)):
+        assert (
+            CHAT.dump_request(asked, quirks=quirks(reasoning=field), losses=losses)[field] == told
+            and losses == []
+        )
+    for field, setting in (
+        ("enable_thinking", "low"),
+        ("thinking", "high"),
+        ("reasoning_effort", 2048),
+    ):
         losses = []
         asked = ModelRequest("m", settings=Settings(reasoning=setting))
         CHAT.dump_request(asked, quirks=quirks(reasoning=field), losses=losses)
         assert losses == [
-            Loss(None, None, Lost.setting, f"the vendor cannot be told {setting!r} as it is", "reasoning")
+            Loss(
+                None,
+                None,
+                Lost.setting,
+                f"the vendor cannot be told {setting!r} as it is",
+                "reasoning",
+            )
         ]
-    for cache, told in (("short", {"type": "ephemeral"}), ("long", {"type": "ephemeral", "ttl": "1h"})):
+    for cache, told in (
+        ("short", {"type": "ephemeral"}),
+        ("long", {"type": "ephemeral", "ttl": "1h"}),
+    ):
         asked = ModelRequest("m", settings=Settings(cache=cache))
-        assert CHAT.dump_request(asked, quirks=quirks(cache="cache_control"))["cache_control"] == told
+        assert (
+            CHAT.dump_request(asked, quirks=quirks(cache="cache_control"))["cache_control"] == told
+        )
 
 
 @named
-@pytest.mark.parametrize(("budget", "effort"), [(2048, "low"), (2049, "medium"), (8192, "medium"), (8193, "high")])
+@pytest.mark.parametrize(
+    ("budget", "effort"), [(2048, "low"), (2049, "medium"), (8192, "medium"), (8193, "high")]
+)
 def test_a_budget_is_the_nearest_level(name: str, budget: int, effort: str) -> None:
     body = wires.get(name).dump_request(ModelRequest("m", settings=Settings(reasoning=budget)))
     assert body == {"model": "m", "messages": [], "reasoning_effort": effort}

@@ -231,14 +231,19 @@ def test_a_conversation_is_read_written_as_it_came_and_sent_elsewhere(
     losses: list[Any] = []
     assert wire.dump_messages(messages, losses=losses) == said and losses == []
     assert wire.dump_messages(messages, target=Origin("q"), losses=losses) == sent
-    assert [(loss.message, loss.part, f"{loss.what} {loss.which}".rstrip(), loss.why) for loss in losses] == lost
+    assert [
+        (loss.message, loss.part, f"{loss.what} {loss.which}".rstrip(), loss.why) for loss in losses
+    ] == lost
 
 
 @pytest.mark.parametrize(
     ("name", "body", "request_"),
-    [("openai_chat", *one) for one in CHAT_REQUESTS] + [("mistral", *one) for one in MISTRAL_REQUESTS],
+    [("openai_chat", *one) for one in CHAT_REQUESTS]
+    + [("mistral", *one) for one in MISTRAL_REQUESTS],
 )
-def test_a_request_is_read_and_written_as_it_came(name: str, body: dict[str, Any], request_: ModelRequest) -> None:
+def test_a_request_is_read_and_written_as_it_came(
+    name: str, body: dict[str, Any], request_: ModelRequest
+) -> None:
     wire = wires.get(name)
     assert wire.load_request(body) == request_
     losses: list[Any] = []
@@ -253,7 +258,11 @@ def test_options_are_written_to_their_own_wire_alone(name: str) -> None:
     for whose, sent, lost in [
         (name, body, []),
         (None, body, []),
-        ("google", {"model": "m", "messages": []}, [Loss(None, None, Lost.option, "it is a field of google", "user")]),
+        (
+            "google",
+            {"model": "m", "messages": []},
+            [Loss(None, None, Lost.option, "it is a field of google", "user")],
+        ),
     ]:
         losses: list[Loss] = []
         request = ModelRequest("m", options={"user": "u"}, wire=whose)
@@ -279,4 +288,7 @@ def test_a_stop_that_was_a_string_is_a_list_where_there_are_several(name: str) -
     wire = wires.get(name)
     request = wire.load_request({"model": "m", "messages": [], "stop": "x"})
     assert wire.dump_request(request)["stop"] == "x"
-    assert wire.dump_request(request.replace(settings=Settings(stop=("x", "y"))))["stop"] == ["x", "y"]
+    assert wire.dump_request(request.replace(settings=Settings(stop=("x", "y"))))["stop"] == [
+        "x",
+        "y",
+    ]

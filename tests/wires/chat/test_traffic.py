@@ -45,10 +45,16 @@ class Recorded(msgspec.Struct, frozen=True, kw_only=True):
         return wires.get(self.name)
 
     def answers(self) -> Iterator[Exchange]:
-        return (one for one in exchanges(*self.folders) if one.endpoint == "chat" and one.status == 200)
+        return (
+            one for one in exchanges(*self.folders) if one.endpoint == "chat" and one.status == 200
+        )
 
     def asked(self) -> Iterator[Exchange]:
-        return (one for one in exchanges(*self.folders) if one.endpoint == "chat" and isinstance(one.request, dict))
+        return (
+            one
+            for one in exchanges(*self.folders)
+            if one.endpoint == "chat" and isinstance(one.request, dict)
+        )
 
     def decode(self, pieces: list[bytes]) -> list[Event]:
         decoder = self.wire.decoder()
@@ -61,7 +67,9 @@ RECORDED = (
         name="openai_chat",
         folders=("openai_chat", "openai_compatible", "openrouter", "together", "ollama_openai"),
         neutral={"messages", "tools", "functions", "stream", *Settings.__struct_fields__},
-        errors=frozenset({"openai_compatible/pydantic-test-groq-test-tool-use-failed-error-streaming-00"}),
+        errors=frozenset(
+            {"openai_compatible/pydantic-test-groq-test-tool-use-failed-error-streaming-00"}
+        ),
         features=(b"tool_calls", b'"reasoning', b"refusal", b"\r\n", b": ", b"logprobs"),
         least=1000,
         samples=12,
@@ -76,7 +84,15 @@ RECORDED = (
             *("messages", "tools", "stream", "random_seed", "reasoning_effort", "response_format"),
             *Settings.__struct_fields__,
         },
-        features=(b"tool_calls", b'"thinking"', b"closed", b'"index":1', b'"p":', b"length", b"logprobs"),
+        features=(
+            b"tool_calls",
+            b'"thinking"',
+            b"closed",
+            b'"index":1',
+            b'"p":',
+            b"length",
+            b"logprobs",
+        ),
         least=140,
         samples=5,
         refused=40,
@@ -164,7 +180,8 @@ def test_no_damaged_answer_raises_and_what_is_read_can_be_written(of: Recorded) 
             continue
         lines = [exchange.body] if exchange.framing == "json" else exchange.body.split(b"\n\n")
         damaged = [
-            prefix + msgspec.json.encode(mutated(msgspec.json.decode(line.removeprefix(prefix)), dice))
+            prefix
+            + msgspec.json.encode(mutated(msgspec.json.decode(line.removeprefix(prefix)), dice))
             if line.startswith(prefix + b"{") and dice.random() < 0.5
             else line
             for prefix in [b"" if exchange.framing == "json" else b"data: "]
@@ -246,5 +263,7 @@ def test_no_call_that_was_cut_or_invalid_looks_complete(of: Recorded) -> None:
                     seen += 1
                     assert call.arguments == {}, exchange
                 elif message.finish_reason is FinishReason.length:
-                    assert call.raw is None or msgspec.json.decode(call.raw) == call.arguments, exchange
+                    assert call.raw is None or msgspec.json.decode(call.raw) == call.arguments, (
+                        exchange
+                    )
     assert seen > of.cut

@@ -27,9 +27,13 @@ def test_what_the_format_cannot_hold_is_a_loss(piece, what, which, text):
     texts = [{"type": "text", "text": "a"}, {"type": "text", "text": text}]
     written = wire.dump_messages([Message.user("a", piece)], losses=losses)
     assert written == [{"role": "user", "content": "a" if text is None else texts}]
-    assert [(loss.message, loss.part, loss.what, loss.which) for loss in losses] == [(0, 1, what, which)]
+    assert [(loss.message, loss.part, loss.what, loss.which) for loss in losses] == [
+        (0, 1, what, which)
+    ]
 
 
 def test_a_file_of_a_provider_is_no_image_whatever_a_note_says():
     part = FilePart("f", native={"cohere:notes": {"spelling": {"type": "image_url"}}})
-    assert wire.dump_messages([Message.user(part)]) == [{"role": "user", "content": "[media: file]"}]
+    assert wire.dump_messages([Message.user(part)]) == [
+        {"role": "user", "content": "[media: file]"}
+    ]

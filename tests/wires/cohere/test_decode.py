@@ -9,10 +9,31 @@ import pytest
 
 from dragoman.event import RunError
 from dragoman.fold import fold, unfold
-from dragoman.message import FinishReason, Origin, ProviderPart, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import (
+    FinishReason,
+    Origin,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
 from dragoman.wires import cohere as wire
 from dragoman.wires.cohere.quirks import OWN
-from support.cohere import ANNOTATED, END, PLAN, START, call, content, decode, encode, end, opened, piece, stream
+from support.cohere import (
+    ANNOTATED,
+    END,
+    PLAN,
+    START,
+    call,
+    content,
+    decode,
+    encode,
+    end,
+    opened,
+    piece,
+    stream,
+)
 
 
 def test_a_plan_then_calls_side_by_side():
@@ -59,7 +80,9 @@ def test_a_plan_then_calls_side_by_side():
     ],
 )
 def test_d96_arguments_may_be_none_cut_or_invalid(text, reason, state):
-    events = decode(stream(START, opened(0, arguments=text), {"type": "tool-call-end", "index": 0}, end(reason)))
+    events = decode(
+        stream(START, opened(0, arguments=text), {"type": "tool-call-end", "index": 0}, end(reason))
+    )
     (found,) = fold(events)[0].tool_calls
     assert (found.state, found.arguments) == (state, {})
 
@@ -79,7 +102,9 @@ def test_blocks_of_other_kinds_and_log_probabilities_are_kept():
             )
         )
     )
-    assert message.text == "a" and message.content[1] == ProviderPart("document", {"cohere": document})
+    assert message.text == "a" and message.content[1] == ProviderPart(
+        "document", {"cohere": document}
+    )
     assert message.native["cohere:notes"]["response"]["logprobs"] == [{"text": "a"}]
 
 
@@ -114,7 +139,9 @@ def test_what_goes_wrong_in_an_answer_is_an_error_value(data, error, text):
 
 
 def test_a_block_may_begin_without_its_text():
-    (message,) = fold(decode(stream(START, content(0, "content-start", type="text"), content(0, text="a"), end())))
+    (message,) = fold(
+        decode(stream(START, content(0, "content-start", type="text"), content(0, text="a"), end()))
+    )
     assert message.text == "a"
 
 
@@ -126,7 +153,9 @@ def test_ids_are_minted_by_the_caller_where_none_came():
 
 def test_text_after_a_plan_ends_the_plan():
     plan = {"type": "tool-plan-delta", "delta": {"message": {"tool_plan": "p"}}}
-    (message,) = fold(decode(stream(START, plan, content(0, "content-start", type="text", text="a"), plan, end())))
+    (message,) = fold(
+        decode(stream(START, plan, content(0, "content-start", type="text", text="a"), plan, end()))
+    )
     assert message.content == (ThinkingPart("p", PLAN), TextPart("a"), ThinkingPart("p", PLAN))
 
 
@@ -137,14 +166,19 @@ def test_log_probabilities_beside_the_deltas_are_kept_in_order():
     assert [entry["text"] for entry in OWN.response(message.native)["logprobs"]] == list("0123")
     again = fold(decode(stream(*encode(unfold([message])))))[0]
     assert OWN.response(again.native)["logprobs"] == OWN.response(message.native)["logprobs"]
-    assert wire.dump_response(unfold([message]))["logprobs"] == OWN.response(message.native)["logprobs"]
+    assert (
+        wire.dump_response(unfold([message]))["logprobs"]
+        == OWN.response(message.native)["logprobs"]
+    )
 
 
 def test_log_probabilities_cost_linear_time(monkeypatch: pytest.MonkeyPatch):
     """The list of those so far is not copied with each that comes: it stays the same list."""
     decoder = wire.decoder()
     decoder.feed(stream(ANNOTATED, piece("a", logprobs={"n": 0})))
-    (so_far,) = [value for value in vars(decoder).values() if isinstance(value, dict) and "logprobs" in value]
+    (so_far,) = [
+        value for value in vars(decoder).values() if isinstance(value, dict) and "logprobs" in value
+    ]
     first = so_far["logprobs"]
     decoder.feed(stream(*(piece("a", logprobs={"n": n}) for n in range(1, 50))))
     assert so_far["logprobs"] is first and len(first) == 50
@@ -156,7 +190,11 @@ def decode_events(*events: Any) -> list[Any]:
     return [*decoder.feed(data), *decoder.close()]
 
 
-OPENED = {"type": "content-start", "index": 0, "delta": {"message": {"content": {"type": "text", "text": "a"}}}}
+OPENED = {
+    "type": "content-start",
+    "index": 0,
+    "delta": {"message": {"content": {"type": "text", "text": "a"}}},
+}
 
 
 @pytest.mark.parametrize("index", [{}, [0], None, 1.5, "x"])
@@ -169,7 +207,9 @@ def test_d6_an_index_of_any_kind_makes_no_decoder_raise(kind: str, index: Any):
         "tool_calls": {"id": "c", "function": {"name": "f", "arguments": "{}"}},
     }
     end = {"type": "message-end", "delta": {"finish_reason": "COMPLETE"}}
-    events = decode_events(START, OPENED, {"type": kind, "index": index, "delta": {"message": message}}, end)
+    events = decode_events(
+        START, OPENED, {"type": kind, "index": index, "delta": {"message": message}}, end
+    )
     assert type(events[-1]).__name__ in ("RunError", "MessageFinished")
 
 

@@ -14,14 +14,18 @@ from dragoman.wires import cohere as wire
 def test_a_call_that_stands_in_a_users_message_is_lost_and_said_to_be() -> None:
     losses: list[Loss] = []
     call = ToolCallPart("c1", "f", {}, native={"cohere": {"own": 1}})
-    assert wire.dump_messages([Message.user("hi", call)], losses=losses) == [{"role": "user", "content": "hi"}]
+    assert wire.dump_messages([Message.user("hi", call)], losses=losses) == [
+        {"role": "user", "content": "hi"}
+    ]
     assert losses == [Loss(0, 1, "tool call", "the API has no block for it")]
 
 
 def test_thinking_of_which_another_format_holds_a_signature_alone_is_lost_and_said_to_be() -> None:
     losses: list[Loss] = []
     signed = ThinkingPart("", native={"anthropic": {"signature": "s"}})
-    assert wire.dump_messages([Message.model(signed, "hi")], losses=losses) == [{"role": "assistant", "content": "hi"}]
+    assert wire.dump_messages([Message.model(signed, "hi")], losses=losses) == [
+        {"role": "assistant", "content": "hi"}
+    ]
     assert losses == [Loss(0, 0, "thinking", "it is signed for another format")]
 
 
@@ -66,7 +70,9 @@ SCHEMA: dict[str, Any] = {"type": "object", "properties": {"a": {"type": "string
         ({"name": "f", "parameters": {}}, {"cohere": {"function": {"parameters": {}}}}),
     ],
 )
-def test_a_tools_parameters_come_back_as_they_were(function: dict[str, Any], own: dict[str, Any] | None) -> None:
+def test_a_tools_parameters_come_back_as_they_were(
+    function: dict[str, Any], own: dict[str, Any] | None
+) -> None:
     tools = [{"type": "function", "function": function}]
     body = {"model": "m", "messages": [{"role": "user", "content": "a"}], "tools": tools}
     request = wire.load_request(body)

@@ -10,9 +10,27 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman import errors
-from dragoman.event import MessageDropped, MessageFinished, MessageStarted, OpenText, PartDelta, PartStarted, RunError
+from dragoman.event import (
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartStarted,
+    RunError,
+)
 from dragoman.fold import fold, unfold
-from dragoman.message import FinishReason, MarkPart, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import (
+    FinishReason,
+    MarkPart,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
 from dragoman.request import ModelRequest
 from dragoman.wires import cohere as wire
 from support.cohere import ANNOTATED, END, PLAN, decode, encode, piece, stream
@@ -20,22 +38,35 @@ from support.cohere import ANNOTATED, END, PLAN, decode, encode, piece, stream
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
 
 
-arguments = st.dictionaries(words, st.integers(-99, 99) | words | st.none() | st.lists(words, max_size=2), max_size=3)
+arguments = st.dictionaries(
+    words, st.integers(-99, 99) | words | st.none() | st.lists(words, max_size=2), max_size=3
+)
 
 
 @st.composite
 def answers(draw: Any) -> Message:
     """A model's message as this format can say it."""
     pieces: list[Any] = [ThinkingPart(text, PLAN) for text in draw(st.lists(words, max_size=1))]
-    pieces += draw(st.lists(st.builds(TextPart, words) | st.builds(ThinkingPart, words), max_size=3))
+    pieces += draw(
+        st.lists(st.builds(TextPart, words) | st.builds(ThinkingPart, words), max_size=3)
+    )
     found = draw(st.lists(st.tuples(words, arguments), max_size=3))
     pieces += [ToolCallPart(f"c{n}", name, given) for n, (name, given) in enumerate(found)]
     told, answer = draw(st.tuples(st.integers(0, 99), st.integers(0, 99)))
     usage = Usage(input_tokens=told, output_tokens=answer, total_tokens=told + answer)
-    reason = FinishReason.tool_calls if found else draw(st.sampled_from([FinishReason.stop, FinishReason.length]))
+    reason = (
+        FinishReason.tool_calls
+        if found
+        else draw(st.sampled_from([FinishReason.stop, FinishReason.length]))
+    )
     cited = {"cohere": {"citations": [{"start": 0}]}} if draw(st.booleans()) else None
     return Message(
-        Role.MODEL, tuple(pieces), origin=Origin("", response_id="r"), finish_reason=reason, usage=usage, native=cited
+        Role.MODEL,
+        tuple(pieces),
+        origin=Origin("", response_id="r"),
+        finish_reason=reason,
+        usage=usage,
+        native=cited,
     )
 
 
@@ -53,17 +84,30 @@ def test_what_the_encoder_writes_is_read_back(message):
 def test_the_encoder_tells_an_error_as_the_end():
     encoder = wire.encoder(id="r")
     begun = unfold([Message.model("a")])[:3]
-    written = b"".join(map(encoder.feed, [*begun, RunError(errors.OverloadedError("no room"))])) + encoder.close()
+    written = (
+        b"".join(map(encoder.feed, [*begun, RunError(errors.OverloadedError("no room"))]))
+        + encoder.close()
+    )
     *_, last = decode(written)
     assert isinstance(last.error, errors.OverloadedError) and last.error.partial.text == "a"
-    assert wire.dump_response([RunError(errors.OverloadedError("no room"))]) == {"message": "overloaded: no room"}
+    assert wire.dump_response([RunError(errors.OverloadedError("no room"))]) == {
+        "message": "overloaded: no room"
+    }
 
 
 def test_only_the_models_first_answer_is_written():
     encoder = wire.encoder()
-    others = [MessageStarted("u", Role.USER), MessageStarted("b", Role.MODEL, 1), MessageStarted("d", Role.MODEL)]
+    others = [
+        MessageStarted("u", Role.USER),
+        MessageStarted("b", Role.MODEL, 1),
+        MessageStarted("d", Role.MODEL),
+    ]
     dropped = unfold([Message.model("no").replace(id="d")])[1:-1]
-    told = [event for message in ("u", "b") for event in unfold([Message.model("no").replace(id=message)])[1:]]
+    told = [
+        event
+        for message in ("u", "b")
+        for event in unfold([Message.model("no").replace(id=message)])[1:]
+    ]
     shown = [
         *others[:2],
         *told,
@@ -93,7 +137,9 @@ def test_what_is_retracted_ends_and_leaves_no_citations():
         PartStarted("a", 1, ToolCallPart("c", "f")),
         PartDelta("a", 1, '{"x'),
         MessageFinished(
-            "a", usage=Usage(input_tokens=1, output_tokens=1), native={"cohere": {"citations": [{"n": 1}]}}
+            "a",
+            usage=Usage(input_tokens=1, output_tokens=1),
+            native={"cohere": {"citations": [{"n": 1}]}},
         ),
         MessageDropped("a"),
     ]
@@ -111,16 +157,22 @@ def test_what_is_retracted_ends_and_leaves_no_citations():
 
 
 def test_marks_are_passed_over():
-    message = Message.model(ThinkingPart("so", PLAN), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    message = Message.model(
+        ThinkingPart("so", PLAN), "a", ToolCallPart("c", "f", {"x": 1})
+    ).replace(id="m")
     mark = MarkPart("step", {"ui": {"n": 1}})
-    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    marked = message.replace(
+        content=(mark, *[each for piece in message.content for each in (piece, mark)])
+    )
     assert encode(unfold([marked])) == encode(unfold([message]))
     assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))
 
 
 def test_the_envelope_of_an_answer():
     envelope = wire.envelope(ModelRequest("m"), id="7", now=datetime(2026, 1, 2, tzinfo=UTC))
-    assert envelope == wire.envelope(None, id="7", now=datetime(2026, 1, 2, tzinfo=UTC)) == {"id": "7"}
+    assert (
+        envelope == wire.envelope(None, id="7", now=datetime(2026, 1, 2, tzinfo=UTC)) == {"id": "7"}
+    )
     events = unfold([Message.model("a").replace(id="m")])
     assert wire.dump_response(events, **envelope)["id"] == "7"
     encoder = wire.encoder(**envelope)

@@ -13,8 +13,16 @@ from dragoman.wires import cohere as wire
 @pytest.mark.parametrize(
     ("status", "body", "kind"),
     [
-        (400, {"error_type": "TOO_MANY_TOKENS", "message": "size limit exceeded"}, "ContextLengthError"),
-        (400, {"message": "invalid request: all elements in history must have a message"}, "InvalidRequestError"),
+        (
+            400,
+            {"error_type": "TOO_MANY_TOKENS", "message": "size limit exceeded"},
+            "ContextLengthError",
+        ),
+        (
+            400,
+            {"message": "invalid request: all elements in history must have a message"},
+            "InvalidRequestError",
+        ),
         (400, {"message": "blocked output: please try again"}, "ContentRefusedError"),
         (401, {"message": "invalid api token"}, "AuthenticationError"),
         (402, {"message": "pay"}, "PermissionDeniedError"),
@@ -43,7 +51,14 @@ def test_each_fault_has_its_class_and_keeps_the_providers_words(status, body, ki
 
 
 @pytest.mark.parametrize(
-    "kind", ["ContextLengthError", "ModelNotFoundError", "RateLimitError", "AuthenticationError", "ContentRefusedError"]
+    "kind",
+    [
+        "ContextLengthError",
+        "ModelNotFoundError",
+        "RateLimitError",
+        "AuthenticationError",
+        "ContentRefusedError",
+    ],
 )
 def test_an_error_that_is_written_is_read_back(kind):
     status, headers, body = wire.dump_error(getattr(errors, kind)("so it is", request_id="r"))

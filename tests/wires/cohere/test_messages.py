@@ -51,7 +51,13 @@ def test_the_usual_spelling():
         {
             "role": "assistant",
             "tool_plan": "I look",
-            "tool_calls": [{"id": "a1", "type": "function", "function": {"name": "look", "arguments": '{"x":1}'}}],
+            "tool_calls": [
+                {
+                    "id": "a1",
+                    "type": "function",
+                    "function": {"name": "look", "arguments": '{"x":1}'},
+                }
+            ],
         },
         {"role": "tool", "tool_call_id": "a1", "content": '{"seen":true}'},
         {"role": "user", "content": "so?"},
@@ -66,26 +72,46 @@ def test_the_usual_spelling():
         {"role": "user"},
         {"role": "user", "content": None},
         {"role": "user", "content": [{"type": "text", "text": "x"}]},
-        {"role": "user", "content": [{"type": "document", "document": {"data": "x", "id": "1"}}, {"type": "own"}]},
         {
             "role": "user",
-            "content": [{"type": "image_url", "image_url": {"url": "data:image/png;base64,!", "detail": "low"}}],
+            "content": [
+                {"type": "document", "document": {"data": "x", "id": "1"}},
+                {"type": "own"},
+            ],
+        },
+        {
+            "role": "user",
+            "content": [
+                {
+                    "type": "image_url",
+                    "image_url": {"url": "data:image/png;base64,!", "detail": "low"},
+                }
+            ],
         },
         {"role": "assistant", "content": None, "tool_plan": "", "tool_calls": []},
         {"role": "assistant", "content": "x", "citations": [{"start": 0, "end": 1, "text": "x"}]},
-        {"role": "assistant", "content": [{"type": "thinking", "thinking": "h"}, {"type": "text", "text": ""}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "thinking", "thinking": "h"}, {"type": "text", "text": ""}],
+        },
         {"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f"}}]},
         {
             "role": "assistant",
-            "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": ""}}],
+            "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": ""}}
+            ],
         },
         {
             "role": "assistant",
-            "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "{"}}],
+            "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{"}}
+            ],
         },
         {
             "role": "assistant",
-            "tool_calls": [{"id": "1", "type": "function", "function": {"name": "f", "arguments": "null"}}],
+            "tool_calls": [
+                {"id": "1", "type": "function", "function": {"name": "f", "arguments": "null"}}
+            ],
         },
         {"role": "assistant", "tool_calls": [{"id": "1", "name": "f", "args": {}}]},
         {"role": "tool", "tool_call_id": "1"},
@@ -96,8 +122,16 @@ def test_the_usual_spelling():
             "tool_call_id": "1",
             "content": [{"type": "text", "text": "x"}, {"type": "text", "text": "y"}],
         },
-        {"role": "tool", "tool_call_id": "1", "content": [{"type": "document", "document": {"data": {"a": 1}}}]},
-        {"role": "tool", "tool_call_id": "1", "content": [{"type": "document", "document": {"data": "x", "id": "d"}}]},
+        {
+            "role": "tool",
+            "tool_call_id": "1",
+            "content": [{"type": "document", "document": {"data": {"a": 1}}}],
+        },
+        {
+            "role": "tool",
+            "tool_call_id": "1",
+            "content": [{"type": "document", "document": {"data": "x", "id": "d"}}],
+        },
         {"role": "tool", "tool_call_id": "1", "content": []},
     ],
 )
@@ -120,22 +154,33 @@ def test_decision_4_thinking_plans_and_citations_go_back_to_their_origin_only():
     assert wire.dump_messages(messages, target=HERE) == payload
     losses = []
     other = Origin("other")
-    assert wire.dump_messages(messages, target=other, losses=losses) == [{"role": "assistant", "content": "x"}]
+    assert wire.dump_messages(messages, target=other, losses=losses) == [
+        {"role": "assistant", "content": "x"}
+    ]
     found = [(loss.part, loss.what, loss.which) for loss in losses]
     assert found == [(0, "thinking", ""), (1, "thinking", ""), (None, "field", "citations")]
-    assert wire.dump_messages(messages, target=other, quirks=wire.Quirks(reads=("cohere",))) == payload
+    assert (
+        wire.dump_messages(messages, target=other, quirks=wire.Quirks(reads=("cohere",))) == payload
+    )
 
 
 def test_decision_2_what_the_format_holds_in_another_order_is_a_loss():
     losses = []
     message = Message.model("first", ThinkingPart("late", PLAN), ToolCallPart("1", "f"), "after")
     (dumped,) = wire.dump_messages([message], losses=losses)
-    assert dumped["tool_plan"] == "late" and [block["text"] for block in dumped["content"]] == ["first", "after"]
+    assert dumped["tool_plan"] == "late" and [block["text"] for block in dumped["content"]] == [
+        "first",
+        "after",
+    ]
     assert [(loss.part, loss.what) for loss in losses] == [(1, "order"), (3, "order")]
     losses = []
     media = ToolResultPart("1", "f", (TextPart("t"), DataPart(b"x", "image/png")), is_error=True)
     wire.dump_messages([Message.user("first", media)], losses=losses)
-    assert [(loss.part, loss.what) for loss in losses] == [(1, "is_error"), (1, "media"), (1, "order")]
+    assert [(loss.part, loss.what) for loss in losses] == [
+        (1, "is_error"),
+        (1, "media"),
+        (1, "order"),
+    ]
 
 
 MARK = MarkPart("step", {"ui": {"n": 1}})
@@ -145,7 +190,9 @@ def test_marks_are_passed_over():
     plain = [
         Message.system("s"),
         Message.user("a"),
-        Message.model(ThinkingPart("so", PLAN), "x", ToolCallPart("my call", "f")).replace(origin=HERE),
+        Message.model(ThinkingPart("so", PLAN), "x", ToolCallPart("my call", "f")).replace(
+            origin=HERE
+        ),
         Message.user(ToolResultPart("my call", "f", "y")),
         Message.model(),
         Message.user("b", ToolResultPart("other", "f", "z")),
@@ -155,12 +202,16 @@ def test_marks_are_passed_over():
         without, among = list[Loss](), list[Loss]()
         written = wire.dump_messages(plain, target=target, losses=without)
         assert wire.dump_messages(marked, target=target, losses=among) == written
-        assert [(loss.message, loss.what) for loss in among] == [(loss.message, loss.what) for loss in without]
+        assert [(loss.message, loss.what) for loss in among] == [
+            (loss.message, loss.what) for loss in without
+        ]
 
 
 def test_a_loss_behind_a_mark_names_its_place():
     losses = list[Loss]()
-    wire.dump_messages([Message.user("a"), Message.model(MARK, "x", MARK, ThinkingPart())], losses=losses)
+    wire.dump_messages(
+        [Message.user("a"), Message.model(MARK, "x", MARK, ThinkingPart())], losses=losses
+    )
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 3, "thinking")]
 
 
@@ -193,10 +244,16 @@ def test_what_is_no_conversation_is_refused(payload):
 
 def test_depth_is_bounded_at_every_door():
     decoder = wire.decoder()
-    events = decoder.feed(b'data: {"type":"content-start","a":' + b"[" * 2000 + b"]" * 2000 + b"}\n\n")
+    events = decoder.feed(
+        b'data: {"type":"content-start","a":' + b"[" * 2000 + b"]" * 2000 + b"}\n\n"
+    )
     assert isinstance(events[-1], RunError) and isinstance(events[-1].error, DecodeError)
     (event,) = wire.load_response({"message": {"content": deep(2000)}})
-    assert isinstance(event, RunError) and isinstance(event.error, DecodeError) and "deep" in event.error.message
+    assert (
+        isinstance(event, RunError)
+        and isinstance(event.error, DecodeError)
+        and "deep" in event.error.message
+    )
     for load, given in (
         (wire.load_messages, [{"role": "user", "content": "a", "b": deep(2000)}]),
         (wire.load_request, {"messages": [], "b": deep(2000)}),
@@ -209,15 +266,31 @@ def test_depth_is_bounded_at_every_door():
     "message",
     [
         {"role": "user", "content": "a", "response": "x", "spelling": "y"},
-        {"role": "assistant", "content": [{"type": "text", "text": "a", "spelling": 1, "response": 2}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "a", "spelling": 1, "response": 2}],
+        },
         {"role": "assistant", "tool_plan": 5, "tool_calls": [{"id": 5}]},
         {
             "role": "assistant",
-            "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": {"x": "\ud800"}}, "spelling": "x"}],
+            "tool_calls": [
+                {
+                    "id": "a",
+                    "function": {"name": "f", "arguments": {"x": "\ud800"}},
+                    "spelling": "x",
+                }
+            ],
         },
-        {"role": "user", "content": [{"type": "image_url", "image_url": "x"}, {"type": ["text"]}, {}]},
+        {
+            "role": "user",
+            "content": [{"type": "image_url", "image_url": "x"}, {"type": ["text"]}, {}],
+        },
         {"role": "tool", "tool_call_id": ["a"], "content": {"a": "\ud800"}},
-        {"role": "tool", "tool_call_id": "a", "content": [1, {"type": "document", "document": [{}]}]},
+        {
+            "role": "tool",
+            "tool_call_id": "a",
+            "content": [1, {"type": "document", "document": [{}]}],
+        },
     ],
 )
 def test_decision_27_odd_messages_come_back_as_they_were(message: dict[str, Any]):
@@ -227,16 +300,24 @@ def test_decision_27_odd_messages_come_back_as_they_were(message: dict[str, Any]
         other = wires.get(name)
         other.dump_messages(messages, target=HERE, losses=[])
         encoder = other.encoder()
-        b"".join(map(encoder.feed, unfold([m.replace(role="model") for m in messages]))) + encoder.close()
+        (
+            b"".join(map(encoder.feed, unfold([m.replace(role="model") for m in messages])))
+            + encoder.close()
+        )
 
 
-@pytest.mark.parametrize("own", ["x", 5, {"citations": 5}, {"citations": "ab", "id": 5, "message": 5, "type": 0}])
+@pytest.mark.parametrize(
+    "own", ["x", 5, {"citations": 5}, {"citations": "ab", "id": 5, "message": 5, "type": 0}]
+)
 @pytest.mark.parametrize(
     "notes",
     [
         "x",
         {"spelling": 5},
-        {"spelling": {"type": {}, "content": "document"}, "response": {"usage": [5], "id": 1, "message": 2}},
+        {
+            "spelling": {"type": {}, "content": "document"},
+            "response": {"usage": [5], "id": 1, "message": 2},
+        },
     ],
 )
 @pytest.mark.parametrize(
@@ -266,7 +347,12 @@ def test_d8_a_stored_native_of_any_shape_can_be_dumped(piece: dict[str, Any], no
 @pytest.mark.parametrize("text", ["a", " a\n", " ", "\ud800"])
 def test_plain_messages_are_written_like_any_other(text: str):
     origin = Origin("other", prefix="x")
-    plain = [Message.system(text), Message.user(text), Message.model(text).replace(origin=origin), Message.system(text)]
+    plain = [
+        Message.system(text),
+        Message.user(text),
+        Message.model(text).replace(origin=origin),
+        Message.system(text),
+    ]
     noted = [message.replace(native={"ui": {"n": 1}}) for message in plain]
     for target in (None, HERE):
         losses = {name: list[Loss]() for name in ("plain", "noted")}
@@ -305,9 +391,14 @@ def test_what_cannot_be_read_is_noted_by_its_place_and_the_rest_is_read():
     assert [(problem.index, problem.field) for problem in problems] == [
         (1, None), (2, "role"), (5, "content"), (6, "role"), (8, "content"),
     ]  # fmt: skip
-    assert problems[1].error == "a Cohere chat has no role 'robot'; it has system, user, assistant and tool"
+    assert (
+        problems[1].error
+        == "a Cohere chat has no role 'robot'; it has system, user, assistant and tool"
+    )
     again = list[Problem]()
-    assert wire.load_request({"messages": entries}, origin=HERE, problems=again).messages == tuple(messages)
+    assert wire.load_request({"messages": entries}, origin=HERE, problems=again).messages == tuple(
+        messages
+    )
     assert again == problems
 
 
@@ -329,19 +420,54 @@ CALL = {"id": "1", "type": "function", "function": {"name": "f", "arguments": "{
         ({"role": "user", "content": "hi"}, 1),
         ({"role": "system", "content": "hi"}, 1),
         ({"role": "user", "content": [{"type": "text", "text": "hi"}]}, 1),
-        ({"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]}, 1),
+        (
+            {"role": "user", "content": [{"type": "image_url", "image_url": {"url": "https://x"}}]},
+            1,
+        ),
         ({"role": "assistant", "tool_calls": [CALL]}, 1),
         ({"role": "assistant", "content": None, "tool_calls": [CALL]}, 1),
         ({"role": "assistant", "content": "x", "tool_calls": None}, 1),
         ({"role": "tool", "tool_call_id": "1", "content": "x"}, 1),
         ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm"}]}, 2),
         ({"role": "assistant", "tool_plan": "so"}, 3),
-        ({"role": "assistant", "content": "x", "citations": [{"start": 0, "end": 1, "text": "x", "sources": []}]}, 3),
-        ({"role": "tool", "tool_call_id": "1", "content": [{"type": "document", "document": {"data": "x"}}]}, 3),
-        ({"role": "user", "content": [{"type": "new"}, {"type": "document", "document": {"data": "x"}}]}, 3),
+        (
+            {
+                "role": "assistant",
+                "content": "x",
+                "citations": [{"start": 0, "end": 1, "text": "x", "sources": []}],
+            },
+            3,
+        ),
+        (
+            {
+                "role": "tool",
+                "tool_call_id": "1",
+                "content": [{"type": "document", "document": {"data": "x"}}],
+            },
+            3,
+        ),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "new"}, {"type": "document", "document": {"data": "x"}}],
+            },
+            3,
+        ),
         ({"role": "user", "content": [{"type": "new"}, {"type": "text", "text": "hi"}]}, 0),
-        ({"role": "user", "content": [{"type": "document", "source": {"type": "url", "url": "https://x"}}]}, 0),
-        ({"role": "assistant", "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}]}, 0),
+        (
+            {
+                "role": "user",
+                "content": [{"type": "document", "source": {"type": "url", "url": "https://x"}}],
+            },
+            0,
+        ),
+        (
+            {
+                "role": "assistant",
+                "content": [{"type": "thinking", "thinking": "hm", "signature": "c2ln"}],
+            },
+            0,
+        ),
         ({"role": "assistant", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}, 0),
         ({"role": "assistant", "tool_calls": [{"name": "f", "args": {}}]}, 0),
         ({"role": "assistant", "tool_calls": "x"}, 0),
@@ -364,5 +490,7 @@ def test_how_surely_a_message_is_of_this_format(message: Any, votes: int):
 
 
 def test_all_that_is_written_could_be_of_this_format():
-    entries = [entry for talk in NEUTRAL.values() for entry in wire.dump_messages(talk, target=HERE)]
+    entries = [
+        entry for talk in NEUTRAL.values() for entry in wire.dump_messages(talk, target=HERE)
+    ]
     assert {wire.votes(entry) for entry in entries} == {1}

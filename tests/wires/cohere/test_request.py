@@ -19,7 +19,13 @@ from dragoman.wires import cohere as wire
         {"stream": True},
         {"stream": None},
         {"tool_choice": "NONE"},
-        {"tool_choice": "ODD", "max_tokens": None, "stop_sequences": None, "temperature": "hot", "seed": True},
+        {
+            "tool_choice": "ODD",
+            "max_tokens": None,
+            "stop_sequences": None,
+            "temperature": "hot",
+            "seed": True,
+        },
         {"thinking": {"type": "enabled"}},
         {"thinking": {"type": "disabled"}},
         {"thinking": {"type": "enabled", "token_budget": 7}},
@@ -29,9 +35,18 @@ from dragoman.wires import cohere as wire
         {"response_format": {"type": "text"}},
         {"response_format": {"type": "json_object", "schema": {"type": "object"}}},
         {"response_format": {"type": "json_object", "json_schema": {"type": "object"}, "own": 1}},
-        {"response_format": {"type": "json_object", "json_schema": {"type": "object", "properties": {}}}},
+        {
+            "response_format": {
+                "type": "json_object",
+                "json_schema": {"type": "object", "properties": {}},
+            }
+        },
         {"tools": []},
-        {"tools": [{"type": "function", "function": {"name": "g", "parameters": {}, "x": 1}, "y": 2}]},
+        {
+            "tools": [
+                {"type": "function", "function": {"name": "g", "parameters": {}, "x": 1}, "y": 2}
+            ]
+        },
         {"tools": [{"type": "function", "function": {"name": "g"}}], "strict_tools": True},
         {"model": None, "documents": ["x"], "citation_options": {"mode": "FAST"}},
     ],
@@ -57,7 +72,9 @@ def test_bodies_of_version_1_are_refused():
 
 def test_the_list_of_models_is_that_of_version_1():
     provider = Registry(plug_ins=lambda: ()).get("cohere")
-    assert str(URL(f"{provider.base_url}{provider.models_path}")).startswith("https://api.cohere.com/v1/models?")
+    assert str(URL(f"{provider.base_url}{provider.models_path}")).startswith(
+        "https://api.cohere.com/v1/models?"
+    )
 
 
 def test_options_are_written_to_their_own_wire_alone():

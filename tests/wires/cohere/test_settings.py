@@ -11,10 +11,21 @@ from dragoman.wires import cohere as wire
 
 def test_settings_have_coheres_names():
     settings = Settings(
-        temperature=0.5, max_tokens=9, top_p=0.9, top_k=3, seed=1, stop=("a",), tool_choice="required", reasoning=100
+        temperature=0.5,
+        max_tokens=9,
+        top_p=0.9,
+        top_k=3,
+        seed=1,
+        stop=("a",),
+        tool_choice="required",
+        reasoning=100,
     )
     request = ModelRequest(
-        "m", (Message.user("hi"),), settings=settings, stream=True, options={"documents": [{"text": "x"}]}
+        "m",
+        (Message.user("hi"),),
+        settings=settings,
+        stream=True,
+        options={"documents": [{"text": "x"}]},
     )
     body = wire.dump_request(request)
     assert body == {
@@ -45,13 +56,19 @@ def test_settings_have_coheres_names():
     ],
 )
 def test_an_effort_is_a_budget(reasoning, thinking):
-    assert wire.dump_request(ModelRequest("m", settings=Settings(reasoning=reasoning)))["thinking"] == thinking
+    assert (
+        wire.dump_request(ModelRequest("m", settings=Settings(reasoning=reasoning)))["thinking"]
+        == thinking
+    )
 
 
 def test_an_output_schema_is_a_response_format():
     schema = {"type": "object", "properties": {"a": {"type": "integer"}}, "required": ["a"]}
     request = ModelRequest("m", output_schema=schema)
-    assert wire.dump_request(request)["response_format"] == {"type": "json_object", "json_schema": schema}
-    assert wire.dump_request(request.replace(output_schema={"type": "object"}))["response_format"] == {
-        "type": "json_object"
+    assert wire.dump_request(request)["response_format"] == {
+        "type": "json_object",
+        "json_schema": schema,
     }
+    assert wire.dump_request(request.replace(output_schema={"type": "object"}))[
+        "response_format"
+    ] == {"type": "json_object"}

@@ -16,7 +16,11 @@ from dragoman.wires import embeddings
 
 
 def test_a_single_document_is_its_data_and_may_be_changed():
-    payload = {"role": "tool", "tool_call_id": "1", "content": [{"type": "document", "document": {"data": {"a": 1}}}]}
+    payload = {
+        "role": "tool",
+        "tool_call_id": "1",
+        "content": [{"type": "document", "document": {"data": {"a": 1}}}],
+    }
     (message,) = wire.load_messages([payload])
     (result,) = message.tool_results
     assert result.result == {"a": 1}
@@ -32,7 +36,10 @@ def test_settings_and_tools_that_the_api_does_not_know_are_losses():
     body = wire.dump_request(request, losses=losses)
     assert body["tool_choice"] == "REQUIRED"
     assert body["tools"] == [
-        {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+        {
+            "type": "function",
+            "function": {"name": "f", "parameters": {"type": "object", "properties": {}}},
+        }
     ]
     assert [(loss.what, loss.which) for loss in losses] == [
         ("tool", "web_search"),
@@ -50,11 +57,16 @@ def test_half_a_pair_of_surrogates_is_told_as_json():
         own.load_response({"embeddings": {"float": [["\ud800"]]}})
 
 
-@pytest.mark.parametrize("type_", [{}, {"type": "function"}, {"type": "absent"}, {"type": None}, {"type": "custom"}])
 @pytest.mark.parametrize(
-    "arguments", [{}, *({"arguments": given} for given in ("absent", "", None, "{}", " {}", "[]", 5))]
+    "type_", [{}, {"type": "function"}, {"type": "absent"}, {"type": None}, {"type": "custom"}]
 )
-def test_decision_27_calls_come_back_as_they_were_whatever_they_hold(type_: dict[str, Any], arguments: dict[str, Any]):
+@pytest.mark.parametrize(
+    "arguments",
+    [{}, *({"arguments": given} for given in ("absent", "", None, "{}", " {}", "[]", 5))],
+)
+def test_decision_27_calls_come_back_as_they_were_whatever_they_hold(
+    type_: dict[str, Any], arguments: dict[str, Any]
+):
     call = {"id": "c", **type_, "function": {"name": "f", **arguments}}
     message = {"role": "assistant", "tool_calls": [call]}
     messages = wire.load_messages([message])
@@ -63,4 +75,7 @@ def test_decision_27_calls_come_back_as_they_were_whatever_they_hold(type_: dict
     edited = messages[0].replace(
         content=(msgspec.structs.replace(part, arguments={"x": 1}, state="complete", raw=None),)
     )
-    assert wire.dump_messages([edited])[0]["tool_calls"][0]["function"] == {"name": "f", "arguments": '{"x":1}'}
+    assert wire.dump_messages([edited])[0]["tool_calls"][0]["function"] == {
+        "name": "f",
+        "arguments": '{"x":1}',
+    }

@@ -15,7 +15,13 @@ from dragoman.message import Message, Role, ThinkingPart
 from dragoman.wires import cohere as wire
 from support.traffic import decode as decode_by
 from support.traffic import exchanges
-from support.traffic_checks import check_appended, check_chunkings, check_encoder, check_renamed, check_requests
+from support.traffic_checks import (
+    check_appended,
+    check_chunkings,
+    check_encoder,
+    check_renamed,
+    check_requests,
+)
 
 decode = partial(decode_by, wire)
 
@@ -48,7 +54,10 @@ def test_every_good_answer_decodes_without_an_error():
 
 
 def test_how_the_recorded_answers_ended():
-    reasons = {(bool(fold(events)[0].tool_calls), fold(events)[0].finish_reason.name) for _, events in decoded()}
+    reasons = {
+        (bool(fold(events)[0].tool_calls), fold(events)[0].finish_reason.name)
+        for _, events in decoded()
+    }
     assert reasons == {(True, "tool_calls"), (False, "stop"), (False, "length")}
 
 
@@ -89,7 +98,9 @@ def test_every_answer_survives_the_encoder():
 
 def test_citations_stand_with_the_message_streamed_and_whole():
     cited = {
-        e.framing: fold(events)[0] for e, events in decoded() if b'"citations":{' in e.body or b'"sources"' in e.body
+        e.framing: fold(events)[0]
+        for e, events in decoded()
+        if b'"citations":{' in e.body or b'"sources"' in e.body
     }
     assert set(cited) == {"sse", "json"}
     for message in cited.values():
@@ -145,9 +156,17 @@ def sdk(exchange):
             blocks = said.message.content or ()
             return (
                 "".join(block.text for block in blocks if block.type == "text"),
-                (said.message.tool_plan or "") + "".join(b.thinking for b in blocks if b.type == "thinking"),
-                [(c.id, c.function.name, c.function.arguments) for c in said.message.tool_calls or ()],
-                (said.finish_reason, said.usage.tokens.input_tokens, said.usage.tokens.output_tokens),
+                (said.message.tool_plan or "")
+                + "".join(b.thinking for b in blocks if b.type == "thinking"),
+                [
+                    (c.id, c.function.name, c.function.arguments)
+                    for c in said.message.tool_calls or ()
+                ],
+                (
+                    said.finish_reason,
+                    said.usage.tokens.input_tokens,
+                    said.usage.tokens.output_tokens,
+                ),
             )
         text, thinking, calls, end = "", "", {}, None
         for event in client.chat_stream(**asked):
@@ -176,11 +195,14 @@ def test_the_official_client_reads_the_same(framing):
         text, thinking, calls, end = sdk(exchange)
         assert (ours.text, ours.thinking or "") == (text, thinking), exchange
         assert [(c.id, c.name, c.arguments) for c in ours.tool_calls] == [
-            (call_id, name, json.loads(arguments or "{}") or {}) for call_id, name, arguments in calls
+            (call_id, name, json.loads(arguments or "{}") or {})
+            for call_id, name, arguments in calls
         ], exchange
         told = wire.dump_response(events)
         tokens = told["usage"]["tokens"]
-        assert (told["finish_reason"], tokens["input_tokens"], tokens["output_tokens"]) == end, exchange
+        assert (told["finish_reason"], tokens["input_tokens"], tokens["output_tokens"]) == end, (
+            exchange
+        )
         compared += 1
     assert compared > 40
 
@@ -198,7 +220,9 @@ def test_recorded_errors_have_their_classes():
         error = wire.load_error(exchange.status, exchange.headers, exchange.body)
         told = json.loads(exchange.body)
         too_long = "too many tokens" in told["message"]
-        assert type(error).__name__ == ("ContextLengthError" if too_long else kinds[exchange.status]), exchange
+        assert type(error).__name__ == (
+            "ContextLengthError" if too_long else kinds[exchange.status]
+        ), exchange
         assert told["message"].rstrip(".") in error.message, exchange
         assert (error.status, error.body) == (exchange.status, exchange.body), exchange
         assert "id" not in told or error.request_id == told["id"], exchange

@@ -13,7 +13,12 @@ from support.cohere import START, content, decode, end, opened, stream
 def test_usage_counts_all_tokens_and_buckets_are_parts_of_them():
     usage = {
         "billed_units": {"input_tokens": 1, "output_tokens": 2},
-        "tokens": {"input_tokens": 10.0, "output_tokens": 20, "reasoning_tokens": 5, "image_tokens": 3},
+        "tokens": {
+            "input_tokens": 10.0,
+            "output_tokens": 20,
+            "reasoning_tokens": 5,
+            "image_tokens": 3,
+        },
         "cached_tokens": 8,
     }
     message, = fold(decode(stream(START, content(0, "content-start", type="text", text="x"), end(usage=usage))))  # fmt: skip
@@ -51,7 +56,11 @@ def test_usage_that_tells_one_count_has_no_total():
 
 
 def test_flags_are_no_counts():
-    answer = {"message": {"content": []}, "finish_reason": "COMPLETE", "usage": {"tokens": {"input_tokens": True}}}
+    answer = {
+        "message": {"content": []},
+        "finish_reason": "COMPLETE",
+        "usage": {"tokens": {"input_tokens": True}},
+    }
     assert fold(wire.load_response(answer))[0].usage is None
 
 

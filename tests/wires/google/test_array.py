@@ -18,7 +18,9 @@ from dragoman.testing import ScriptedModel
 from dragoman.wires import google
 from support.asgi import exchange
 
-ANSWER = Message.model(ThinkingPart("Hm."), "Grüße.", ToolCallPart("c1", "look", {"at": "]"})).replace(id="m")
+ANSWER = Message.model(
+    ThinkingPart("Hm."), "Grüße.", ToolCallPart("c1", "look", {"at": "]"})
+).replace(id="m")
 
 
 def written(events: list[Event]) -> list[bytes]:

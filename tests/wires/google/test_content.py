@@ -6,7 +6,16 @@ import base64
 
 import pytest
 
-from dragoman.message import DataPart, FilePart, LinkPart, Message, Origin, ProviderPart, TextPart, ThinkingPart
+from dragoman.message import (
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Origin,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+)
 from dragoman.wires import google as wire
 from support.google import GOOGLE, NEWER_GOOGLE, SIGNED, VERTEX, contents, load_parts, same_parts
 
@@ -20,15 +29,21 @@ def test_d127_bytes_links_and_files():
     assert parts(DataPart(b"\xfb\xff", "image/png", "a.png")) == [
         {"inlineData": {"mimeType": "image/png", "data": "+/8=", "displayName": "a.png"}}
     ]
-    assert parts(LinkPart("https://x/a.pdf"), LinkPart("https://x/a"), LinkPart("gs://b/c", "audio/mpeg")) == [
+    assert parts(
+        LinkPart("https://x/a.pdf"), LinkPart("https://x/a"), LinkPart("gs://b/c", "audio/mpeg")
+    ) == [
         {"fileData": {"fileUri": "https://x/a.pdf", "mimeType": "application/pdf"}},
         {"fileData": {"fileUri": "https://x/a", "mimeType": "application/octet-stream"}},
         {"fileData": {"fileUri": "gs://b/c", "mimeType": "audio/mpeg"}},
     ]
     assert parts(LinkPart("https://x/a.png", "image/*"))[0]["fileData"]["mimeType"] == "image/png"
     uri = "https://generativelanguage.googleapis.com/v1beta/files/abc"
-    assert load_parts({"fileData": {"fileUri": uri, "mimeType": "text/plain"}}) == (FilePart(uri, "text/plain"),)
-    assert parts(FilePart(uri, "text/plain")) == [{"fileData": {"fileUri": uri, "mimeType": "text/plain"}}]
+    assert load_parts({"fileData": {"fileUri": uri, "mimeType": "text/plain"}}) == (
+        FilePart(uri, "text/plain"),
+    )
+    assert parts(FilePart(uri, "text/plain")) == [
+        {"fileData": {"fileUri": uri, "mimeType": "text/plain"}}
+    ]
 
 
 def test_a_file_that_another_provider_holds_becomes_a_text_and_a_loss():
@@ -51,13 +66,26 @@ def test_base64_of_either_alphabet_is_read_and_stays_as_it_was(text):
     [
         {"fileData": {"fileUri": "https://x/y"}},
         {"fileData": {"fileUri": "https://x/y", "mimeType": None}},
-        {"file_data": {"file_uri": "https://youtu.be/x", "mime_type": "video/*"}, "video_metadata": {"fps": 1}},
-        {"fileData": {"file_uri": "https://x/y", "mime_type": "video/mp4"}, "mediaResolution": {"level": "LOW"}},
+        {
+            "file_data": {"file_uri": "https://youtu.be/x", "mime_type": "video/*"},
+            "video_metadata": {"fps": 1},
+        },
+        {
+            "fileData": {"file_uri": "https://x/y", "mime_type": "video/mp4"},
+            "mediaResolution": {"level": "LOW"},
+        },
         {"inline_data": {"mime_type": "image/png", "data": "AAAA"}},
         {"inlineData": {"mimeType": "image/png", "data": "no base64"}},
         {"inlineData": {"mimeType": "image/png", "data": "AAA"}},
         {"inlineData": {"mimeType": "image/png", "data": "AAAA", "displayName": ""}},
-        {"inlineData": {"mimeType": "image/png", "data": "AAAA", "displayName": "a.png", "more": 1}},
+        {
+            "inlineData": {
+                "mimeType": "image/png",
+                "data": "AAAA",
+                "displayName": "a.png",
+                "more": 1,
+            }
+        },
         {"inlineData": None},
         {"text": ""},
         {"text": None},
@@ -110,7 +138,8 @@ def test_decision_4_signed_content_goes_back_byte_exact_and_in_place_to_its_own_
 
 
 @pytest.mark.parametrize(
-    "origin", [VERTEX, None, Origin("google", "https://elsewhere", "gemini-3.5-flash"), Origin("openai")]
+    "origin",
+    [VERTEX, None, Origin("google", "https://elsewhere", "gemini-3.5-flash"), Origin("openai")],
 )
 def test_decision_4_and_to_nobody_else(origin):
     losses = []
@@ -139,14 +168,20 @@ def test_a_newer_model_gets_a_placeholder_on_the_first_call_that_it_did_not_sign
     (content,) = contents(*signed(VERTEX), target=NEWER_GOOGLE)
     quirks = wire.Quirks()
     assert base64.b64decode(quirks.placeholder) == b"skip_thought_signature_validator"
-    assert [part.get("thoughtSignature") for part in content["parts"]] == [None, quirks.placeholder, None]
+    assert [part.get("thoughtSignature") for part in content["parts"]] == [
+        None,
+        quirks.placeholder,
+        None,
+    ]
 
 
 def test_signed_content_is_left_out_when_what_stood_before_it_has_changed():
     from dragoman.codec.digest import prefix
 
     before = Message.user("hi")
-    origin = Origin("google", NEWER_GOOGLE.endpoint, NEWER_GOOGLE.model, prefix=prefix([before], "w"))
+    origin = Origin(
+        "google", NEWER_GOOGLE.endpoint, NEWER_GOOGLE.model, prefix=prefix([before], "w")
+    )
     (model,) = signed(origin)
     assert contents(before, model, target=NEWER_GOOGLE)[1]["parts"] == SIGNED
     assert len(contents(Message.user("ho"), model, target=NEWER_GOOGLE)[1]["parts"]) == 3
@@ -160,7 +195,10 @@ def test_foreign_thinking_is_never_written():
 
 
 def test_plain_thinking_made_by_hand_is_a_thought():
-    assert contents(Message.model(ThinkingPart("hm"), "so"))[0]["parts"][0] == {"text": "hm", "thought": True}
+    assert contents(Message.model(ThinkingPart("hm"), "so"))[0]["parts"][0] == {
+        "text": "hm",
+        "thought": True,
+    }
 
 
 @pytest.mark.parametrize(
@@ -191,7 +229,9 @@ def test_a_part_of_another_shape_is_the_providers(part):
 def test_decision_4_why_thinking_is_left_out(native, target, why):
     losses = []
     sent = wire.dump_messages(
-        [Message.user("q"), Message.model(ThinkingPart("hm", native), "a")], target=target, losses=losses
+        [Message.user("q"), Message.model(ThinkingPart("hm", native), "a")],
+        target=target,
+        losses=losses,
     )
     thought = [] if why else [{"text": "hm", "thought": True}]
     assert sent["contents"][1]["parts"] == [*thought, {"text": "a"}]
@@ -204,7 +244,9 @@ def test_decision_4_the_signature_of_a_file_goes_to_nobody_else():
     data = {"inlineData": {"mimeType": "image/png", "data": "AAAA"}}
     messages = [
         Message.user("draw"),
-        Message.model(*load_parts({**data, "thoughtSignature": "AA=="}, role="model")).replace(origin=VERTEX),
+        Message.model(*load_parts({**data, "thoughtSignature": "AA=="}, role="model")).replace(
+            origin=VERTEX
+        ),
     ]
     assert contents(*messages, target=VERTEX)[1]["parts"] == [{**data, "thoughtSignature": "AA=="}]
     losses = []

@@ -10,7 +10,15 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from dragoman.errors import DecodeError, OverloadedError, ProviderError, StreamCutError
-from dragoman.event import MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.event import (
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
 from dragoman.fold import compact, fold
 from dragoman.message import (
     DataPart,
@@ -77,7 +85,13 @@ def test_decision_14_signed_parts_are_never_merged():
         TextPart("a"),
         TextPart("b", {"google": {"thoughtSignature": "AA=="}}),
         TextPart("c"),
-        ThinkingPart("", {"google": {"thoughtSignature": "BB=="}, "google:notes": {"spelling": {"thought": "absent"}}}),
+        ThinkingPart(
+            "",
+            {
+                "google": {"thoughtSignature": "BB=="},
+                "google:notes": {"spelling": {"thought": "absent"}},
+            },
+        ),
     )
     assert [part.get("thoughtSignature") for part in wire.dump_messages([read])["contents"][0]["parts"]] == [
         None, "AA==", None, "BB==",
@@ -90,7 +104,11 @@ def test_the_text_comes_as_it_is_told():
         MessageStarted, PartStarted, PartDelta, PartDelta, PartFinished, MessageFinished,
     ]  # fmt: skip
     decoder = wire.decoder()
-    assert [type(event) for event in decoder.feed(sse(chunk(text("Hel"))))] == [MessageStarted, PartStarted, PartDelta]
+    assert [type(event) for event in decoder.feed(sse(chunk(text("Hel"))))] == [
+        MessageStarted,
+        PartStarted,
+        PartDelta,
+    ]
     assert [event.delta for event in decoder.feed(sse(chunk(text("lo"))))] == ["lo"]
 
 
@@ -107,7 +125,9 @@ def test_d122_calls_with_and_without_ids():
     ]
     assert wire.dump_messages([read])["contents"][0]["parts"] == calls
     numbers = count()
-    (read,) = fold(wire.load_response(chunk(*calls, finish="STOP"), new_id=lambda: f"n{next(numbers)}"))
+    (read,) = fold(
+        wire.load_response(chunk(*calls, finish="STOP"), new_id=lambda: f"n{next(numbers)}")
+    )
     assert (read.id, [call.id for call in read.tool_calls]) == ("n0", ["x", "n1"])
 
 
@@ -130,7 +150,12 @@ def test_the_origin_that_was_given_is_completed():
 
 
 def test_an_answer_may_go_on_after_a_finish_reason():
-    assert message(chunk(text("a"), finish="STOP"), chunk(text("b")), chunk(text("c"), finish="STOP")).text == "abc"
+    assert (
+        message(
+            chunk(text("a"), finish="STOP"), chunk(text("b")), chunk(text("c"), finish="STOP")
+        ).text
+        == "abc"
+    )
 
 
 @pytest.mark.parametrize(

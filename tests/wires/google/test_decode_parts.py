@@ -9,11 +9,24 @@ from dragoman.event import PartDelta
 from dragoman.fold import fold
 from dragoman.message import FinishReason
 from dragoman.wires import google as wire
-from support.google import STREAMED, answer, chunk, decode, decode_chunks, error_of, message, piece, sse, text
+from support.google import (
+    STREAMED,
+    answer,
+    chunk,
+    decode,
+    decode_chunks,
+    error_of,
+    message,
+    piece,
+    sse,
+    text,
+)
 
 
 def test_a_call_is_told_with_its_arguments_as_a_delta():
-    events = wire.load_response(chunk({"functionCall": {"name": "f", "args": {"a": 1}}}, finish="STOP"))
+    events = wire.load_response(
+        chunk({"functionCall": {"name": "f", "args": {"a": 1}}}, finish="STOP")
+    )
     assert [event.delta for event in events if isinstance(event, PartDelta)] == ['{"a":1}']
 
 
@@ -31,7 +44,10 @@ def test_arguments_that_come_in_pieces():
         partial(name="f", thoughtSignature="AA=="),
         partial(piece("$.towns[0].name", stringValue="Os", more=True)),
         partial(piece("$.towns[0].name", stringValue="lo")),
-        partial(piece("$.towns[1]['full name']", stringValue="Bergen"), piece("$.towns[1].people", numberValue=7.5)),
+        partial(
+            piece("$.towns[1]['full name']", stringValue="Bergen"),
+            piece("$.towns[1].people", numberValue=7.5),
+        ),
         partial(piece("$.sure", boolValue=True), piece("$.why", nullValue="NULL_VALUE")),
         partial(more=False),
         partial(name="g"),
@@ -41,7 +57,11 @@ def test_arguments_that_come_in_pieces():
     assert first.arguments == {
         "towns": [{"name": "Oslo"}, {"full name": "Bergen", "people": 7.5}], "sure": True, "why": None,
     }  # fmt: skip
-    assert (first.native["google"]["thoughtSignature"], second.arguments, read.text) == ("AA==", {}, "and")
+    assert (first.native["google"]["thoughtSignature"], second.arguments, read.text) == (
+        "AA==",
+        {},
+        "and",
+    )
     assert read.finish_reason is FinishReason.tool_calls
 
 
@@ -62,13 +82,19 @@ def test_arguments_that_are_cut():
 @pytest.mark.parametrize("path", ["", "$", "$[0]", "$.a[99999999]", "$.a.b[0].c"])
 def test_a_path_that_is_none_is_an_error_value(path):
     events = decode(
-        sse(partial(name="f"), partial(piece("$.a", stringValue="x")), partial(piece(path, stringValue="y")))
+        sse(
+            partial(name="f"),
+            partial(piece("$.a", stringValue="x")),
+            partial(piece(path, stringValue="y")),
+        )
     )
     assert isinstance(error_of(events), DecodeError)
 
 
 def test_a_streamed_call_beside_a_text_stays_whole():
     (message,) = fold(
-        decode_chunks(answer({**STREAMED, "text": "x"}), answer({"functionCall": {}}, finishReason="STOP"))
+        decode_chunks(
+            answer({**STREAMED, "text": "x"}), answer({"functionCall": {}}, finishReason="STOP")
+        )
     )
     assert wire.dump_messages([message])["contents"][0]["parts"][0]["text"] == "x"

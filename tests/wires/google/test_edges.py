@@ -45,7 +45,9 @@ def test_a_model_that_the_body_names_goes_back_as_it_was(named: str, path: str, 
 @pytest.mark.parametrize(("references", "last"), [(1000, "STRING"), (1001, "OBJECT")])
 def test_references_are_replaced_up_to_a_thousand(references: int, last: str) -> None:
     properties = {f"p{number}": {"$ref": "#/$defs/A"} for number in range(references)}
-    lowered = lower({"type": "object", "properties": properties, "$defs": {"A": {"type": "string"}}})
+    lowered = lower(
+        {"type": "object", "properties": properties, "$defs": {"A": {"type": "string"}}}
+    )
     types = [each["type"] for each in lowered["properties"].values()]
     assert types == ["STRING"] * (references - 1) + [last]
 
@@ -59,16 +61,29 @@ def test_a_result_has_the_name_of_the_call_that_was_ours_where_a_provider_had_th
     ]
     assert wire.dump_messages(history)["contents"] == [
         {"role": "user", "parts": [{"text": "hi"}]},
-        {"role": "model", "parts": [{"functionCall": {"name": "look", "args": {"x": 1}, "id": "c1"}}]},
-        {"role": "user", "parts": [{"functionResponse": {"name": "look", "id": "c1", "response": {"result": "7"}}}]},
+        {
+            "role": "model",
+            "parts": [{"functionCall": {"name": "look", "args": {"x": 1}, "id": "c1"}}],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"name": "look", "id": "c1", "response": {"result": "7"}}}
+            ],
+        },
         {"role": "model", "parts": [{"text": "done"}]},
     ]
 
 
 def test_turns_of_the_model_that_follow_each_other_are_one_round_of_calls() -> None:
-    calls = [{"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]} for name in ("f", "g")]
+    calls = [
+        {"role": "model", "parts": [{"functionCall": {"name": name, "args": {}}}]}
+        for name in ("f", "g")
+    ]
     answers = [{"functionResponse": {"name": name, "response": {}}} for name in ("f", "g")]
-    messages = wire.load_messages({"contents": [*CONTENTS, *calls, {"role": "user", "parts": answers}]})
+    messages = wire.load_messages(
+        {"contents": [*CONTENTS, *calls, {"role": "user", "parts": answers}]}
+    )
     asked = [(call.id, call.name) for message in messages for call in message.tool_calls]
     assert [name for _, name in asked] == ["f", "g"]
     assert [(result.id, result.name) for result in messages[-1].tool_results] == asked
@@ -82,10 +97,17 @@ def test_an_array_with_bytes_that_are_no_text_is_read_as_far_as_it_can_be() -> N
 def test_a_call_that_comes_in_pieces_ends_where_something_else_begins() -> None:
     pieces = [
         {"functionCall": {"name": "f", "willContinue": True}},
-        {"functionCall": {"partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}], "willContinue": True}},
+        {
+            "functionCall": {
+                "partialArgs": [{"jsonPath": "$.a", "stringValue": "x"}],
+                "willContinue": True,
+            }
+        },
         {"inlineData": {"mimeType": "image/png", "data": "aGk="}},
     ]
-    chunks = [{"candidates": [{"content": {"role": "model", "parts": [piece]}}]} for piece in pieces]
+    chunks = [
+        {"candidates": [{"content": {"role": "model", "parts": [piece]}}]} for piece in pieces
+    ]
     chunks += [{"candidates": [{"content": {"parts": []}, "finishReason": "STOP"}]}]
     decoder = wire.decoder()
     data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)
@@ -98,14 +120,20 @@ def test_a_call_that_comes_in_pieces_ends_where_something_else_begins() -> None:
 @pytest.mark.parametrize(("length", "kept"), [(1024, True), (1025, False)])
 def test_an_id_may_have_1024_letters(length: int, kept: bool) -> None:
     call = ToolCallPart("i" * length, "f", {})
-    history = [Message.user("hi"), Message.model(call), Message.user(ToolResultPart(call.id, "f", "1"))]
+    history = [
+        Message.user("hi"),
+        Message.model(call),
+        Message.user(ToolResultPart(call.id, "f", "1")),
+    ]
     contents = wire.dump_messages(history, target=Origin("google", None, "gemini-3"))["contents"]
     sent = contents[1]["parts"][0]["functionCall"]["id"]
     assert sent == contents[2]["parts"][0]["functionResponse"]["id"]
     assert (sent == call.id, len(sent) <= 1024) == (kept, True)
 
 
-@pytest.mark.parametrize(("noted", "sent"), [(1, 1), ("X", "X"), ({"a": 1}, "STOP"), (["STOP"], "STOP")])
+@pytest.mark.parametrize(
+    ("noted", "sent"), [(1, 1), ("X", "X"), ({"a": 1}, "STOP"), (["STOP"], "STOP")]
+)
 def test_a_stored_reason_to_stop_that_is_none_is_not_sent(noted: object, sent: object) -> None:
     native = {"google:notes": {"response": {"finishReason": noted}}}
     message = Message.model("a").replace(finish_reason=FinishReason.stop, native=native)
@@ -131,8 +159,16 @@ def test_what_an_answer_cannot_hold_is_kept_nowhere() -> None:
 
 
 def test_what_names_a_schema_is_sent_with_it() -> None:
-    schema = {"$id": "https://a.test/s", "$anchor": "s", "type": "object", "properties": {"a": {"type": "string"}}}
+    schema = {
+        "$id": "https://a.test/s",
+        "$anchor": "s",
+        "type": "object",
+        "properties": {"a": {"type": "string"}},
+    }
     target = Origin("google", None, "gemini-3")
     request = ModelRequest("gemini-3", (Message.user("hi"),), output_schema=schema)
     body = wire.dump_request(request, target=target, quirks=wire.Quirks())
-    assert body["generationConfig"] == {"responseJsonSchema": schema, "responseMimeType": "application/json"}
+    assert body["generationConfig"] == {
+        "responseJsonSchema": schema,
+        "responseMimeType": "application/json",
+    }

@@ -43,7 +43,13 @@ def test_d144_an_embeddings_request_to_the_last_field(model, quirks, texts, path
     http = embeddings.dump_http(EmbeddingsRequest(model, texts, "query", 8, options), quirks=quirks)
     assert (http.path, http.headers, http.body) == (path, {}, body)
     read = embeddings.load_request(body, path=path)
-    assert (read.model, read.texts, read.purpose, read.dimensions, read.options) == (model, texts, "query", 8, options)
+    assert (read.model, read.texts, read.purpose, read.dimensions, read.options) == (
+        model,
+        texts,
+        "query",
+        8,
+        options,
+    )
     assert embeddings.dump_http(read, quirks=quirks) == http
     assert embeddings.dump_request(read) == body
 
@@ -106,21 +112,34 @@ def test_an_embeddings_answer_to_the_last_field(answer, vectors, tokens, metadat
     for shape in ({"instances": [{"content": "a"}]}, content("a"), {"requests": [content("a")]}):
         body = embeddings.dump_response(result, request=embeddings.load_request(shape))
         (key,) = body
-        assert key == ("predictions" if "instances" in shape else "embedding" if "content" in shape else "embeddings")
+        assert key == (
+            "predictions"
+            if "instances" in shape
+            else "embedding"
+            if "content" in shape
+            else "embeddings"
+        )
         again = embeddings.load_response(body).embeddings
         assert again == (vectors[:1] if key == "embedding" else vectors)
-    assert embeddings.dump_response(result) == {"embeddings": [{"values": vector} for vector in vectors]}
+    assert embeddings.dump_response(result) == {
+        "embeddings": [{"values": vector} for vector in vectors]
+    }
 
 
 def test_embeddings_of_a_users_content_come_back():
     one = {"content": {"role": "user", "parts": [{"text": "a"}]}}
-    for body, path in ((one, "/models/m:embedContent"), ({"requests": [one, one]}, "/models/m:batchEmbedContents")):
+    for body, path in (
+        (one, "/models/m:embedContent"),
+        ({"requests": [one, one]}, "/models/m:batchEmbedContents"),
+    ):
         request = embeddings.load_request(body, path=path)
         assert request.texts in (("a",), ("a", "a"))
         assert embeddings.dump_request(request) == body
 
 
-@pytest.mark.parametrize("body", [5, ["x"], {"embedding": {"values": ["\ud800"]}}, {"embedding": {"values": NESTED}}])
+@pytest.mark.parametrize(
+    "body", [5, ["x"], {"embedding": {"values": ["\ud800"]}}, {"embedding": {"values": NESTED}}]
+)
 def test_vectors_of_another_shape_are_a_decode_error(body):
     with pytest.raises(DecodeError):
         embeddings.load_response(body)

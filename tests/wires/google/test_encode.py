@@ -48,7 +48,10 @@ def written(events, **envelope):
 def through(*pieces, reason=FinishReason.stop, usage=None):
     """A message, written as a stream and as a whole, and read again."""
     made = Message.model(*pieces).replace(
-        id="message-0", finish_reason=reason, usage=usage, origin=Origin("", served_model="m", response_id="r")
+        id="message-0",
+        finish_reason=reason,
+        usage=usage,
+        origin=Origin("", served_model="m", response_id="r"),
     )
     events = unfold([made])
     (streamed,) = fold(decode(written(events)))
@@ -67,9 +70,14 @@ def test_what_is_written_is_read_as_the_same_message():
 
 def test_the_shape_of_a_stream():
     made = Message.model("hi").replace(
-        usage=Usage(input_tokens=1, output_tokens=2, total_tokens=3), finish_reason=FinishReason.stop
+        usage=Usage(input_tokens=1, output_tokens=2, total_tokens=3),
+        finish_reason=FinishReason.stop,
     )
-    lines = [json.loads(line[6:]) for line in written(unfold([made]), model="m", id="r").decode().split("\n\n") if line]
+    lines = [
+        json.loads(line[6:])
+        for line in written(unfold([made]), model="m", id="r").decode().split("\n\n")
+        if line
+    ]
     identity = {"modelVersion": "m", "responseId": "r"}
     assert lines == [
         {"candidates": [{"content": {"parts": [{"text": "hi"}], "role": "model"}, "index": 0}], **identity},
@@ -88,7 +96,12 @@ def test_text_is_written_as_it_comes():
 
 def test_text_that_comes_in_pieces_is_one_part_again():
     start = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, OpenText())]
-    events = [*start, PartDelta("m", 0, "a"), PartDelta("m", 0, "b"), PartFinished("m", 0, TextPart("ab"))]
+    events = [
+        *start,
+        PartDelta("m", 0, "a"),
+        PartDelta("m", 0, "b"),
+        PartFinished("m", 0, TextPart("ab")),
+    ]
     (read,) = fold(decode(written([*events, MessageFinished("m", FinishReason.stop)])))
     assert read.content == (TextPart("ab"),)
 
@@ -110,7 +123,9 @@ def test_a_signature_that_comes_after_the_text_is_written_after_it():
     events = [MessageStarted("m", Role.MODEL), PartStarted("m", 0, ThinkingPart()), PartDelta("m", 0, "ab"),
               PartFinished("m", 0, ThinkingPart("ab", signed.native)), MessageFinished("m", FinishReason.stop)]  # fmt: skip
     (read,) = fold(decode(written(events)))
-    assert [(p.text, (p.native or {}).get("google", {}).get("thoughtSignature")) for p in read.content] == [
+    assert [
+        (p.text, (p.native or {}).get("google", {}).get("thoughtSignature")) for p in read.content
+    ] == [
         ("ab", None),
         ("", "AA=="),
     ]
@@ -171,23 +186,35 @@ content = st.one_of(
 @settings(suppress_health_check=[HealthCheck.too_slow], deadline=None)
 @given(st.lists(content, max_size=5))
 def test_any_message_is_read_as_it_was_written(pieces):
-    reason = FinishReason.tool_calls if any(isinstance(p, ToolCallPart) for p in pieces) else FinishReason.stop
+    reason = (
+        FinishReason.tool_calls
+        if any(isinstance(p, ToolCallPart) for p in pieces)
+        else FinishReason.stop
+    )
     made, again = through(*pieces, reason=reason)
     assert again == made
 
 
 def test_d128_what_is_said_around_an_answer_has_the_seeds_keys():
-    ran = ({"executableCode": {"code": "1"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}})
+    ran = (
+        {"executableCode": {"code": "1"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "output": "1"}},
+    )
     answer = chunk(*ran, text("a"), finish="STOP", modelVersion="gemini-3-pro-x", turnToken="t")
     answer["candidates"][0] |= {"safetyRatings": [1], "citationMetadata": {"citations": []}}
     metadata = agent(*fold(wire.load_response(answer)))[0].send_sync("x").metadata
     assert metadata["safety_ratings"] == [1] and metadata["citation_metadata"] == {"citations": []}
     assert metadata["executable_code"][0]["arguments"] == {"code": "1"}
-    assert metadata["code_execution_result"][0]["result"] == {"outcome": "OUTCOME_OK", "output": "1"}
+    assert metadata["code_execution_result"][0]["result"] == {
+        "outcome": "OUTCOME_OK",
+        "output": "1",
+    }
     assert (metadata["turn_token"], metadata["model"]) == ("t", "gemini-3-pro-x")
     blocked = {"promptFeedback": {"blockReason": "SAFETY", "safetyRatings": [2]}}
     metadata = agent(*fold(wire.load_response(blocked)))[0].send_sync("x").metadata
-    assert metadata["block_reason"] == "SAFETY" and not [key for key in metadata if key != key.lower()]
+    assert metadata["block_reason"] == "SAFETY" and not [
+        key for key in metadata if key != key.lower()
+    ]
 
 
 def test_a_part_that_waited_is_written_in_one_piece():
@@ -199,7 +226,9 @@ def test_a_part_that_waited_is_written_in_one_piece():
     encoder = wire.encoder()
     stream = b"".join(map(encoder.feed, events)) + encoder.close()
     candidates = [
-        json.loads(line[6:])["candidates"][0] for line in stream.decode().splitlines() if line.startswith("data: ")
+        json.loads(line[6:])["candidates"][0]
+        for line in stream.decode().splitlines()
+        if line.startswith("data: ")
     ]
     parts = [one["content"].get("parts") for one in candidates]
     assert parts == [[{"text": "a"}], [{"text": ""}, {"text": "bc"}], [{"text": "d"}], None]
@@ -244,9 +273,13 @@ def test_a_message_that_was_dropped_leaves_nothing_that_was_not_sent_yet():
 
 
 def test_marks_are_passed_over():
-    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(id="m")
+    message = Message.model(ThinkingPart("hm"), "a", ToolCallPart("c", "f", {"x": 1})).replace(
+        id="m"
+    )
     mark = MarkPart("step", {"ui": {"n": 1}})
-    marked = message.replace(content=(mark, *[each for piece in message.content for each in (piece, mark)]))
+    marked = message.replace(
+        content=(mark, *[each for piece in message.content for each in (piece, mark)])
+    )
     assert written(unfold([marked])) == written(unfold([message]))
     assert wire.dump_response(unfold([marked])) == wire.dump_response(unfold([message]))
 
@@ -256,9 +289,17 @@ NOW = datetime(2026, 11, 22, 16, 0, 1, 500000, timezone(timedelta(hours=1)))
 
 def test_an_answer_has_the_id_that_its_server_gives_it_and_the_requests_model():
     around = wire.envelope(ModelRequest("gemini-x"), id="r1", now=NOW)
-    events = unfold([Message.model("a").replace(origin=Origin("other", served_model="m", response_id="r"))])
+    events = unfold(
+        [Message.model("a").replace(origin=Origin("other", served_model="m", response_id="r"))]
+    )
     assert wire.dump_response(events, **around) == {
-        "candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}, "finishReason": "OTHER", "index": 0}],
+        "candidates": [
+            {
+                "content": {"role": "model", "parts": [{"text": "a"}]},
+                "finishReason": "OTHER",
+                "index": 0,
+            }
+        ],
         "modelVersion": "gemini-x",
         "responseId": "r1",
     }

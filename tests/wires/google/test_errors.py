@@ -50,9 +50,16 @@ def test_errors_to_the_last_field():
         details=[{"@type": f"{rpc}RetryInfo", "retryDelay": "1.5s"}, {"@type": f"{rpc}RequestInfo", "requestId": "q"}],
     )  # fmt: skip
     assert wire.dump_error(errors.OverloadedError("x", retry_after=30)) == error(
-        503, "UNAVAILABLE", "x", {"retry-after": "30"}, details=[{"@type": f"{rpc}RetryInfo", "retryDelay": "30s"}]
+        503,
+        "UNAVAILABLE",
+        "x",
+        {"retry-after": "30"},
+        details=[{"@type": f"{rpc}RetryInfo", "retryDelay": "30s"}],
     )
-    assert wire.dump_error(errors.ModelNotFoundError("no Model")).body["error"]["message"] == "no Model"
+    assert (
+        wire.dump_error(errors.ModelNotFoundError("no Model")).body["error"]["message"]
+        == "no Model"
+    )
 
 
 @pytest.mark.parametrize(
@@ -73,7 +80,12 @@ def test_a_history_that_cannot_be_read_is_the_callers_fault():
 
 
 def load_error(status, message="", name=None, details=(), headers=None):
-    error = {"code": status, "message": message, **({"status": name} if name else {}), "details": list(details)}
+    error = {
+        "code": status,
+        "message": message,
+        **({"status": name} if name else {}),
+        "details": list(details),
+    }
     return wire.load_error(status, headers or {}, json.dumps({"error": error}).encode())
 
 
@@ -152,7 +164,9 @@ def test_odd_bodies_are_read_as_far_as_they_go(body):
 
 def test_a_stream_without_event_stream_sends_its_error_in_an_array():
     error = wire.load_error(
-        404, {}, b'[{"error": {"code": 404, "message": "models/x is not found", "status": "NOT_FOUND"}}]'
+        404,
+        {},
+        b'[{"error": {"code": 404, "message": "models/x is not found", "status": "NOT_FOUND"}}]',
     )
     assert type(error) is ModelNotFoundError
 
@@ -184,7 +198,8 @@ def test_our_own_errors_have_a_status_too():
 
 @given(
     st.integers(300, 599),
-    st.binary(max_size=30) | st.text(max_size=20).map(lambda text: json.dumps({"error": {"message": text}}).encode()),
+    st.binary(max_size=30)
+    | st.text(max_size=20).map(lambda text: json.dumps({"error": {"message": text}}).encode()),
 )
 def test_no_body_is_too_odd(status, body):
     assert isinstance(wire.load_error(status, {}, body), ProviderError)

@@ -171,12 +171,19 @@ OLD = ({'systemInstruction': {'parts': [{'text': 'be brief'}, {'text': 'and kind
 
 @pytest.mark.parametrize(
     ("target", "written"),
-    [(None, ANYWHERE), (Origin("p", model="gemini-3-pro"), NEW), (Origin("p", model="gemini-2.5-pro"), OLD)],
+    [
+        (None, ANYWHERE),
+        (Origin("p", model="gemini-3-pro"), NEW),
+        (Origin("p", model="gemini-2.5-pro"), OLD),
+    ],
 )
 def test_a_conversation_of_any_kind_of_part_to_the_last_field(target, written):
     losses = []
     payload = wire.dump_messages(CONVERSATION, target=target, losses=losses)
-    assert (payload, [(loss.message, loss.part, loss.what, loss.which, loss.why) for loss in losses]) == written
+    assert (
+        payload,
+        [(loss.message, loss.part, loss.what, loss.which, loss.why) for loss in losses],
+    ) == written
 
 
 @pytest.mark.parametrize("name", PARTS)
@@ -194,17 +201,22 @@ def test_the_chunks_of_a_stream_are_written_as_they_were_read(name):
     identity = {"modelVersion": "m", "responseId": "r"}
     parts = PARTS[name]
     chunks = [
-        {"candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0}], **identity} for part in parts
+        {"candidates": [{"content": {"parts": [part], "role": "model"}, "index": 0}], **identity}
+        for part in parts
     ]
     end = {
         "candidates": [{"content": {"role": "model"}, "finishReason": "STOP", "index": 0}],
         "usageMetadata": USAGE,
         **identity,
     }
-    data = b"".join(b"data: " + json.dumps(chunk).encode() + b"\r\n\r\n" for chunk in [*chunks, end])
+    data = b"".join(
+        b"data: " + json.dumps(chunk).encode() + b"\r\n\r\n" for chunk in [*chunks, end]
+    )
     encoder = wire.encoder()
     stream = b"".join(map(encoder.feed, wire.load_response(data))) + encoder.close()
-    assert [json.loads(line[6:]) for line in stream.decode().splitlines() if line.startswith("data: ")] == [
+    assert [
+        json.loads(line[6:]) for line in stream.decode().splitlines() if line.startswith("data: ")
+    ] == [
         *chunks,
         end,
     ]

@@ -22,12 +22,29 @@ from support.google import CONTENTS, TOWN, same_request
             "tools": None,
             "safetySettings": None,
         },
-        {"generationConfig": {"temperature": None, "topK": None, "thinkingConfig": None, "responseSchema": None}},
-        {"generation_config": {"max_output_tokens": 5, "top_p": 0.5, "response_mime_type": "text/plain"}},
+        {
+            "generationConfig": {
+                "temperature": None,
+                "topK": None,
+                "thinkingConfig": None,
+                "responseSchema": None,
+            }
+        },
+        {
+            "generation_config": {
+                "max_output_tokens": 5,
+                "top_p": 0.5,
+                "response_mime_type": "text/plain",
+            }
+        },
         {"tools": []},
         {"tools": {}},
         {"tool_config": {}},
-        {"system_instruction": {"parts": [{"text": "a"}]}, "safety_settings": [], "cachedContent": "cachedContents/1"},
+        {
+            "system_instruction": {"parts": [{"text": "a"}]},
+            "safety_settings": [],
+            "cachedContent": "cachedContents/1",
+        },
         {"contents": CONTENTS[0]},
         {"generationConfig": {"maxOutputTokens": "5", "stopSequences": "x", "seed": "1"}},
         {"generationConfig": {"responseMimeType": "application/json"}},
@@ -38,7 +55,12 @@ from support.google import CONTENTS, TOWN, same_request
                 "response_mime_type": "application/json",
             }
         },
-        {"generationConfig": {"responseSchema": {"type": "STRING", "enum": ["a"]}, "responseMimeType": "text/x.enum"}},
+        {
+            "generationConfig": {
+                "responseSchema": {"type": "STRING", "enum": ["a"]},
+                "responseMimeType": "text/x.enum",
+            }
+        },
     ],
 )
 def test_every_spelling_stays_as_it_was(body):
@@ -78,7 +100,12 @@ def snake(value, *, deep=True):
         return [snake(each, deep=deep) for each in value]
     if not isinstance(value, dict) or not deep:
         return value
-    own = ("args", "response", "parametersJsonSchema", "responseJsonSchema")  # keys that the API does not know
+    own = (
+        "args",
+        "response",
+        "parametersJsonSchema",
+        "responseJsonSchema",
+    )  # keys that the API does not know
     return {
         re.sub("[A-Z]", lambda m: "_" + m[0].lower(), key): snake(each, deep=key not in own)
         for key, each in value.items()
@@ -87,14 +114,21 @@ def snake(value, *, deep=True):
 
 def neutral(request):
     """What a request says, without how it was spelled."""
-    pieces = [msgspec.structs.replace(p, native=None) for message in request.messages for p in message.content]
+    pieces = [
+        msgspec.structs.replace(p, native=None)
+        for message in request.messages
+        for p in message.content
+    ]
     results = [
         [msgspec.structs.replace(each, native=None) for each in p.result]
         for p in pieces
         if getattr(p, "is_content", False)
     ]
     pieces = [
-        msgspec.structs.replace(p, result=0, is_content=False) if getattr(p, "is_content", False) else p for p in pieces
+        msgspec.structs.replace(p, result=0, is_content=False)
+        if getattr(p, "is_content", False)
+        else p
+        for p in pieces
     ]
     return (
         pieces,
@@ -117,6 +151,8 @@ def test_keys_in_snake_case_mean_the_same_and_stay_so():
 
 
 def test_a_key_in_both_spellings_is_read_in_camel_case():
-    request = wire.load_request({"contents": CONTENTS, "generationConfig": {"topP": 0.5, "top_p": 0.1}})
+    request = wire.load_request(
+        {"contents": CONTENTS, "generationConfig": {"topP": 0.5, "top_p": 0.1}}
+    )
     assert request.settings.top_p == 0.5
     assert request.options == {"generationConfig": {"top_p": 0.1}}

@@ -15,7 +15,15 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import fold, unfold
 from dragoman.loss import Loss
-from dragoman.message import MarkPart, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    MarkPart,
+    Message,
+    Origin,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires import google as wire
 from support.google import (
     CONTENTS,
@@ -30,15 +38,22 @@ from support.google import (
 
 
 def test_the_most_ordinary_spelling():
-    payload = wire.dump_messages([Message.system("be brief"), Message.user("hi"), Message.model("ho")])
+    payload = wire.dump_messages(
+        [Message.system("be brief"), Message.user("hi"), Message.model("ho")]
+    )
     assert payload == {
         "systemInstruction": {"parts": [{"text": "be brief"}]},
-        "contents": [{"role": "user", "parts": [{"text": "hi"}]}, {"role": "model", "parts": [{"text": "ho"}]}],
+        "contents": [
+            {"role": "user", "parts": [{"text": "hi"}]},
+            {"role": "model", "parts": [{"text": "ho"}]},
+        ],
     }
 
 
 def test_d120_all_system_messages_at_the_head_are_parts_of_the_instruction():
-    payload = wire.dump_messages([Message.system("a", "b"), Message.system("c"), Message.user("hi")])
+    payload = wire.dump_messages(
+        [Message.system("a", "b"), Message.system("c"), Message.user("hi")]
+    )
     assert payload["systemInstruction"] == {"parts": [{"text": "a"}, {"text": "b"}, {"text": "c"}]}
 
 
@@ -46,12 +61,18 @@ def test_decision_20b_a_later_system_message_is_a_marked_user_text_and_a_loss():
     losses = []
     payload = wire.dump_messages([Message.user("hi"), Message.system("be brief")], losses=losses)
     assert "systemInstruction" not in payload
-    assert payload["contents"][1] == {"role": "user", "parts": [{"text": "<system>\nbe brief\n</system>"}]}
+    assert payload["contents"][1] == {
+        "role": "user",
+        "parts": [{"text": "<system>\nbe brief\n</system>"}],
+    }
     assert [(loss.message, loss.what) for loss in losses] == [(1, "system message")]
 
 
 def test_the_instructions_role_is_kept():
-    payload = {"system_instruction": {"role": "model", "parts": [{"text": "a", "thought": False}]}, "contents": []}
+    payload = {
+        "system_instruction": {"role": "model", "parts": [{"text": "a", "thought": False}]},
+        "contents": [],
+    }
     (message,) = wire.load_messages(payload)
     assert (message.role, message.text) == (Role.SYSTEM, "a")
     assert wire.dump_messages([message])["systemInstruction"] == payload["system_instruction"]
@@ -92,14 +113,22 @@ def test_what_is_no_conversation_is_refused(payload):
 
 def test_a_message_of_which_nothing_can_be_sent_is_left_out_and_told():
     losses = []
-    assert contents(Message.user("a"), Message.model(), Message.user("b"), losses=losses)[1]["parts"] == [{"text": "b"}]
+    assert contents(Message.user("a"), Message.model(), Message.user("b"), losses=losses)[1][
+        "parts"
+    ] == [{"text": "b"}]
     assert [loss.message for loss in losses] == [1]
 
 
 def test_decision_2_order_is_kept_and_separate_texts_stay_separate():
     pieces = ("a", call("f", "1"), "b", "c", call("g", "2"))
     (content,) = contents(Message.model(*pieces))
-    assert [part.get("text") or part["functionCall"]["name"] for part in content["parts"]] == ["a", "f", "b", "c", "g"]
+    assert [part.get("text") or part["functionCall"]["name"] for part in content["parts"]] == [
+        "a",
+        "f",
+        "b",
+        "c",
+        "g",
+    ]
 
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=9)
@@ -121,9 +150,14 @@ sent_parts = st.one_of(
         st.sampled_from("fg"),
         st.dictionaries(words, json_values, max_size=2),
     ),
-    st.builds(lambda value: {"functionResponse": {"name": "f", "response": {"result": value}}}, json_values),
     st.builds(
-        lambda data: {"inlineData": {"mimeType": "a/b", "data": base64.urlsafe_b64encode(data).decode()}},
+        lambda value: {"functionResponse": {"name": "f", "response": {"result": value}}},
+        json_values,
+    ),
+    st.builds(
+        lambda data: {
+            "inlineData": {"mimeType": "a/b", "data": base64.urlsafe_b64encode(data).decode()}
+        },
         st.binary(max_size=6),
     ),
     st.builds(lambda code: {"executableCode": {"code": code, "language": "PYTHON"}}, words),
@@ -135,13 +169,18 @@ sent_parts = st.one_of(
 @given(
     st.lists(
         st.fixed_dictionaries(
-            {"role": st.sampled_from(["user", "model"]), "parts": st.lists(sent_parts, min_size=1, max_size=3)}
+            {
+                "role": st.sampled_from(["user", "model"]),
+                "parts": st.lists(sent_parts, min_size=1, max_size=3),
+            }
         ),
         max_size=4,
     )
 )
 def test_any_conversation_is_written_as_it_was_read_also_through_storage(some):
-    messages = [Message.from_json(message.to_json()) for message in wire.load_messages({"contents": some})]
+    messages = [
+        Message.from_json(message.to_json()) for message in wire.load_messages({"contents": some})
+    ]
     assert wire.dump_messages(messages) == {"contents": some}
 
 
@@ -180,7 +219,9 @@ NOTES = [
 
 
 @pytest.mark.parametrize("notes", NOTES)
-@pytest.mark.parametrize("fields", ["x", [1], {"id": {}, "thoughtSignature": 5, "functionCall": "x"}])
+@pytest.mark.parametrize(
+    "fields", ["x", [1], {"id": {}, "thoughtSignature": 5, "functionCall": "x"}]
+)
 def test_d8_stored_messages_may_hold_anything(notes, fields):
     native = {"google": fields, "google:notes": notes}
     pieces = [
@@ -188,9 +229,18 @@ def test_d8_stored_messages_may_hold_anything(notes, fields):
         {"type": "tool_call", "id": "c", "name": "f"}, {"type": "tool_call", "id": "c", "name": "codeExecution", "run_by": "provider"},
         {"type": "tool_result", "id": "c", "name": "codeExecution", "run_by": "provider", "result": "x"}, {"type": "link", "url": "https://a.test/*"},
     ]  # fmt: skip
-    stored = {"v": 2, "role": "model", "native": native, "content": [{**piece, "native": native} for piece in pieces]}
+    stored = {
+        "v": 2,
+        "role": "model",
+        "native": native,
+        "content": [{**piece, "native": native} for piece in pieces],
+    }
     model = Message.from_json(json.dumps(stored))
-    result = {"v": 2, "role": "user", "content": [{"type": "tool_result", "id": "c", "name": "f", "native": native}]}
+    result = {
+        "v": 2,
+        "role": "user",
+        "content": [{"type": "tool_result", "id": "c", "name": "f", "native": native}],
+    }
     user = Message.from_json(json.dumps({**result, "native": native}))
     everywhere([model, user, user])
 
@@ -203,7 +253,9 @@ def test_half_a_pair_of_surrogates_is_written():
 
 
 @pytest.mark.parametrize("odd", [{"parts": "absent"}, {"parts": None}, {"parts": []}, {}])
-def test_decision_27_no_text_in_the_place_of_parts_is_taken_for_their_absence(odd: dict[str, Any]) -> None:
+def test_decision_27_no_text_in_the_place_of_parts_is_taken_for_their_absence(
+    odd: dict[str, Any],
+) -> None:
     payload = {"contents": [{"role": "model", **odd}]}
     assert wire.dump_messages(wire.load_messages(payload)) == payload
 
@@ -216,7 +268,9 @@ def test_marks_are_passed_over():
     plain = [
         Message.system("s"),
         Message.user("a"),
-        Message.model(ThinkingPart("hm"), "x", ToolCallPart("c", "f"), ToolCallPart("d", "f")).replace(origin=HERE),
+        Message.model(
+            ThinkingPart("hm"), "x", ToolCallPart("c", "f"), ToolCallPart("d", "f")
+        ).replace(origin=HERE),
         Message.user(ToolResultPart("d", "f", 1)),
         Message.user(ToolResultPart("c", "f", 2)),
         Message.model(),
@@ -227,7 +281,9 @@ def test_marks_are_passed_over():
         without, among = list[Loss](), list[Loss]()
         written = wire.dump_messages(plain, target=target, losses=without)
         assert wire.dump_messages(marked, target=target, losses=among) == written
-        assert [(loss.message, loss.what) for loss in among] == [(loss.message, loss.what) for loss in without]
+        assert [(loss.message, loss.what) for loss in among] == [
+            (loss.message, loss.what) for loss in without
+        ]
 
 
 def test_a_loss_behind_a_mark_names_its_place():
@@ -258,7 +314,19 @@ def test_a_loss_behind_a_mark_names_its_place():
         ({"id": "1", "role": "user", "parts": [{"type": "text", "text": "hi"}]}, 0),
         ({"role": "user", "parts": ["hi"]}, 0),
         ({"role": "user", "parts": {"text": "hi"}}, 0),
-        *[(odd, 0) for odd in (None, 5, "user", [], {}, [{"role": "user"}], {"role": ["user"]}, {"role": {}})],
+        *[
+            (odd, 0)
+            for odd in (
+                None,
+                5,
+                "user",
+                [],
+                {},
+                [{"role": "user"}],
+                {"role": ["user"]},
+                {"role": {}},
+            )
+        ],
     ],
 )
 def test_how_surely_a_message_is_of_this_format(message, sure):
@@ -279,7 +347,10 @@ def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
     expected = wire.load_messages({"contents": good}, origin=HERE)
     payload = {"systemInstruction": {"parts": [{"text": "s"}]}, "contents": contents}
     problems = list[Problem]()
-    assert wire.load_messages(payload, origin=HERE, problems=problems) == [Message.system("s"), *expected]
+    assert wire.load_messages(payload, origin=HERE, problems=problems) == [
+        Message.system("s"),
+        *expected,
+    ]
     assert [(each.index, each.field) for each in problems] == [
         (1, None),
         (3, "role"),
@@ -297,7 +368,10 @@ def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
 
 
 def test_plain_texts_are_messages_of_nothing_else():
-    talk = [{"role": role, "parts": [{"text": text}]} for role, text in (("user", "a"), ("model", " "), ("user", "b"))]
+    talk = [
+        {"role": role, "parts": [{"text": text}]}
+        for role, text in (("user", "a"), ("model", " "), ("user", "b"))
+    ]
     messages = [Message.user("a"), Message.model(" ").replace(origin=HERE), Message.user("b")]
     assert wire.load_messages({"contents": talk}, origin=HERE) == messages
     losses = list[Loss]()

@@ -22,7 +22,8 @@ def test_the_smallest_request():
 
 
 @pytest.mark.parametrize(
-    "body", [None, [], {}, {"contents": "hi"}, {"contents": None}, {"contents": CONTENTS, "tools": [1]}]
+    "body",
+    [None, [], {}, {"contents": "hi"}, {"contents": None}, {"contents": CONTENTS, "tools": [1]}],
 )
 def test_what_is_no_request_is_refused(body):
     with pytest.raises(HistoryError):
@@ -46,7 +47,11 @@ def test_a_request_to_count_tokens_may_hold_a_whole_one():
     ("path", "model", "stream"),
     [
         ("/v1beta/models/gemini-x:generateContent", "gemini-x", False),
-        ("https://h/v1beta/models/gemini-x:streamGenerateContent?alt=sse&key=a:b", "gemini-x", True),
+        (
+            "https://h/v1beta/models/gemini-x:streamGenerateContent?alt=sse&key=a:b",
+            "gemini-x",
+            True,
+        ),
         ("/v1beta/tunedModels/mine:generateContent", "tunedModels/mine", False),
         (
             "https://h/v1/projects/p/locations/l/publishers/google/models/gemini-x:streamGenerateContent",
@@ -54,7 +59,11 @@ def test_a_request_to_count_tokens_may_hold_a_whole_one():
             True,
         ),
         ("/v1/publishers/google/models/gemini-x:generateContent", "gemini-x", False),
-        ("/v1/projects/p/locations/l/publishers/acme/models/y:generateContent", "publishers/acme/models/y", False),
+        (
+            "/v1/projects/p/locations/l/publishers/acme/models/y:generateContent",
+            "publishers/acme/models/y",
+            False,
+        ),
         ("/v1/projects/p/locations/l/endpoints/12:generateContent", "endpoints/12", False),
         ("/somewhere/else", "", False),
         ("", "", False),
@@ -80,7 +89,10 @@ def test_d127_a_name_with_a_slash_stays_and_others_get_a_place():
     assert path("gemini-x", stream=True) == "/models/gemini-x:streamGenerateContent?alt=sse"
     assert path("tunedModels/mine") == "/tunedModels/mine:generateContent"
     assert path("gemini-x", quirks=vertex) == "/publishers/google/models/gemini-x:generateContent"
-    assert path("publishers/acme/models/y", quirks=vertex) == "/publishers/acme/models/y:generateContent"
+    assert (
+        path("publishers/acme/models/y", quirks=vertex)
+        == "/publishers/acme/models/y:generateContent"
+    )
 
 
 def test_d123_nothing_to_send_is_an_error():
@@ -99,9 +111,15 @@ def test_the_records():
 def test_vertex_takes_a_key_or_a_token():
     vertex = providers.get("vertex")
     assert request_headers(vertex, api_key="AQ.key", system={}) == {"x-goog-api-key": "AQ.key"}
-    assert request_headers(vertex, api_key="ya29.token", system={}) == {"authorization": "Bearer ya29.token"}
-    assert request_headers(vertex, headers={"Authorization": "Bearer t"}, system={}) == {"authorization": "Bearer t"}
-    assert request_headers(vertex, headers={"x-goog-api-key": "k"}, system={}) == {"x-goog-api-key": "k"}
+    assert request_headers(vertex, api_key="ya29.token", system={}) == {
+        "authorization": "Bearer ya29.token"
+    }
+    assert request_headers(vertex, headers={"Authorization": "Bearer t"}, system={}) == {
+        "authorization": "Bearer t"
+    }
+    assert request_headers(vertex, headers={"x-goog-api-key": "k"}, system={}) == {
+        "x-goog-api-key": "k"
+    }
 
 
 def test_a_model_named_by_path_and_body_is_the_paths():
@@ -115,12 +133,17 @@ def test_a_model_named_by_path_and_body_is_the_paths():
             (embeddings.load_request, embeddings.dump_request, content("a")),
         ):
             request = load({"model": named, **rest}, path="/models/m:embedContent")
-            assert (request.model, request.native["google:notes"]["spelling"]["model"]) == ("m", before)
+            assert (request.model, request.native["google:notes"]["spelling"]["model"]) == (
+                "m",
+                before,
+            )
             assert write(request) == {"model": named, **rest}
             assert load({"model": named, **rest}).model == named.removeprefix("models/")
 
 
-@pytest.mark.parametrize("payload", [{"contents": NESTED}, {"contents": CONTENTS, "systemInstruction": NESTED}])
+@pytest.mark.parametrize(
+    "payload", [{"contents": NESTED}, {"contents": CONTENTS, "systemInstruction": NESTED}]
+)
 def test_what_nests_too_deep_is_refused(payload):
     for load in (wire.load_messages, wire.load_request, embeddings.load_request):
         with pytest.raises(HistoryError, match="deeper"):
@@ -153,7 +176,10 @@ def test_fields_of_another_type_come_back_as_they_were(fields):
 
 
 def test_other_enums_by_number_are_read_and_written_again():
-    schema = {"type": 6, "properties": {"a": {"type": 1, "nullable": True}, "b": {"type": 5, "items": {"type": 3}}}}
+    schema = {
+        "type": 6,
+        "properties": {"a": {"type": 1, "nullable": True}, "b": {"type": 5, "items": {"type": 3}}},
+    }
     body = {
         "contents": CONTENTS,
         "tools": [{"functionDeclarations": [{"name": "f", "parameters": schema}]}],
@@ -163,7 +189,9 @@ def test_other_enums_by_number_are_read_and_written_again():
     assert wire.dump_request(request) == body
     assert request.settings.tool_choice == "required"
     assert request.tools[0].input_schema["properties"]["a"] == {"type": ["string", "null"]}
-    ran = wire.load_messages({"contents": [{"role": "model", "parts": [{"codeExecutionResult": {"outcome": 1}}]}]})
+    ran = wire.load_messages(
+        {"contents": [{"role": "model", "parts": [{"codeExecutionResult": {"outcome": 1}}]}]}
+    )
     assert not ran[0].content[0].is_error
 
 

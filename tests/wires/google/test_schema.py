@@ -15,10 +15,15 @@ from support.google import CONTENTS, HI, NEWER, TOWN, same_request
 
 def test_the_older_fields_for_schemas():
     quirks = wire.Quirks(json_schema=False)
-    out = wire.dump_request(ModelRequest(NEWER, (HI,), (ToolSpec("f", "", TOWN),), output_schema=TOWN), quirks=quirks)
+    out = wire.dump_request(
+        ModelRequest(NEWER, (HI,), (ToolSpec("f", "", TOWN),), output_schema=TOWN), quirks=quirks
+    )
     lowered = {"type": "OBJECT", "properties": {"name": {"type": "STRING"}}, "required": ["name"]}
     assert out["tools"][0]["functionDeclarations"][0]["parameters"] == lowered
-    assert out["generationConfig"] == {"responseSchema": lowered, "responseMimeType": "application/json"}
+    assert out["generationConfig"] == {
+        "responseSchema": lowered,
+        "responseMimeType": "application/json",
+    }
 
 
 @pytest.mark.parametrize("schema", [
@@ -43,19 +48,31 @@ def test_an_older_schema_is_read_as_json_schema_and_written_again(schema):
 
 def test_an_older_schema_in_lower_case_becomes_json_schema_too():
     given = {"type": "object", "properties": {"a": {"type": "string", "nullable": True}}}
-    request = same_request({"generationConfig": {"responseSchema": given, "responseMimeType": "application/json"}})
+    request = same_request(
+        {"generationConfig": {"responseSchema": given, "responseMimeType": "application/json"}}
+    )
     assert request.output_schema["properties"]["a"] == {"type": ["string", "null"]}
 
 
 def test_the_older_schema_becomes_json_schema():
-    assert lift({"type": "OBJECT", "properties": {"type": {"type": "STRING", "nullable": True, "enum": ["x"]}}}) == {
+    assert lift(
+        {
+            "type": "OBJECT",
+            "properties": {"type": {"type": "STRING", "nullable": True, "enum": ["x"]}},
+        }
+    ) == {
         "type": "object",
         "properties": {"type": {"type": ["string", "null"], "enum": ["x", None]}},
     }
-    assert lift({"anyOf": [{"type": "STRING"}], "nullable": True}) == {"anyOf": [{"type": "string"}, {"type": "null"}]}
+    assert lift({"anyOf": [{"type": "STRING"}], "nullable": True}) == {
+        "anyOf": [{"type": "string"}, {"type": "null"}]
+    }
 
 
-NODE = {"type": "object", "properties": {"next": {"$ref": "#/$defs/Node"}, "name": {"type": "string"}}}
+NODE = {
+    "type": "object",
+    "properties": {"next": {"$ref": "#/$defs/Node"}, "name": {"type": "string"}},
+}
 
 
 GOLDEN = {
@@ -136,7 +153,11 @@ def test_older_schemas_in_snake_case():
         },
     }
     request = wire.load_request(body)
-    assert (request.output_schema, request.settings.reasoning, request.options) == ({"type": "object"}, "low", {})
+    assert (request.output_schema, request.settings.reasoning, request.options) == (
+        {"type": "object"},
+        "low",
+        {},
+    )
     assert wire.dump_request(request) == body
 
 
@@ -200,12 +221,17 @@ def test_the_older_schema_is_read_to_the_last_keyword(schema, lifted):
 
 
 def test_definitions_that_name_each_other_twice_do_not_grow_without_bound():
-    both = [{"properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}} for n in range(40)]
+    both = [
+        {"properties": {side: {"$ref": f"#/$defs/d{n + 1}"} for side in "ab"}} for n in range(40)
+    ]
     schema = {"$defs": {f"d{n}": each for n, each in enumerate(both)}, "$ref": "#/$defs/d0"}
     assert len(json.dumps(lower(schema))) < 1_000_000
 
 
 def test_parts_of_a_schema_that_are_none_are_passed_over():
-    every = {"allOf": [{"properties": "x", "required": 5}, {"properties": {"a": 1}, "required": [[1]]}], "type": [{}]}
+    every = {
+        "allOf": [{"properties": "x", "required": 5}, {"properties": {"a": 1}, "required": [[1]]}],
+        "type": [{}],
+    }
     assert lower(every) == {"type": "OBJECT", "properties": {"a": {}}, "required": [[1]]}
     assert lift({"items": 5, "properties": {"a": 1}}) == {"items": 5, "properties": {"a": 1}}

@@ -26,7 +26,10 @@ def test_settings_have_their_fields():
         seed=7,
         stop=("END",),
     )
-    assert wire.dump_request(ModelRequest(NEWER, (HI,), settings=settings))["generationConfig"] == generation
+    assert (
+        wire.dump_request(ModelRequest(NEWER, (HI,), settings=settings))["generationConfig"]
+        == generation
+    )
     request = same_request({"generationConfig": {**generation, "candidateCount": 2}})
     assert request.settings == settings
     assert request.options == {"generationConfig": {"candidateCount": 2}}
@@ -43,9 +46,15 @@ def config(model=NEWER, **settings):
 
 
 def test_d125_efforts_and_budgets():
-    assert config(NEWER, reasoning="low") == {"thinkingConfig": {"thinkingLevel": "low", "includeThoughts": True}}
-    assert config(OLDER, reasoning="low") == {"thinkingConfig": {"thinkingBudget": 1024, "includeThoughts": True}}
-    assert config(NEWER, reasoning=512) == {"thinkingConfig": {"thinkingBudget": 512, "includeThoughts": True}}
+    assert config(NEWER, reasoning="low") == {
+        "thinkingConfig": {"thinkingLevel": "low", "includeThoughts": True}
+    }
+    assert config(OLDER, reasoning="low") == {
+        "thinkingConfig": {"thinkingBudget": 1024, "includeThoughts": True}
+    }
+    assert config(NEWER, reasoning=512) == {
+        "thinkingConfig": {"thinkingBudget": 512, "includeThoughts": True}
+    }
     assert config(OLDER, reasoning="off") == {"thinkingConfig": {"thinkingBudget": 0}}
 
 
@@ -54,7 +63,9 @@ def test_d125_a_newer_model_cannot_stop_thinking():
     out = dump(settings={"reasoning": "off"}, losses=losses)
     assert out["generationConfig"] == {"thinkingConfig": {"thinkingLevel": "minimal"}}
     assert [(loss.what, loss.which) for loss in losses] == [("setting", "reasoning")]
-    assert config("gemini-3-pro-preview", reasoning="off") == {"thinkingConfig": {"thinkingLevel": "low"}}
+    assert config("gemini-3-pro-preview", reasoning="off") == {
+        "thinkingConfig": {"thinkingLevel": "low"}
+    }
 
 
 @pytest.mark.parametrize(
@@ -81,7 +92,9 @@ def test_d125_a_newer_model_cannot_stop_thinking():
 )
 @pytest.mark.parametrize("model", [OLDER, NEWER])
 def test_d125_thinking_is_read_so_that_it_is_written_again(given, reasoning, model):
-    request = same_request({"generationConfig": {"thinkingConfig": given}}, path=f"/models/{model}:generateContent")
+    request = same_request(
+        {"generationConfig": {"thinkingConfig": given}}, path=f"/models/{model}:generateContent"
+    )
     assert request.settings.reasoning == reasoning
 
 
@@ -103,11 +116,15 @@ def test_d125_thinking_is_read_so_that_it_is_written_again(given, reasoning, mod
 )
 def test_d125_what_thinking_is_asked_for(model, reasoning, sent, lost):
     losses = []
-    body = wire.dump_request(ModelRequest(model, settings=Settings(reasoning=reasoning)), losses=losses)
+    body = wire.dump_request(
+        ModelRequest(model, settings=Settings(reasoning=reasoning)), losses=losses
+    )
     assert body == {"contents": [], "generationConfig": {"thinkingConfig": sent}}
     lost_settings = [(loss.message, loss.part, loss.what, loss.which, loss.why) for loss in losses]
     assert lost_settings == (
-        [(None, None, "setting", "reasoning", f"the model cannot stop thinking; asked for {lost}")] if lost else []
+        [(None, None, "setting", "reasoning", f"the model cannot stop thinking; asked for {lost}")]
+        if lost
+        else []
     )
 
 
@@ -149,6 +166,8 @@ def test_d27_generation_config_as_it_is_kept(config, settings, schema, left, not
 
 
 @pytest.mark.parametrize("odd", [{"includeThoughts": "absent"}, {"includeThoughts": None}, {}])
-def test_decision_27_no_text_in_include_thoughts_is_taken_for_its_absence(odd: dict[str, Any]) -> None:
+def test_decision_27_no_text_in_include_thoughts_is_taken_for_its_absence(
+    odd: dict[str, Any],
+) -> None:
     body = {"contents": [], "generationConfig": {"thinkingConfig": {"thinkingBudget": 5, **odd}}}
     assert wire.dump_request(wire.load_request(body)) == body

@@ -30,9 +30,19 @@ from support.linear import is_linear
 
 
 def test_calls_and_results():
-    assert contents(Message.model(call(city="Oslo")), Message.user(ToolResultPart("1", "f", "rain"))) == [
-        {"role": "model", "parts": [{"functionCall": {"name": "f", "args": {"city": "Oslo"}, "id": "1"}}]},
-        {"role": "user", "parts": [{"functionResponse": {"name": "f", "response": {"result": "rain"}, "id": "1"}}]},
+    assert contents(
+        Message.model(call(city="Oslo")), Message.user(ToolResultPart("1", "f", "rain"))
+    ) == [
+        {
+            "role": "model",
+            "parts": [{"functionCall": {"name": "f", "args": {"city": "Oslo"}, "id": "1"}}],
+        },
+        {
+            "role": "user",
+            "parts": [
+                {"functionResponse": {"name": "f", "response": {"result": "rain"}, "id": "1"}}
+            ],
+        },
     ]
 
 
@@ -50,14 +60,26 @@ def test_d122_ids_that_were_not_given_are_minted_and_never_sent():
         ]
     }  # fmt: skip
     messages = wire.load_messages(payload)
-    assert [c.id for m in messages for c in m.tool_calls] == ["call-0", "call-1", "call-2", "call-3"]
-    assert [r.id for m in messages for r in m.tool_results] == ["call-1", "call-0", "call-2", "call-3"]
+    assert [c.id for m in messages for c in m.tool_calls] == [
+        "call-0",
+        "call-1",
+        "call-2",
+        "call-3",
+    ]
+    assert [r.id for m in messages for r in m.tool_results] == [
+        "call-1",
+        "call-0",
+        "call-2",
+        "call-3",
+    ]
     assert all(c.native["google"]["id"] is None for m in messages for c in m.tool_calls)
     assert wire.dump_messages(messages) == payload
 
 
 def test_d122_results_made_here_of_calls_without_ids_are_sent_without_and_in_call_order():
-    model = Message.model(*load_parts({"functionCall": {"name": "f"}}, {"functionCall": {"name": "f"}}, role="model"))
+    model = Message.model(
+        *load_parts({"functionCall": {"name": "f"}}, {"functionCall": {"name": "f"}}, role="model")
+    )
     first, second = model.tool_calls
     answer = Message.user(ToolResultPart(second.id, "f", 2), ToolResultPart(first.id, "f", 1))
     _, content = contents(model, answer, target=VERTEX)
@@ -88,7 +110,8 @@ def test_a_result_that_does_not_tell_its_tool_has_the_name_of_its_call():
 
 def test_a_result_without_a_call_gets_an_id_of_its_own():
     pieces = load_parts(
-        {"functionResponse": {"name": "f", "response": {}}}, {"functionResponse": {"name": "f", "response": {}}}
+        {"functionResponse": {"name": "f", "response": {}}},
+        {"functionResponse": {"name": "f", "response": {}}},
     )
     assert pieces[0].id != pieces[1].id
 
@@ -107,14 +130,18 @@ def test_every_call_stays_as_it_was(part):
 
 
 def test_decision_12_names_that_the_api_does_not_take_are_mapped_alike_everywhere():
-    out = contents(Message.model(call("two words")), Message.user(ToolResultPart("1", "two words", 1)))
+    out = contents(
+        Message.model(call("two words")), Message.user(ToolResultPart("1", "two words", 1))
+    )
     name = out[0]["parts"][0]["functionCall"]["name"]
     assert wire.Quirks().names.fits(name)
     assert out[1]["parts"][0]["functionResponse"]["name"] == name
     recorded = load_parts({"functionCall": {"name": "two.words"}}, role="model")
     assert contents(Message.model(*recorded))[0]["parts"][0]["functionCall"]["name"] == "two.words"
     assert (
-        contents(Message.model(*recorded), target=NEWER_GOOGLE)[0]["parts"][0]["functionCall"]["name"]
+        contents(Message.model(*recorded), target=NEWER_GOOGLE)[0]["parts"][0]["functionCall"][
+            "name"
+        ]
         == fitted(["two.words"])["two.words"]
     )
 
@@ -124,11 +151,17 @@ def test_decision_22_what_the_provider_ran_looks_like_calls_and_results():
     code, output, search, found = pieces
     assert (code.name, code.arguments) == ("codeExecution", {"code": "1+1", "language": "PYTHON"})
     assert (output.id, output.result["output"], output.is_error) == (code.id, "2", False)
-    assert (search.name, search.id, search.arguments) == ("GOOGLE_SEARCH_WEB", "s1", {"queries": ["x"]})
+    assert (search.name, search.id, search.arguments) == (
+        "GOOGLE_SEARCH_WEB",
+        "s1",
+        {"queries": ["x"]},
+    )
     assert (found.id, found.result) == ("s1", {"hits": 1})
     assert all(piece.run_by == "provider" for piece in pieces)
     assert not Message.model(*pieces).tool_calls
-    failed = same_parts({"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": "x"}}, role="model")[0]
+    failed = same_parts(
+        {"codeExecutionResult": {"outcome": "OUTCOME_FAILED", "output": "x"}}, role="model"
+    )[0]
     assert failed.is_error
 
 
@@ -137,7 +170,12 @@ def tools(*some, model=NEWER, **how):
 
 
 def test_functions_share_an_entry_and_the_providers_tools_have_their_own():
-    out = tools(ToolSpec("f", "Does f.", TOWN), ServerTool("web_search"), ServerTool("code_execution"), ToolSpec("g"))
+    out = tools(
+        ToolSpec("f", "Does f.", TOWN),
+        ServerTool("web_search"),
+        ServerTool("code_execution"),
+        ToolSpec("g"),
+    )
     assert out["tools"] == [
         {
             "functionDeclarations": [
@@ -159,14 +197,23 @@ def test_functions_share_an_entry_and_the_providers_tools_have_their_own():
             {"functionDeclarations": [{"name": "f", "description": ""}]},
             {"functionDeclarations": [{"name": "g", "parameters": None}]},
         ],
-        [{"function_declarations": [{"name": "f", "parameters_json_schema": TOWN}], "codeExecution": None}],
+        [
+            {
+                "function_declarations": [{"name": "f", "parameters_json_schema": TOWN}],
+                "codeExecution": None,
+            }
+        ],
         [{"googleSearch": {}, "codeExecution": {}}, {"urlContext": {}}],
         [{"googleSearch": {"timeRangeFilter": {}}}, {"functionDeclarations": [{"name": "f"}]}],
         [{"functionDeclarations": [{"name": "f"}], "google_search": {}}],
         [{"functionDeclarations": []}],
         [{}],
         [{"codeExecution": None}],
-        {"functionDeclarations": [{"name": "f", "behavior": "BLOCKING", "response": {"type": "STRING"}}]},
+        {
+            "functionDeclarations": [
+                {"name": "f", "behavior": "BLOCKING", "response": {"type": "STRING"}}
+            ]
+        },
         [{"functionDeclarations": [{"name": "no name for it", "parameters": {}}]}],
     ],
 )
@@ -176,14 +223,17 @@ def test_every_entry_of_tools_stays_as_it_was(entries):
 
 def test_a_tool_of_the_providers_that_is_added_later_is_announced():
     request = same_request(
-        {"tools": [{"functionDeclarations": [{"name": "f"}]}]}, path=f"/models/{NEWER}:generateContent"
+        {"tools": [{"functionDeclarations": [{"name": "f"}]}]},
+        path=f"/models/{NEWER}:generateContent",
     )
     out = wire.dump_request(request.replace(tools=(*request.tools, ServerTool("googleSearch"))))
     assert out["toolConfig"] == {"includeServerSideToolInvocations": True}
 
 
 def test_what_tools_become():
-    request = same_request({"tools": [{"functionDeclarations": [{"name": "f"}]}, {"google_search": {"a": 1}}]})
+    request = same_request(
+        {"tools": [{"functionDeclarations": [{"name": "f"}]}, {"google_search": {"a": 1}}]}
+    )
     function, search = request.tools
     assert (function.name, function.input_schema) == ("f", {})
     assert (search.name, search.options) == ("googleSearch", {"a": 1})
@@ -220,15 +270,22 @@ def test_tool_choice(calling, choice):
 
 def test_d130_what_no_setting_says_can_be_given_as_an_option():
     calling = {"functionCallingConfig": {"mode": "ANY", "allowedFunctionNames": ["f", "g"]}}
-    out = wire.dump_request(ModelRequest(NEWER, (HI,), (ToolSpec("f"), ToolSpec("g")), options={"toolConfig": calling}))
+    out = wire.dump_request(
+        ModelRequest(NEWER, (HI,), (ToolSpec("f"), ToolSpec("g")), options={"toolConfig": calling})
+    )
     assert out["toolConfig"] == calling
 
 
 def test_d124_an_older_model_gets_no_functions_with_a_schema():
     losses = []
-    out = tools(ToolSpec("f"), ServerTool("googleSearch"), model=OLDER, output_schema=TOWN, losses=losses)
+    out = tools(
+        ToolSpec("f"), ServerTool("googleSearch"), model=OLDER, output_schema=TOWN, losses=losses
+    )
     assert out["tools"] == [{"googleSearch": {}}]
-    assert out["generationConfig"] == {"responseJsonSchema": TOWN, "responseMimeType": "application/json"}
+    assert out["generationConfig"] == {
+        "responseJsonSchema": TOWN,
+        "responseMimeType": "application/json",
+    }
     assert [(loss.what, loss.which) for loss in losses] == [("tool", "f")]
     assert "functionDeclarations" in tools(ToolSpec("f"), output_schema=TOWN)["tools"][0]
     body = {
@@ -259,7 +316,12 @@ def test_tools_as_they_are_kept():
 
     assert list(request.tools) == [
         ToolSpec("f", "d", {"type": "object"}, {"google": {"x": 1}, **note(entry={"y": 2})}),
-        ToolSpec("g h", "", older, {"google": {"description": ""}, **note(name="as is", parameters="upper")}),
+        ToolSpec(
+            "g h",
+            "",
+            older,
+            {"google": {"description": ""}, **note(name="as is", parameters="upper")},
+        ),
         ToolSpec("h", "", {}, {"google": {"response": {}}, **note(parameters="absent")}),
         ToolSpec("i", "", {}, note(parameters="absent", place="apart")),
         ServerTool("googleSearch", {"z": 1}, note(place="together")),
@@ -295,7 +357,9 @@ def test_d124_older_models_lose_functions_beside_a_schema_and_nothing_else(model
         ((), []),
     ):
         losses = []
-        sent = wire.dump_request(ModelRequest(model, tools=tools, output_schema={"type": "object"}), losses=losses)
+        sent = wire.dump_request(
+            ModelRequest(model, tools=tools, output_schema={"type": "object"}), losses=losses
+        )
         why = "the model takes no functions together with an output schema"
         assert [(loss.message, loss.part, loss.what, loss.which, loss.why) for loss in losses] == [
             (None, None, "tool", which, why) for which in lost
@@ -326,7 +390,9 @@ def test_d130_choices_as_they_are_kept(config, choice, notes):
     body = {"contents": [], "toolConfig": {"functionCallingConfig": config, "retrievalConfig": {}}}
     request = wire.load_request(body)
     assert request.settings == Settings(tool_choice=choice)
-    assert request.options == {"toolConfig": {"retrievalConfig": {}} if choice else body["toolConfig"]}
+    assert request.options == {
+        "toolConfig": {"retrievalConfig": {}} if choice else body["toolConfig"]
+    }
     assert request.native == ({"google:notes": {"spelling": {"choice": notes}}} if notes else None)
     assert wire.dump_request(request) == body
 
@@ -335,8 +401,13 @@ def test_d130_choices_as_they_are_kept(config, choice, notes):
 def test_results_and_parts_cost_linear_time():
     def load(size):
         calls = [{"functionCall": {"name": "f", "id": f"c{n}", "args": {}}} for n in range(size)]
-        results = [{"functionResponse": {"name": "f", "id": f"c{n}", "response": {}}} for n in reversed(range(size))]
-        return wire.load_messages({"contents": [{"role": "model", "parts": calls}, {"role": "user", "parts": results}]})
+        results = [
+            {"functionResponse": {"name": "f", "id": f"c{n}", "response": {}}}
+            for n in reversed(range(size))
+        ]
+        return wire.load_messages(
+            {"contents": [{"role": "model", "parts": calls}, {"role": "user", "parts": results}]}
+        )
 
     def encode(size):
         encoder = wire.encoder()
@@ -361,13 +432,17 @@ def test_repeated_calls_are_answered_in_order():
 
 
 @pytest.mark.parametrize("odd", [{"args": "absent"}, {"args": None}, {}])
-def test_decision_27_no_text_in_the_place_of_arguments_is_taken_for_their_absence(odd: dict[str, Any]) -> None:
+def test_decision_27_no_text_in_the_place_of_arguments_is_taken_for_their_absence(
+    odd: dict[str, Any],
+) -> None:
     payload = {"contents": [{"role": "model", "parts": [{"functionCall": {"name": "f", **odd}}]}]}
     assert wire.dump_messages(wire.load_messages(payload)) == payload
 
 
 def test_older_notes_of_absent_fields_are_still_read() -> None:
-    call = ToolCallPart("c", "f", native={"google": {"id": None}, "google:notes": {"spelling": {"args": "absent"}}})
+    call = ToolCallPart(
+        "c", "f", native={"google": {"id": None}, "google:notes": {"spelling": {"args": "absent"}}}
+    )
     entry = {"role": "model", "parts": [{"functionCall": {"name": "f"}}]}
     assert wire.dump_messages([Message.model(call)]) == {"contents": [entry]}
     empty = Message.model().replace(native={"google:notes": {"spelling": {"parts": None}}})

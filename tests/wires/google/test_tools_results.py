@@ -43,7 +43,9 @@ def test_decision_5_a_failed_tool_says_error():
     assert result({"why": 1}, is_error=True) == {"error": {"why": 1}}
     assert result((DataPart(b"1", "image/png"),), is_error=True) == {"error": ""}
     assert result((DataPart(b"1", "image/png"),)) == {}
-    (piece,) = load_parts({"functionResponse": {"name": "f", "id": "1", "response": {"error": "boom"}}})
+    (piece,) = load_parts(
+        {"functionResponse": {"name": "f", "id": "1", "response": {"error": "boom"}}}
+    )
     assert (piece.result, piece.is_error) == ({"error": "boom"}, True)
 
 
@@ -96,13 +98,18 @@ def test_a_result_whose_media_are_none_is_its_response(parts):
 def test_nothing_of_a_result_is_stored_twice():
     media = {"inlineData": {"mimeType": "a/b", "data": "AAAA"}}
     inner = {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}
-    assert load_parts({"functionResponse": inner})[0].native == {"google:notes": {"spelling": {"parts": "inside"}}}
+    assert load_parts({"functionResponse": inner})[0].native == {
+        "google:notes": {"spelling": {"parts": "inside"}}
+    }
     ran = load_parts(
-        {"executableCode": {"code": "1", "id": "2"}}, {"codeExecutionResult": {"outcome": "OUTCOME_OK", "id": "2"}}
+        {"executableCode": {"code": "1", "id": "2"}},
+        {"codeExecutionResult": {"outcome": "OUTCOME_OK", "id": "2"}},
     )
     assert [(p.id, p.native) for p in ran] == [("2", {"google": {}}), ("2", {"google": {}})]
     assert (ran[0].arguments, ran[1].result) == ({"code": "1"}, {"outcome": "OUTCOME_OK"})
-    same_parts({"toolResponse": {"toolType": "X", "response": {}, "id": "1", "more": 1}}, role="model")
+    same_parts(
+        {"toolResponse": {"toolType": "X", "response": {}, "id": "1", "more": 1}}, role="model"
+    )
 
 
 def test_media_in_a_result():
@@ -119,7 +126,12 @@ def test_media_in_a_result():
     ]
     losses = []
     (beside,) = contents(answer, target=GOOGLE, losses=losses)
-    assert [next(iter(part)) for part in beside["parts"]] == ["functionResponse", "text", "text", "inlineData"]
+    assert [next(iter(part)) for part in beside["parts"]] == [
+        "functionResponse",
+        "text",
+        "text",
+        "inlineData",
+    ]
     assert beside["parts"][0]["functionResponse"]["response"] == {"result": "look"}
     assert [loss.what for loss in losses] == ["media"]
 
@@ -145,5 +157,9 @@ def test_d121_any_result_is_an_object_and_is_read_as_one_that_is_written_alike(v
 
 def test_media_recorded_inside_a_response_stays_there_whatever_the_model():
     media = {"inlineData": {"mimeType": "a/b", "data": "AAAA"}}
-    part = {"functionResponse": {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}}
-    same_request({"contents": [{"role": "user", "parts": [part]}]}, path=f"/models/{OLDER}:generateContent")
+    part = {
+        "functionResponse": {"name": "f", "id": "1", "response": {"result": "x"}, "parts": [media]}
+    }
+    same_request(
+        {"contents": [{"role": "user", "parts": [part]}]}, path=f"/models/{OLDER}:generateContent"
+    )

@@ -37,7 +37,11 @@ HOST = "generativelanguage.googleapis.com"
 
 
 def bodies():
-    return [e for e in exchanges("google") if e.request and e.request.keys() & {"contents", "generateContentRequest"}]
+    return [
+        e
+        for e in exchanges("google")
+        if e.request and e.request.keys() & {"contents", "generateContentRequest"}
+    ]
 
 
 def request_of(body):
@@ -53,7 +57,9 @@ def answers():
     return [
         e
         for e in exchanges("google")
-        if e.status == 200 and "enerateContent" in e.url and not e.body.lstrip().startswith(b'{"embedding')
+        if e.status == 200
+        and "enerateContent" in e.url
+        and not e.body.lstrip().startswith(b'{"embedding')
     ]
 
 
@@ -64,7 +70,9 @@ def decoded():
 
 def chunks(exchange):
     lines = exchange.body.decode().splitlines() if exchange.framing == "sse" else []
-    return [json.loads(line[5:]) for line in lines if line.startswith("data:")] or [json.loads(exchange.body)]
+    return [json.loads(line[5:]) for line in lines if line.startswith("data:")] or [
+        json.loads(exchange.body)
+    ]
 
 
 def test_every_good_answer_decodes_without_an_error():
@@ -80,9 +88,13 @@ def test_every_good_answer_decodes_without_an_error():
         counts = chunks(exchange)[-1]["usageMetadata"]
         if "promptTokenCount" in counts:
             usage = message.usage
-            assert usage.input_tokens == counts["promptTokenCount"] + counts.get("toolUsePromptTokenCount", 0), exchange
+            assert usage.input_tokens == counts["promptTokenCount"] + counts.get(
+                "toolUsePromptTokenCount", 0
+            ), exchange
             thoughts = counts.get("thoughtsTokenCount") or 0
-            assert (usage.output_tokens or 0) == counts.get("candidatesTokenCount", 0) + thoughts, exchange
+            assert (usage.output_tokens or 0) == counts.get("candidatesTokenCount", 0) + thoughts, (
+                exchange
+            )
             assert usage.total_tokens == counts["totalTokenCount"], exchange
     assert set(reasons) == {
         FinishReason.stop, FinishReason.tool_calls, FinishReason.length, FinishReason.content_filter, FinishReason.unspecified,
@@ -92,14 +104,20 @@ def test_every_good_answer_decodes_without_an_error():
 def test_every_answer_is_the_same_in_random_chunkings():
     chance = random.Random(1)
     for exchange, events in decoded():
-        cuts = sorted(chance.sample(range(1, len(exchange.body)), min(chance.randint(1, 40), len(exchange.body) - 1)))
+        cuts = sorted(
+            chance.sample(
+                range(1, len(exchange.body)), min(chance.randint(1, 40), len(exchange.body) - 1)
+            )
+        )
         assert decode(exchange.body, cuts) == events, exchange
 
 
 def test_a_sample_is_the_same_byte_by_byte():
     sample = [(e, events) for e, events in decoded() if e.path.stem in SAMPLE]
     assert len(sample) == len(SAMPLE)
-    small = [(e, events) for e, events in decoded() if len(e.body) < 3000 and e.framing == "sse"][:40:3]
+    small = [(e, events) for e, events in decoded() if len(e.body) < 3000 and e.framing == "sse"][
+        :40:3
+    ]
     for exchange, events in sample + small:
         body = exchange.body
         if len(body) < 30_000:
@@ -111,7 +129,10 @@ def test_a_sample_is_the_same_byte_by_byte():
 def test_every_stream_cut_early_keeps_what_came_and_says_so():
     cut = 0
     for exchange, events in decoded():
-        if exchange.framing != "sse" or sum("finishReason" in str(chunk) for chunk in chunks(exchange)) > 1:
+        if (
+            exchange.framing != "sse"
+            or sum("finishReason" in str(chunk) for chunk in chunks(exchange)) > 1
+        ):
             continue
         end = exchange.body.rindex(b"data:")
         if b"finishReason" in exchange.body[:end] or end == 0:
@@ -143,7 +164,9 @@ def test_a_whole_answer_is_written_back_as_it_was():
     for exchange, events in decoded():
         if exchange.framing == "json":
             body = json.loads(exchange.body)
-            body["usageMetadata"] = {key: value for key, value in body["usageMetadata"].items() if value is not None}
+            body["usageMetadata"] = {
+                key: value for key, value in body["usageMetadata"].items() if value is not None
+            }
             assert plain(wire.dump_response(events)) == plain(body), exchange
             written += 1
     assert written > 350
@@ -168,7 +191,9 @@ def test_every_request_goes_to_the_path_that_it_came_from():
     for exchange in bodies():
         if HOST in exchange.url and "enerateContent" in exchange.url:
             path = wire.dump_http(load(exchange)).path
-            assert exchange.url.split("&key=")[0].split("?key=")[0].endswith("/v1beta" + path), exchange
+            assert exchange.url.split("&key=")[0].split("?key=")[0].endswith("/v1beta" + path), (
+                exchange
+            )
 
 
 def test_no_request_loses_anything():
@@ -199,7 +224,9 @@ def test_a_renamed_tool_changes_exactly_its_name():
             expected = json.loads(json.dumps(exchange.request))
             entries = request_of(expected)["tools"]
             for entry in [entries] if isinstance(entries, dict) else entries:
-                for function in entry.get("functionDeclarations") or entry.get("function_declarations") or ():
+                for function in (
+                    entry.get("functionDeclarations") or entry.get("function_declarations") or ()
+                ):
                     if function["name"] == tool.name:
                         function["name"] = "another_name"
             assert wire.dump_request(request.replace(tools=tools)) == expected, exchange
@@ -219,9 +246,16 @@ def test_options_hold_no_conversation_and_nothing_that_has_a_neutral_name():
         config = options.get("generationConfig", {})
         assert not inside & set(config), exchange
         thinking = config.get("thinkingConfig", {})
-        assert not thinking or thinking.get("thinkingBudget", thinking.get("thinking_budget", -1)) == -1, exchange
+        assert (
+            not thinking
+            or thinking.get("thinkingBudget", thinking.get("thinking_budget", -1)) == -1
+        ), exchange
         calling = options.get("toolConfig", {}).get("functionCallingConfig", {})
-        assert not calling or calling["mode"] == "VALIDATED" or len(calling["allowedFunctionNames"]) > 1, exchange
+        assert (
+            not calling
+            or calling["mode"] == "VALIDATED"
+            or len(calling["allowedFunctionNames"]) > 1
+        ), exchange
 
 
 def test_native_repeats_nothing_that_the_neutral_fields_say():
@@ -238,7 +272,9 @@ def test_native_repeats_nothing_that_the_neutral_fields_say():
 def test_every_conversation_loads_as_messages_alone():
     for exchange in bodies():
         body = request_of(exchange.request)
-        payload = {key: body[key] for key in ("systemInstruction", "contents") if body.get(key) is not None}
+        payload = {
+            key: body[key] for key in ("systemInstruction", "contents") if body.get(key) is not None
+        }
         assert wire.dump_messages(wire.load_messages(payload)) == payload, exchange
 
 
@@ -261,8 +297,18 @@ def test_d_122_calls_without_ids_get_distinct_ones_and_their_results_find_them()
 def test_what_an_answer_signed_goes_back_byte_exact_and_in_its_place():
     signed = 0
     for exchange, events in decoded():
-        candidates = [c for chunk in chunks(exchange) for c in chunk.get("candidates", ()) if not c.get("index")]
-        parts = [p for c in candidates for p in c.get("content", {}).get("parts", ()) if p not in ({"text": ""}, {})]
+        candidates = [
+            c
+            for chunk in chunks(exchange)
+            for c in chunk.get("candidates", ())
+            if not c.get("index")
+        ]
+        parts = [
+            p
+            for c in candidates
+            for p in c.get("content", {}).get("parts", ())
+            if p not in ({"text": ""}, {})
+        ]
         if any("willContinue" in str(part) for part in parts):
             continue
         (content,) = wire.dump_messages(fold(events))["contents"] or [{"parts": []}]
@@ -270,7 +316,9 @@ def test_what_an_answer_signed_goes_back_byte_exact_and_in_its_place():
             assert content["parts"] == parts, exchange
         else:
             signed_parts = [part for part in parts if "thoughtSignature" in part]
-            assert [part for part in content["parts"] if "thoughtSignature" in part] == signed_parts, exchange
+            assert [
+                part for part in content["parts"] if "thoughtSignature" in part
+            ] == signed_parts, exchange
         signed += sum("thoughtSignature" in part for part in parts)
     assert signed > 200
 
@@ -281,10 +329,14 @@ def sdk():
     answer = {}
 
     def respond(_):
-        return httpx2.Response(200, headers={"content-type": answer["type"]}, content=answer["body"])
+        return httpx2.Response(
+            200, headers={"content-type": answer["type"]}, content=answer["body"]
+        )
 
     http = httpx2.Client(transport=httpx2.MockTransport(respond))
-    return genai.Client(api_key="k", http_options=types.HttpOptions(httpx_client=http)).models, answer
+    return genai.Client(
+        api_key="k", http_options=types.HttpOptions(httpx_client=http)
+    ).models, answer
 
 
 def sdk_chunks(exchange):
@@ -312,29 +364,57 @@ def test_the_official_client_reads_the_same(framing):
             if not c.index
             for p in (c.content and c.content.parts) or ()
         ]
-        assert ours.text == "".join(part.text for part in parts if part.text and not part.thought), exchange
-        assert (ours.thinking or "") == "".join(p.text for p in parts if p.text and p.thought), exchange
+        assert ours.text == "".join(
+            part.text for part in parts if part.text and not part.thought
+        ), exchange
+        assert (ours.thinking or "") == "".join(p.text for p in parts if p.text and p.thought), (
+            exchange
+        )
         calls = [p.function_call for p in parts if p.function_call]
-        if not any(call.partial_args or call.will_continue for call in calls):  # the client leaves these to its user
-            assert [(c.name, c.arguments) for c in ours.tool_calls] == [(c.name, c.args or {}) for c in calls], exchange
+        if not any(
+            call.partial_args or call.will_continue for call in calls
+        ):  # the client leaves these to its user
+            assert [(c.name, c.arguments) for c in ours.tool_calls] == [
+                (c.name, c.args or {}) for c in calls
+            ], exchange
             assert all(
-                not theirs.id or theirs.id == mine.id for theirs, mine in zip(calls, ours.tool_calls, strict=True)
+                not theirs.id or theirs.id == mine.id
+                for theirs, mine in zip(calls, ours.tool_calls, strict=True)
             )
         signatures = [p.thought_signature for p in parts if p.thought_signature]
         kept = [(p.native or {}).get("google", {}).get("thoughtSignature") for p in ours.content]
-        assert [base64.b64decode(s.translate({45: 43, 95: 47})) for s in kept if s] == signatures, exchange
+        assert [base64.b64decode(s.translate({45: 43, 95: 47})) for s in kept if s] == signatures, (
+            exchange
+        )
         assert [p.data for p in ours.content if isinstance(p, DataPart)] == [
             p.inline_data.data for p in parts if p.inline_data
         ]
-        ran = [p for p in ours.content if isinstance(p, ToolCallPart | ToolResultPart) and p.run_by == "provider"]
-        codes = [p for p in parts if p.executable_code or p.code_execution_result or p.tool_call or p.tool_response]
+        ran = [
+            p
+            for p in ours.content
+            if isinstance(p, ToolCallPart | ToolResultPart) and p.run_by == "provider"
+        ]
+        codes = [
+            p
+            for p in parts
+            if p.executable_code or p.code_execution_result or p.tool_call or p.tool_response
+        ]
         assert len(ran) == len(codes), exchange
-        reasons = [c.finish_reason.value for chunk in theirs for c in chunk.candidates or () if c.finish_reason]
+        reasons = [
+            c.finish_reason.value
+            for chunk in theirs
+            for c in chunk.candidates or ()
+            if c.finish_reason
+        ]
         if reasons:
-            assert wire.dump_response(events)["candidates"][0]["finishReason"] == reasons[-1], exchange
+            assert wire.dump_response(events)["candidates"][0]["finishReason"] == reasons[-1], (
+                exchange
+            )
         usage = theirs[-1].usage_metadata
         if usage is not None and usage.prompt_token_count is not None:
-            assert ours.usage.input_tokens == usage.prompt_token_count + (usage.tool_use_prompt_token_count or 0)
+            assert ours.usage.input_tokens == usage.prompt_token_count + (
+                usage.tool_use_prompt_token_count or 0
+            )
             counted = (usage.candidates_token_count or 0) + (usage.thoughts_token_count or 0)
             assert (ours.usage.output_tokens or 0) == counted, exchange
             assert ours.usage.cache_read_tokens == usage.cached_content_token_count, exchange

@@ -7,7 +7,19 @@ import pytest
 from dragoman.fold import fold, unfold
 from dragoman.message import FinishReason, Message, Usage
 from dragoman.wires import google as wire
-from support.google import ENDS, PARTS, answer, body, chunk, decode, decode_chunks, message, sse, text, whole
+from support.google import (
+    ENDS,
+    PARTS,
+    answer,
+    body,
+    chunk,
+    decode,
+    decode_chunks,
+    message,
+    sse,
+    text,
+    whole,
+)
 
 
 def test_d128_what_stands_around_the_answer_is_kept():
@@ -17,8 +29,14 @@ def test_d128_what_stands_around_the_answer_is_kept():
         "safetyRatings": [],
         "finishMessage": "m",
     }
-    first, last = chunk(text("a")), chunk(text("b"), finish="STOP", createTime="t", modelVersion="v", responseId="r")
-    first["candidates"][0] |= {"groundingMetadata": {"b": 2}, "citationMetadata": {"citations": [0]}}
+    first, last = (
+        chunk(text("a")),
+        chunk(text("b"), finish="STOP", createTime="t", modelVersion="v", responseId="r"),
+    )
+    first["candidates"][0] |= {
+        "groundingMetadata": {"b": 2},
+        "citationMetadata": {"citations": [0]},
+    }
     last["candidates"][0] |= beside
     read = message(first, last)
     assert read.native["google:notes"]["response"] == {
@@ -28,13 +46,20 @@ def test_d128_what_stands_around_the_answer_is_kept():
 
 
 def test_usage_is_the_last_that_was_told():
-    first = {"promptTokenCount": 5, "candidatesTokenCount": 1, "totalTokenCount": 6, "serviceTier": "standard"}
+    first = {
+        "promptTokenCount": 5,
+        "candidatesTokenCount": 1,
+        "totalTokenCount": 6,
+        "serviceTier": "standard",
+    }
     last = {
         "promptTokenCount": 5, "candidatesTokenCount": 4, "thoughtsTokenCount": 3, "cachedContentTokenCount": 2,
         "toolUsePromptTokenCount": 10, "totalTokenCount": 22, "serviceTier": None, "promptTokensDetails": [1],
     }  # fmt: skip
     read = message(
-        chunk(text("a"), usageMetadata=first), chunk(text("b"), usageMetadata=last), chunk(text("c"), finish="STOP")
+        chunk(text("a"), usageMetadata=first),
+        chunk(text("b"), usageMetadata=last),
+        chunk(text("c"), finish="STOP"),
     )
     assert read.usage == Usage(
         input_tokens=15,
@@ -84,7 +109,11 @@ def test_a_blocked_prompt_is_an_empty_message_that_the_filter_cut():
     }
     for events in (decode(sse(feedback)), wire.load_response(feedback)):
         (read,) = fold(events)
-        assert (read.content, read.finish_reason, read.usage.input_tokens) == ((), FinishReason.content_filter, 4)
+        assert (read.content, read.finish_reason, read.usage.input_tokens) == (
+            (),
+            FinishReason.content_filter,
+            4,
+        )
         assert read.native["google:notes"]["response"] == {
             "block_reason": "SAFETY",
             "promptFeedback": {"safetyRatings": []},
@@ -95,7 +124,11 @@ def test_a_blocked_prompt_is_an_empty_message_that_the_filter_cut():
 @pytest.mark.parametrize("end", ENDS)
 @pytest.mark.parametrize(
     "fields",
-    [{}, {"createTime": "t", "modelStatus": {"a": 1}, "turnToken": "k"}, {"promptFeedback": {"safetyRatings": []}}],
+    [
+        {},
+        {"createTime": "t", "modelStatus": {"a": 1}, "turnToken": "k"},
+        {"promptFeedback": {"safetyRatings": []}},
+    ],
 )
 def test_d126_d128_how_an_answer_ended_is_written_as_it_was_read(end, fields):
     answer = body(PARTS["text"], end, **fields)
@@ -138,7 +171,13 @@ def test_d126_reasons_of_others(reason, name):
         finish_reason=reason, usage=Usage(input_tokens=5, output_tokens=3, reasoning_tokens=3)
     )
     assert wire.dump_response(unfold([made])) == {
-        "candidates": [{"content": {"role": "model", "parts": [{"text": "a"}]}, "finishReason": name, "index": 0}],
+        "candidates": [
+            {
+                "content": {"role": "model", "parts": [{"text": "a"}]},
+                "finishReason": name,
+                "index": 0,
+            }
+        ],
         "usageMetadata": {"promptTokenCount": 5, "thoughtsTokenCount": 3},
     }
 
@@ -151,13 +190,22 @@ def test_d126_calls_count_where_the_answer_ended_by_itself_alone(end):
 
 
 def test_a_bool_is_no_count_of_tokens():
-    (message,) = fold(wire.load_response({**answer({"text": "a"}), "usageMetadata": {"promptTokenCount": True}}))
+    (message,) = fold(
+        wire.load_response({**answer({"text": "a"}), "usageMetadata": {"promptTokenCount": True}})
+    )
     assert message.usage is None and Message.from_json(message.to_json()) == message
 
 
 @pytest.mark.parametrize(
     ("number", "reason"),
-    [(1, "stop"), (2, "length"), (3, "content_filter"), (4, "recitation"), (8, "content_filter"), (5, "unspecified")],
+    [
+        (1, "stop"),
+        (2, "length"),
+        (3, "content_filter"),
+        (4, "recitation"),
+        (8, "content_filter"),
+        (5, "unspecified"),
+    ],
 )
 def test_a_finish_reason_by_its_number_is_read_and_written_again(number, reason):
     counted = {"promptTokenCount": 1, "candidatesTokenCount": 2, "totalTokenCount": 3}

@@ -10,7 +10,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.errors import AuthenticationError, DecodeError, InvalidRequestError, RateLimitError, StreamCutError
+from dragoman.errors import (
+    AuthenticationError,
+    DecodeError,
+    InvalidRequestError,
+    RateLimitError,
+    StreamCutError,
+)
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartFinished, RunError
 from dragoman.fold import fold, parse_call, unfold
 from dragoman.message import (
@@ -35,7 +41,11 @@ words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=1
 
 def chunk(delta: Any, finish: str | None = None, index: int = 0, **more: Any) -> bytes:
     choice = {"index": index, "delta": delta, "finish_reason": finish}
-    return b"data: " + json.dumps({"id": "r", "model": "m-1", "choices": [choice], **more}).encode() + b"\n\n"
+    return (
+        b"data: "
+        + json.dumps({"id": "r", "model": "m-1", "choices": [choice], **more}).encode()
+        + b"\n\n"
+    )
 
 
 def called(text: Any = "", *, name: str = "", **more: Any) -> dict[str, Any]:
@@ -115,7 +125,9 @@ def test_thinking_is_one_part_until_something_else_comes_or_it_ends() -> None:
 
 def test_thinking_that_was_streamed_goes_back_as_it_was() -> None:
     reference = {"type": "reference", "reference_ids": [1]}
-    message = read(chunk(thought("ab", reference, "c", signature="s")), chunk({"content": "d"}, "stop"), DONE)
+    message = read(
+        chunk(thought("ab", reference, "c", signature="s")), chunk({"content": "d"}, "stop"), DONE
+    )
     [sent] = mistral.dump_messages([message])
     said = [{"type": "text", "text": "ab"}, reference, {"type": "text", "text": "c"}]
     assert sent["content"][0] == {"type": "thinking", "thinking": said, "signature": "s"}
@@ -124,7 +136,12 @@ def test_thinking_that_was_streamed_goes_back_as_it_was() -> None:
 def test_separate_chunks_of_a_whole_answer_stay_separate() -> None:
     content = [*thought("a", "b", signature="s")["content"], *thought("c")["content"], {"type": "text", "text": "d"}, {"type": "text", "text": "e"}]  # fmt: skip
     message = read(whole(content=content, tool_calls=None))
-    assert [type(part) for part in message.content] == [ThinkingPart, ThinkingPart, TextPart, TextPart]
+    assert [type(part) for part in message.content] == [
+        ThinkingPart,
+        ThinkingPart,
+        TextPart,
+        TextPart,
+    ]
     assert mistral.dump_messages([message])[0]["content"] == content
     empty = [{"type": "text", "text": ""}, {"type": "thinking", "thinking": []}]
     assert [part for part in read(whole(content=empty)).content if isinstance(part, TextPart)] == []
@@ -142,7 +159,11 @@ def test_calls_come_whole_or_in_pieces() -> None:
         chunk(called('{"a":', name="f", id="c1", index=0)),
         chunk(called("1}", index=0, id="null")),
         chunk(called({"b": 2}, name="g", id="c2", index=1)),
-        chunk({"content": ""}, "tool_calls", usage={"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7}),
+        chunk(
+            {"content": ""},
+            "tool_calls",
+            usage={"prompt_tokens": 3, "completion_tokens": 4, "total_tokens": 7},
+        ),
         DONE,
     )
     assert calls(message) == [("c1", "f", {"a": 1}, "complete"), ("c2", "g", {"b": 2}, "complete")]
@@ -160,12 +181,17 @@ def test_decision_13_a_piece_belongs_to_its_index_or_to_its_id() -> None:
     )
     assert calls(by_id) == [("c1", "f", {"a": 1}, "complete"), ("c2", "g", {"b": 2}, "complete")]
     one_index = read(
-        chunk(called("{}", name="f", index=0)), chunk(called("{}", name="f", index=0)), chunk({}, "tool_calls"), DONE
+        chunk(called("{}", name="f", index=0)),
+        chunk(called("{}", name="f", index=0)),
+        chunk({}, "tool_calls"),
+        DONE,
     )
     assert [call.name for call in one_index.tool_calls] == ["f", "f"]
     assert one_index.tool_calls[0].native == {"mistral": {"id": None}}
     repeated = read(
-        chunk(called('{"a"', name="f", id="c", index=0)), chunk(called(":1}", name="f", id="c", index=0), "stop"), DONE
+        chunk(called('{"a"', name="f", id="c", index=0)),
+        chunk(called(":1}", name="f", id="c", index=0), "stop"),
+        DONE,
     )
     assert calls(repeated) == [("c", "f", {"a": 1}, "complete")]
     assert repeated.finish_reason is FinishReason.tool_calls
@@ -192,17 +218,27 @@ def test_a_call_at_the_limit_is_cut(finish: str, text: str, state: str) -> None:
 
 
 def test_empty_arguments_are_none_and_broken_ones_invalid() -> None:
-    assert calls(read(chunk(called("", name="f", id="c"), "tool_calls"), DONE)) == [("c", "f", {}, "complete")]
-    assert calls(read(chunk(called("[1]", name="f", id="c"), "tool_calls"), DONE)) == [("c", "f", {}, "invalid")]
+    assert calls(read(chunk(called("", name="f", id="c"), "tool_calls"), DONE)) == [
+        ("c", "f", {}, "complete")
+    ]
+    assert calls(read(chunk(called("[1]", name="f", id="c"), "tool_calls"), DONE)) == [
+        ("c", "f", {}, "invalid")
+    ]
 
 
 def test_decision_22_what_the_provider_ran_is_a_call_and_its_result() -> None:
     messages = [
-        {"role": "assistant", "content": "I look.", **called('{"q":1}', name="web_search", id="c1")},
+        {
+            "role": "assistant",
+            "content": "I look.",
+            **called('{"q":1}', name="web_search", id="c1"),
+        },
         {"role": "tool", "tool_call_id": "c1", "content": "found"},
         {"role": "assistant", "content": "It is."},
     ]
-    body = json.dumps({"choices": [{"index": 0, "finish_reason": "stop", "messages": messages}]}).encode()
+    body = json.dumps(
+        {"choices": [{"index": 0, "finish_reason": "stop", "messages": messages}]}
+    ).encode()
     message = read(body)
     call = ToolCallPart("c1", "web_search", {"q": 1}, run_by="provider")
     result = ToolResultPart("c1", "web_search", "found", run_by="provider")
@@ -244,7 +280,9 @@ def test_candidates_are_kept_apart_and_usage_is_told_once() -> None:
     ],
 )  # fmt: skip
 def test_usage_in_every_spelling(told: dict[str, Any], usage: Any, beside: Any) -> None:
-    message = read(chunk({"content": "a"}, usage={"prompt_tokens": None}), chunk({}, "stop", usage=told), DONE)
+    message = read(
+        chunk({"content": "a"}, usage={"prompt_tokens": None}), chunk({}, "stop", usage=told), DONE
+    )
     assert message.usage == (None if usage is None else Usage(**usage))
     if beside is not None:
         assert message.native["mistral:notes"]["response"]["usage"] == beside
@@ -284,9 +322,15 @@ def test_ids_are_minted_or_made_from_the_place() -> None:
 @pytest.mark.parametrize(
     ("body", "kind"),
     [
-        ({"object": "error", "message": "Rate limit exceeded", "type": "x", "code": None}, RateLimitError),
+        (
+            {"object": "error", "message": "Rate limit exceeded", "type": "x", "code": None},
+            RateLimitError,
+        ),
         ({"detail": "Invalid API Key"}, AuthenticationError),
-        ({"error": {"message": "bad", "type": "invalid_request_error", "raw_status_code": 400}}, InvalidRequestError),
+        (
+            {"error": {"message": "bad", "type": "invalid_request_error", "raw_status_code": 400}},
+            InvalidRequestError,
+        ),
         ({"message": "Unauthorized"}, AuthenticationError),
         ({"id": "x"}, DecodeError),
         ([], DecodeError),
@@ -298,7 +342,11 @@ def test_an_error_in_the_place_of_an_answer(body: Any, kind: type) -> None:
     data = json.dumps(body).encode()
     assert type(failed(events_of(data))) is kind
     if body != {"id": "x"}:
-        error = failed(events_of(chunk({"content": "a"}), b"data: " + data + b"\n\n", chunk({"content": "z"}), DONE))
+        error = failed(
+            events_of(
+                chunk({"content": "a"}), b"data: " + data + b"\n\n", chunk({"content": "z"}), DONE
+            )
+        )
         assert type(error) is kind
         assert error.partial.text == "a"
 
@@ -339,7 +387,9 @@ made_calls = st.builds(
     st.booleans(),
 )
 thoughts = st.builds(ThinkingPart, words) | st.builds(lambda text: ThinkingPart(text, {"mistral": {"signature": "s"}}), words)  # fmt: skip
-references = st.just(ProviderPart("reference", {"mistral": {"type": "reference", "reference_ids": [1]}}))
+references = st.just(
+    ProviderPart("reference", {"mistral": {"type": "reference", "reference_ids": [1]}})
+)
 usages = st.builds(Usage, **{n: st.integers(0, 99) for n in ("input_tokens", "output_tokens", "total_tokens", "cache_read_tokens", "reasoning_tokens")})  # fmt: skip
 
 
@@ -350,7 +400,10 @@ def answers(draw: Any) -> Message:
     for piece in draw(st.lists(thoughts | st.builds(TextPart, words) | references, max_size=4)):
         if not (content and isinstance(piece, TextPart) and isinstance(content[-1], TextPart)):
             content.append(piece)
-    content += [msgspec.structs.replace(c, id=f"c{n}") for n, c in enumerate(draw(st.lists(made_calls, max_size=3)))]
+    content += [
+        msgspec.structs.replace(c, id=f"c{n}")
+        for n, c in enumerate(draw(st.lists(made_calls, max_size=3)))
+    ]
     called = any(isinstance(part, ToolCallPart) for part in content)
     return Message(
         Role.MODEL,
@@ -400,7 +453,9 @@ def test_every_recorded_answer_is_encoded_and_read_back() -> None:
                     message.thinking,
                     message.tool_calls,
                 )
-            assert (told.usage, told.finish_reason) == (message.usage, message.finish_reason), exchange
+            assert (told.usage, told.finish_reason) == (message.usage, message.finish_reason), (
+                exchange
+            )
 
 
 @pytest.mark.slow
@@ -422,14 +477,21 @@ def test_the_official_client_reads_what_is_written() -> None:
     }
 
     def answer(request: Any) -> Any:
-        kind = "text/event-stream" if b'"stream":true' in request.read().replace(b" ", b"") else "application/json"
+        kind = (
+            "text/event-stream"
+            if b'"stream":true' in request.read().replace(b" ", b"")
+            else "application/json"
+        )
         return httpx.Response(200, headers={"content-type": kind}, content=bodies[kind])
 
     sdk = client.Mistral(api_key="none", client=httpx.Client(transport=httpx.MockTransport(answer)))
     asked = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
     said = sdk.chat.complete(**asked)
     [choice] = said.choices
-    assert (choice.message.content[0].thinking[0].text, choice.message.content[1].text) == ("hm", "hi")
+    assert (choice.message.content[0].thinking[0].text, choice.message.content[1].text) == (
+        "hm",
+        "hi",
+    )
     assert (choice.message.tool_calls[0].id, choice.message.tool_calls[0].function.arguments) == (
         "abcdefgh1",
         '{"a":1}',
@@ -449,14 +511,25 @@ def test_what_is_written_is_the_ordinary_form() -> None:
     start = {"index": 0, "delta": {"role": "assistant", "content": ""}, "finish_reason": None}
     assert json.loads(first[6:]) == {**envelope, "choices": [start]}
     assert json.loads(second[6:])["choices"][0]["delta"] == {"content": "hi"}
-    assert json.loads(last[6:])["choices"][0] == {"index": 0, "delta": {"content": ""}, "finish_reason": "stop"}
+    assert json.loads(last[6:])["choices"][0] == {
+        "index": 0,
+        "delta": {"content": ""},
+        "finish_reason": "stop",
+    }
     assert done == b"data: [DONE]"
     body = mistral.dump_response(events)
-    assert body["choices"][0]["message"] == {"role": "assistant", "content": "hi", "tool_calls": None}
+    assert body["choices"][0]["message"] == {
+        "role": "assistant",
+        "content": "hi",
+        "tool_calls": None,
+    }
 
 
 def test_an_error_is_written_as_one() -> None:
-    events: list[Event] = [*unfold([Message.model("hi")])[:3], RunError(RateLimitError("slow down"))]
+    events: list[Event] = [
+        *unfold([Message.model("hi")])[:3],
+        RunError(RateLimitError("slow down")),
+    ]
     encoder = mistral.encoder()
     written = b"".join([encoder.feed(event) for event in events])
     assert encoder.feed(events[0]) == encoder.close() == b""
@@ -466,17 +539,24 @@ def test_an_error_is_written_as_one() -> None:
 
 def test_only_the_model_of_candidate_0_is_told_and_two_messages_are_one_answer() -> None:
     first, second = Message.model("a").replace(id="1", usage=Usage(input_tokens=1)), Message.model("b").replace(id="2", usage=Usage(input_tokens=2))  # fmt: skip
-    other = [MessageStarted("9", Role.MODEL, 1), PartFinished("9", 0, TextPart("no")), MessageFinished("9")]
+    other = [
+        MessageStarted("9", Role.MODEL, 1),
+        PartFinished("9", 0, TextPart("no")),
+        MessageFinished("9"),
+    ]
     events = [*unfold([Message.user("q"), first, second]), *other]
     [told] = fold(mistral.load_response(stream(events)))
     assert told.text == "ab"
     assert told.usage == Usage(input_tokens=3, output_tokens=0, total_tokens=3)
-    assert [b["text"] for b in mistral.dump_response(events)["choices"][0]["message"]["content"]] == ["a", "b"]
+    assert [
+        b["text"] for b in mistral.dump_response(events)["choices"][0]["message"]["content"]
+    ] == ["a", "b"]
 
 
 def test_the_whole_answer_of_a_run_has_the_id_of_its_stream() -> None:
     first, last = (
-        Message.model(text).replace(id=text, origin=Origin("mistral", "m", response_id=f"r-{text}")) for text in "ab"
+        Message.model(text).replace(id=text, origin=Origin("mistral", "m", response_id=f"r-{text}"))
+        for text in "ab"
     )
     events = unfold([first, last])
     assert mistral.dump_response(events)["id"] == read(stream(events)).origin.response_id == "r-a"  # type: ignore[union-attr]

@@ -15,7 +15,9 @@ from dragoman.wires import mistral as wire
 
 def chunk(delta: Any, finish: str | None = None) -> bytes:
     choice = {"index": 0, "delta": delta, "finish_reason": finish}
-    return b"data: " + json.dumps({"id": "r", "model": "m-1", "choices": [choice]}).encode() + b"\n\n"
+    return (
+        b"data: " + json.dumps({"id": "r", "model": "m-1", "choices": [choice]}).encode() + b"\n\n"
+    )
 
 
 def events_of(*pieces: bytes) -> list[Event]:
@@ -25,12 +27,18 @@ def events_of(*pieces: bytes) -> list[Event]:
 
 def test_an_empty_piece_of_text_that_begins_the_answer_is_none() -> None:
     first = chunk({"content": [{"type": "text", "text": "", "own": 1}]})
-    [message] = fold(events_of(first, chunk({"content": "hi"}), chunk({}, "stop"), b"data: [DONE]\n\n"))
+    [message] = fold(
+        events_of(first, chunk({"content": "hi"}), chunk({}, "stop"), b"data: [DONE]\n\n")
+    )
     assert message.content == (TextPart("hi"),)
 
 
 def test_a_choice_of_a_tool_without_a_name_goes_back_as_it_was() -> None:
-    body = {"model": "m", "messages": [], "tool_choice": {"type": "function", "function": {"name": ""}}}
+    body = {
+        "model": "m",
+        "messages": [],
+        "tool_choice": {"type": "function", "function": {"name": ""}},
+    }
     request = wire.load_request(body)
     assert request.settings.tool_choice is None
     assert wire.dump_request(request) == body
@@ -52,7 +60,11 @@ def test_counts_that_have_no_neutral_name_go_back_as_they_were() -> None:
 def test_an_id_among_a_calls_own_fields_is_not_the_calls(id_: object) -> None:
     call = ToolCallPart("abcdefghi", "f", {}, native={"mistral": {"id": id_}})
     [sent] = wire.dump_messages([Message.model(call)])[0]["tool_calls"]
-    assert sent == {"id": "abcdefghi", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+    assert sent == {
+        "id": "abcdefghi",
+        "type": "function",
+        "function": {"name": "f", "arguments": "{}"},
+    }
 
 
 def test_a_chunk_that_says_nothing_gives_no_event() -> None:
@@ -80,7 +92,13 @@ def test_a_text_with_fields_of_its_own_is_streamed_as_text() -> None:
 def test_what_another_provider_ran_is_no_part_of_the_stream() -> None:
     encoder = wire.encoder()
     call = ToolCallPart("c", "web_search", {}, run_by="provider")
-    events = unfold([Message.model(call, ToolResultPart("c", "web_search", "1", run_by="provider"), "a")])
+    events = unfold(
+        [Message.model(call, ToolResultPart("c", "web_search", "1", run_by="provider"), "a")]
+    )
     data = (b"".join(map(encoder.feed, events)) + encoder.close()).decode()
-    deltas = [json.loads(line[6:])["choices"][0]["delta"] for line in data.splitlines() if line.startswith("data: {")]
+    deltas = [
+        json.loads(line[6:])["choices"][0]["delta"]
+        for line in data.splitlines()
+        if line.startswith("data: {")
+    ]
     assert deltas == [{"role": "assistant", "content": ""}, {"content": "a"}, {"content": ""}]

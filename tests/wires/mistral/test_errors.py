@@ -30,10 +30,14 @@ from support.traffic import exchanges
 
 def load(status: int, body: Any = b"", **headers: str) -> Any:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return mistral.load_error(status, {name.replace("_", "-"): value for name, value in headers.items()}, data)
+    return mistral.load_error(
+        status, {name.replace("_", "-"): value for name, value in headers.items()}, data
+    )
 
 
-def fault(message: Any, kind: str = "invalid_request_error", code: str | None = None) -> dict[str, Any]:
+def fault(
+    message: Any, kind: str = "invalid_request_error", code: str | None = None
+) -> dict[str, Any]:
     return {"object": "error", "message": message, "type": kind, "param": None, "code": code}
 
 
@@ -48,7 +52,9 @@ def test_every_recorded_error_is_of_its_class_and_says_the_providers_words() -> 
         if told.get("type") == "invalid_model":
             expected = ModelNotFoundError
         assert type(error) is expected, (exchange, error)
-        assert error.message.startswith((told.get("message") or told["detail"]).rstrip(".")), exchange
+        assert error.message.startswith((told.get("message") or told["detail"]).rstrip(".")), (
+            exchange
+        )
         assert (error.status, error.body) == (exchange.status, exchange.body)
         assert error.request_id == exchange.headers.get("mistral-correlation-id")
         seen += 1
@@ -146,7 +152,15 @@ def test_every_error_can_be_dumped() -> None:
 def test_d74_a_missing_key_is_reported_like_the_others() -> None:
     for name in ("mistral", "mistralai"):
         provider = providers.get(name)
-        with pytest.raises(AuthenticationError, match="MISTRAL_API_KEY is required for Mistral provider"):
+        with pytest.raises(
+            AuthenticationError, match="MISTRAL_API_KEY is required for Mistral provider"
+        ):
             request_headers(provider, system={})
-        assert (provider.chat_model, provider.embeddings_model) == ("mistral-small-latest", "mistral-embed")
-        assert request_headers(provider, system={"MISTRAL_API_KEY": "k"})["authorization"] == "Bearer k"
+        assert (provider.chat_model, provider.embeddings_model) == (
+            "mistral-small-latest",
+            "mistral-embed",
+        )
+        assert (
+            request_headers(provider, system={"MISTRAL_API_KEY": "k"})["authorization"]
+            == "Bearer k"
+        )

@@ -54,8 +54,15 @@ def losses(*messages: Message, **how: Any) -> list[tuple[int | None, int | None,
     return [(loss.message, loss.part, loss.what) for loss in lost]
 
 
-def called(call_id: str = "abcdefgh1", name: str = "f", arguments: Any = "{}", **more: Any) -> dict[str, Any]:
-    return {"id": call_id, "type": "function", "function": {"name": name, "arguments": arguments}, **more}
+def called(
+    call_id: str = "abcdefgh1", name: str = "f", arguments: Any = "{}", **more: Any
+) -> dict[str, Any]:
+    return {
+        "id": call_id,
+        "type": "function",
+        "function": {"name": name, "arguments": arguments},
+        **more,
+    }
 
 
 def assistant(*calls: dict[str, Any], content: Any = "") -> dict[str, Any]:
@@ -78,13 +85,19 @@ def test_the_ordinary_spelling() -> None:
         {"role": "user", "content": "b"},
         assistant(called(arguments='{"ä":[1]}'), content="c"),
         {"role": "tool", "tool_call_id": "abcdefgh1", "content": '{"x":1}'},
-        {"role": "assistant", "content": [{"type": "text", "text": "d"}, {"type": "text", "text": "e"}]},
+        {
+            "role": "assistant",
+            "content": [{"type": "text", "text": "d"}, {"type": "text", "text": "e"}],
+        },
     ]
 
 
 @pytest.mark.parametrize("content", ["", None, [], "x", [{"type": "text", "text": "x"}]])
 def test_every_spelling_of_content_is_kept(content: Any) -> None:
-    there_and_back({"role": "user", "content": content}, {"role": "assistant", "content": content, "prefix": False})
+    there_and_back(
+        {"role": "user", "content": content},
+        {"role": "assistant", "content": content, "prefix": False},
+    )
 
 
 def test_an_absent_content_stays_absent() -> None:
@@ -108,7 +121,11 @@ def test_d131_decision_11_attachments_are_sent() -> None:
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
         {"type": "image_url", "image_url": {"url": "https://x/i.png"}},
         {"type": "document_url", "document_url": "https://x/a", "document_name": "a.pdf"},
-        {"type": "document_url", "document_url": "data:application/pdf;base64,aGk=", "document_name": "b.pdf"},
+        {
+            "type": "document_url",
+            "document_url": "data:application/pdf;base64,aGk=",
+            "document_name": "b.pdf",
+        },
         {"type": "input_audio", "input_audio": "aGk="},
         {"type": "file", "file_id": "file-1"},
         {"type": "text", "text": "[media: video/mp4]"},
@@ -125,7 +142,14 @@ def test_d131_decision_11_attachments_are_sent() -> None:
         ({"type": "image_url", "image_url": {"url": "data:application/pdf;base64,aGk="}}, DataPart),
         ({"type": "document_url", "document_url": "https://x/y"}, LinkPart),
         ({"type": "document_url", "document_url": "https://x/y", "document_name": None}, LinkPart),
-        ({"type": "document_url", "document_url": "data:application/pdf;base64,aGk=", "document_name": "d"}, DataPart),
+        (
+            {
+                "type": "document_url",
+                "document_url": "data:application/pdf;base64,aGk=",
+                "document_name": "d",
+            },
+            DataPart,
+        ),
         ({"type": "document_url", "document_url": "data:image/png;base64,aGk="}, DataPart),
         ({"type": "input_audio", "input_audio": "aGk="}, DataPart),
         ({"type": "input_audio", "input_audio": "https://x/y.mp3"}, LinkPart),
@@ -159,8 +183,15 @@ def test_every_chunk_is_kept_as_it_is(chunk: dict[str, Any], part: type) -> None
 
 
 def test_audio_is_told_by_its_bytes() -> None:
-    for data, kind in (("SUQz", "mpeg"), ("UklGRgAAAABXQVZF", "wav"), ("T2dnUw==", "ogg"), ("aGk=", "mpeg")):
-        [message] = there_and_back({"role": "user", "content": [{"type": "input_audio", "input_audio": data}]})
+    for data, kind in (
+        ("SUQz", "mpeg"),
+        ("UklGRgAAAABXQVZF", "wav"),
+        ("T2dnUw==", "ogg"),
+        ("aGk=", "mpeg"),
+    ):
+        [message] = there_and_back(
+            {"role": "user", "content": [{"type": "input_audio", "input_audio": data}]}
+        )
         assert message.content[0].mime_type == f"audio/{kind}"
 
 
@@ -175,13 +206,22 @@ def thinking(*items: dict[str, Any] | str, **more: Any) -> dict[str, Any]:
 def test_a_chunk_of_thinking_keeps_its_items_and_fields() -> None:
     reference = {"type": "reference", "reference_ids": [3]}
     chunk = thinking(
-        "äb", reference, "c", {"type": "tool_reference", "tool": "t", "title": "x"}, closed=True, signature="s="
+        "äb",
+        reference,
+        "c",
+        {"type": "tool_reference", "tool": "t", "title": "x"},
+        closed=True,
+        signature="s=",
     )
-    [message] = there_and_back({"role": "assistant", "content": [chunk, {"type": "text", "text": "d"}]})
+    [message] = there_and_back(
+        {"role": "assistant", "content": [chunk, {"type": "text", "text": "d"}]}
+    )
     assert (message.thinking, message.text) == ("äbc", "d")
     assert message.content[0].native["mistral"]["signature"] == "s="
     edited = ThinkingPart("other", message.content[0].native)
-    assert dump(Message.model(edited))[0]["content"][0]["thinking"] == [{"type": "text", "text": "other"}]
+    assert dump(Message.model(edited))[0]["content"][0]["thinking"] == [
+        {"type": "text", "text": "other"}
+    ]
 
 
 def test_decision_4_thinking_goes_back_to_its_origin_in_its_place() -> None:
@@ -219,13 +259,19 @@ def test_what_is_signed_or_made_for_another_format_is_left_out() -> None:
     assert dump(message) == [{"role": "assistant", "content": "a"}]
     assert losses(message) == [(0, 0, "thinking"), (0, 1, "provider")]
     reference = ProviderPart("reference", {"mistral": {"type": "reference", "reference_ids": [1]}})
-    assert dump(model("a", reference), target=HERE)[0]["content"][1] == {"type": "reference", "reference_ids": [1]}
+    assert dump(model("a", reference), target=HERE)[0]["content"][1] == {
+        "type": "reference",
+        "reference_ids": [1],
+    }
     assert losses(model("a", reference, origin=ELSEWHERE), target=HERE) == [(0, 1, "provider")]
 
 
 def test_thinking_in_a_system_prompt_stays_there_and_comes_there_by_nobody_else() -> None:
     there_and_back(
-        {"role": "system", "content": [{"type": "text", "text": "think so:"}, thinking("hm"), thinking("a", "b")]}
+        {
+            "role": "system",
+            "content": [{"type": "text", "text": "think so:"}, thinking("hm"), thinking("a", "b")],
+        }
     )
     assert dump(Message.user("a", ThinkingPart("b"))) == [{"role": "user", "content": "a"}]
     assert losses(Message.user("a", ThinkingPart("b"))) == [(0, 1, "thinking")]
@@ -260,7 +306,11 @@ def test_a_message_of_which_nothing_is_left_is_not_sent() -> None:
     ],
 )
 def test_every_call_is_kept_as_it_is(call: dict[str, Any]) -> None:
-    result = {"role": "tool", "content": "r", **({"tool_call_id": call["id"]} if "id" in call else {})}
+    result = {
+        "role": "tool",
+        "content": "r",
+        **({"tool_call_id": call["id"]} if "id" in call else {}),
+    }
     message, answer = there_and_back(assistant(call), result)
     if message.tool_calls:
         assert answer.tool_results[0].id == message.tool_calls[0].id
@@ -275,7 +325,10 @@ def test_d131_a_call_without_an_id_is_not_dropped_and_none_is_sent_back() -> Non
         {"role": "tool", "content": "2"},
     )
     assert [call.id for call in message.tool_calls] == ["call-0", "call-1"]
-    assert [(result.id, result.name) for result in answer.tool_results] == [("call-1", "g"), ("call-0", "f")]
+    assert [(result.id, result.name) for result in answer.tool_results] == [
+        ("call-1", "g"),
+        ("call-0", "f"),
+    ]
     sent = dump(message.replace(origin=ELSEWHERE), answer, target=HERE)
     ids = [call["id"] for call in sent[0]["tool_calls"]]
     assert [one["tool_call_id"] for one in sent[1:]] == [ids[1], ids[0]]
@@ -300,7 +353,10 @@ def test_decision_12_ids_are_nine_letters_and_digits() -> None:
 
 
 def test_decision_12_names_are_fitted_and_fit_together() -> None:
-    history = [Message.model(ToolCallPart("a", "get weather!")), Message.user(ToolResultPart("a", "get weather!", 1))]
+    history = [
+        Message.model(ToolCallPart("a", "get weather!")),
+        Message.user(ToolResultPart("a", "get weather!", 1)),
+    ]
     sent = dump(*history)[0]["tool_calls"][0]["function"]["name"]
     assert sent != "get weather!"
     assert sent.replace("_", "").isalnum()
@@ -309,7 +365,9 @@ def test_decision_12_names_are_fitted_and_fit_together() -> None:
 
 
 def test_ids_that_came_so_go_back_so_but_to_a_target_that_would_refuse_them() -> None:
-    loaded = there_and_back(assistant(called("call_1")), {"role": "tool", "tool_call_id": "call_1", "content": ""})
+    loaded = there_and_back(
+        assistant(called("call_1")), {"role": "tool", "tool_call_id": "call_1", "content": ""}
+    )
     call, result = dump(*loaded, target=HERE)
     assert call["tool_calls"][0]["id"] == result["tool_call_id"] != "call_1"
     assert len(result["tool_call_id"]) == 9
@@ -342,7 +400,9 @@ def test_every_result_is_kept_as_it_is(name: str | None) -> None:
     assert answer.tool_results[0].name == "f"
 
 
-@pytest.mark.parametrize("content", ["t", "", None, [], {"a": 1}, 7, [{"type": "text", "text": "t"}]])
+@pytest.mark.parametrize(
+    "content", ["t", "", None, [], {"a": 1}, 7, [{"type": "text", "text": "t"}]]
+)
 def test_every_content_of_a_result_is_kept(content: Any) -> None:
     there_and_back({"role": "tool", "tool_call_id": "abcdefgh1", "content": content})
     there_and_back({"role": "tool", "tool_call_id": "abcdefgh1"})
@@ -355,7 +415,11 @@ def test_media_of_a_result_follows_in_a_user_message() -> None:
     answer, follows = dump(result)
     assert answer["content"] == "see"
     said = ["[result of f]", "and now?"]
-    assert follows["content"] == [{"type": "text", "text": said[0]}, chunk, {"type": "text", "text": said[1]}]
+    assert follows["content"] == [
+        {"type": "text", "text": said[0]},
+        chunk,
+        {"type": "text", "text": said[1]},
+    ]
     assert losses(result) == [(0, 0, "media")]
     inside, _ = dump(result, quirks=Quirks(tool_media=True))
     assert inside["content"] == [{"type": "text", "text": "see"}, chunk]
@@ -366,7 +430,9 @@ def test_what_has_no_place_is_told() -> None:
     assert losses(model(image, "a"), target=ELSEWHERE) == [(0, 0, "data")]
     assert losses(Message.model(ToolCallPart("a", "f"), "after")) == [(0, 1, "order")]
     assert losses(Message.user("a", ToolResultPart("a", "f", 1))) == [(0, 1, "order")]
-    assert losses(Message.user(ToolResultPart("a", "f", "bad", is_error=True))) == [(0, 0, "is_error")]
+    assert losses(Message.user(ToolResultPart("a", "f", "bad", is_error=True))) == [
+        (0, 0, "is_error")
+    ]
     assert losses(Message.user(ToolResultPart("a", "f", {"error": "bad"}, is_error=True))) == []
     assert losses(Message.user(ToolCallPart("a", "f"))) == [(0, 0, "tool call")]
     assert losses(Message.model(ToolResultPart("a", "f", 1))) == [(0, 0, "tool result")]
@@ -439,7 +505,9 @@ def test_any_history_is_sent_by_the_rules_of_the_api(history: list[Message]) -> 
             assert not set(ids) & set(asked)
             asked += ids
             assert len(set(asked)) == len(asked)
-            assert all(len(call_id) == 9 and call_id.isalnum() and call_id.isascii() for call_id in asked)
+            assert all(
+                len(call_id) == 9 and call_id.isalnum() and call_id.isascii() for call_id in asked
+            )
         if role == "tool":
             assert message["tool_call_id"] in asked
             assert isinstance(message["content"], (str, list))
@@ -453,7 +521,10 @@ def test_any_history_is_dumped_and_grows_at_its_end(history: list[Message]) -> N
     sent = mistral.dump_messages(history)
     loaded = mistral.load_messages(sent)
     assert mistral.dump_messages(loaded) == sent
-    assert mistral.dump_messages([*loaded, Message.user("x")]) == [*sent, {"role": "user", "content": "x"}]
+    assert mistral.dump_messages([*loaded, Message.user("x")]) == [
+        *sent,
+        {"role": "user", "content": "x"},
+    ]
 
 
 def test_an_id_that_a_later_message_repeats_goes_back_as_it_came():

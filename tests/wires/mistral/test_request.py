@@ -177,7 +177,10 @@ def test_tools_are_sent_with_their_schema() -> None:
     spec = ToolSpec("f", "d", {"type": "object", "properties": {"a": {"type": "integer"}}})
     assert dump(tools=(spec, ToolSpec("g"), ServerTool("web_search", {"x": 1})))["tools"] == [
         function(parameters=spec.input_schema),
-        {"type": "function", "function": {"name": "g", "parameters": {"type": "object", "properties": {}}}},
+        {
+            "type": "function",
+            "function": {"name": "g", "parameters": {"type": "object", "properties": {}}},
+        },
         {"type": "web_search", "x": 1},
     ]
 
@@ -198,7 +201,9 @@ SCHEMA = {
         "size": {"type": ["integer", "null"]},
         "tags": {"type": "array", "items": {"oneOf": [{"type": "string"}, {"type": "integer"}]}},
     },
-    "$defs": {"City": {"type": "object", "properties": {"near": {"$ref": "#/$defs/City"}}, "required": []}},
+    "$defs": {
+        "City": {"type": "object", "properties": {"near": {"$ref": "#/$defs/City"}}, "required": []}
+    },
 }
 STRICT = {
     "type": "object",
@@ -226,10 +231,14 @@ STRICT = {
 def test_d131_decision_11_an_output_schema_is_sent_in_its_strict_form() -> None:
     """The golden form: references, recursion, unions, null, closed objects."""
     sent = {"name": "output_schema", "schema": STRICT, "strict": True}
-    assert dump(output_schema=SCHEMA) == {"response_format": {"type": "json_schema", "json_schema": sent}}
+    assert dump(output_schema=SCHEMA) == {
+        "response_format": {"type": "json_schema", "json_schema": sent}
+    }
     free = {"type": "object", "additionalProperties": {"type": "integer"}}
     loose = {"name": "output_schema", "schema": free, "strict": False}
-    assert dump(output_schema=free) == {"response_format": {"type": "json_schema", "json_schema": loose}}
+    assert dump(output_schema=free) == {
+        "response_format": {"type": "json_schema", "json_schema": loose}
+    }
     assert dump(output_schema={"type": "object"}) == {"response_format": {"type": "json_object"}}
 
 

@@ -30,8 +30,15 @@ def test_every_answer_says_what_its_json_says() -> None:
         said = [message for message, _ in plain(exchange)]
         chunks = [chunk for one in said for chunk in blocks(one.get("content"))]
         [message] = fold(mistral.load_response(exchange.body))
-        assert message.text == "".join(chunk["text"] for chunk in chunks if chunk["type"] == "text"), exchange
-        thoughts = [item["text"] for chunk in chunks if chunk["type"] == "thinking" for item in chunk["thinking"]]
+        assert message.text == "".join(
+            chunk["text"] for chunk in chunks if chunk["type"] == "text"
+        ), exchange
+        thoughts = [
+            item["text"]
+            for chunk in chunks
+            if chunk["type"] == "thinking"
+            for item in chunk["thinking"]
+        ]
         assert (message.thinking or "") == "".join(thoughts), exchange
         ids = [call["id"] for one in said for call in one.get("tool_calls") or () if call.get("id")]
         assert [call.id for call in message.tool_calls] == ids, exchange
@@ -69,17 +76,32 @@ def test_the_official_client_reads_the_same(framing: str) -> None:
         asked = {"model": "m", "messages": [{"role": "user", "content": "x"}]}
         if framing == "sse":
             chunks = [event.data for event in sdk.chat.stream(**asked)]
-            said = [choice.delta for chunk in chunks for choice in chunk.choices if choice.index == 0]
-            reasons = [c.finish_reason for chunk in chunks for c in chunk.choices if c.index == 0 and c.finish_reason]
+            said = [
+                choice.delta for chunk in chunks for choice in chunk.choices if choice.index == 0
+            ]
+            reasons = [
+                c.finish_reason
+                for chunk in chunks
+                for c in chunk.choices
+                if c.index == 0 and c.finish_reason
+            ]
             usage = [chunk.usage for chunk in chunks if chunk.usage][-1]
         else:
             whole = sdk.chat.complete(**asked)
-            said, usage, reasons = [whole.choices[0].message], whole.usage, [whole.choices[0].finish_reason]
+            said, usage, reasons = (
+                [whole.choices[0].message],
+                whole.usage,
+                [whole.choices[0].finish_reason],
+            )
         [message] = fold(mistral.load_response(exchange.body))
         theirs = [
-            chunk for one in said for chunk in ([one.content] if isinstance(one.content, str) else one.content or ())
+            chunk
+            for one in said
+            for chunk in ([one.content] if isinstance(one.content, str) else one.content or ())
         ]
-        assert message.text == "".join(c if isinstance(c, str) else getattr(c, "text", "") for c in theirs), exchange
+        assert message.text == "".join(
+            c if isinstance(c, str) else getattr(c, "text", "") for c in theirs
+        ), exchange
         thoughts = [item.text for chunk in theirs for item in getattr(chunk, "thinking", ())]
         assert (message.thinking or "") == "".join(thoughts), exchange
         calls: list[list[str]] = []

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from dragoman.message import DataPart, LinkPart, Message, ProviderPart, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    DataPart,
+    LinkPart,
+    Message,
+    ProviderPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires import ollama as wire
 from dragoman.wires.ollama.content import Fields
 from dragoman.wires.ollama.messages import outgoing
@@ -35,16 +43,31 @@ def test_d132_images_are_base64_and_a_result_names_its_tool():
 @pytest.mark.parametrize(
     ("piece", "what", "which", "text"),
     [
-        (LinkPart("http://x/y.png"), "link", "image/png http://x/y.png", "\n[media: image/png] http://x/y.png\n"),
-        (DataPart(b"%PDF", "application/pdf"), "data", "application/pdf", "\n[media: application/pdf]\n"),
+        (
+            LinkPart("http://x/y.png"),
+            "link",
+            "image/png http://x/y.png",
+            "\n[media: image/png] http://x/y.png\n",
+        ),
+        (
+            DataPart(b"%PDF", "application/pdf"),
+            "data",
+            "application/pdf",
+            "\n[media: application/pdf]\n",
+        ),
         (ProviderPart("odd", {"other": {}}), "provider", "", ""),
     ],
 )
 def test_what_the_format_cannot_hold_is_a_loss(piece, what, which, text):
     losses = []
-    assert wire.dump_messages([Message.user("a", piece)], losses=losses) == [{"role": "user", "content": "a" + text}]
+    assert wire.dump_messages([Message.user("a", piece)], losses=losses) == [
+        {"role": "user", "content": "a" + text}
+    ]
     joined = [(0, None, "texts", "")] if text else []
-    assert [(loss.message, loss.part, loss.what, loss.which) for loss in losses] == [(0, 1, what, which), *joined]
+    assert [(loss.message, loss.part, loss.what, loss.which) for loss in losses] == [
+        (0, 1, what, which),
+        *joined,
+    ]
 
 
 def test_images_of_results_go_along():
@@ -57,7 +80,9 @@ def test_images_of_results_go_along():
 def test_an_image_that_is_no_text_is_lost():
     losses: list[Any] = []
     part = ProviderPart("image", {"ollama": {"data": 5}})
-    assert wire.dump_messages([Message.user("a", part)], losses=losses) == [{"role": "user", "content": "a"}]
+    assert wire.dump_messages([Message.user("a", part)], losses=losses) == [
+        {"role": "user", "content": "a"}
+    ]
     assert [loss.what for loss in losses] == ["provider"]
 
 

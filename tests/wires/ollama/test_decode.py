@@ -36,20 +36,31 @@ def test_thinking_text_and_calls_over_several_lines():
 
 
 def test_decision_2_text_on_both_sides_of_a_call_stays_there():
-    (message,) = fold(decode(line(content="a"), line(tool_calls=[call()]), line(content="b"), line(done=True)))
-    assert [type(part).__name__ for part in message.content] == ["TextPart", "ToolCallPart", "TextPart"]
+    (message,) = fold(
+        decode(line(content="a"), line(tool_calls=[call()]), line(content="b"), line(done=True))
+    )
+    assert [type(part).__name__ for part in message.content] == [
+        "TextPart",
+        "ToolCallPart",
+        "TextPart",
+    ]
 
 
 def test_ids_are_minted_by_the_caller_where_none_came():
     ids = iter("abc")
-    (message,) = fold(decode(line(tool_calls=[call(), call()]), line(done=True), new_id=lambda: next(ids)))
+    (message,) = fold(
+        decode(line(tool_calls=[call(), call()]), line(done=True), new_id=lambda: next(ids))
+    )
     assert (message.id, [c.id for c in message.tool_calls]) == ("a", ["b", "c"])
 
 
 def test_a_whole_answer_over_several_lines_is_read():
     body = json.dumps(line(done=True, content="hé") | {"done_reason": "stop"}, indent=2).encode()
     assert fold(decode(body))[0].text == "hé"
-    assert fold(decode(body[:-1]))[:1] == [] and type(decode(body[:-1])[-1].error).__name__ == "StreamCutError"
+    assert (
+        fold(decode(body[:-1]))[:1] == []
+        and type(decode(body[:-1])[-1].error).__name__ == "StreamCutError"
+    )
 
 
 @pytest.mark.parametrize(

@@ -22,7 +22,10 @@ GENERATE = "/api/generate"
     ("body", "messages"),
     [
         ({"model": "m", "prompt": "hi"}, (Message.user("hi"),)),
-        ({"model": "m", "prompt": "hi", "system": "be brief"}, (Message.system("be brief"), Message.user("hi"))),
+        (
+            {"model": "m", "prompt": "hi", "system": "be brief"},
+            (Message.system("be brief"), Message.user("hi")),
+        ),
         (
             {"model": "m", "prompt": "what?", "images": [b64encode(PNG).decode()], "stream": False},
             (Message.user(DataPart(PNG, "image/png"), "what?"),),
@@ -43,7 +46,9 @@ GENERATE = "/api/generate"
         ({"model": "m", "prompt": "a", "system": 5, "images": [5]}, (Message.user("a"),)),
     ],
 )
-def test_a_prompt_is_a_conversation_and_is_written_as_it_was(body: dict[str, Any], messages: tuple[Message, ...]):
+def test_a_prompt_is_a_conversation_and_is_written_as_it_was(
+    body: dict[str, Any], messages: tuple[Message, ...]
+):
     request = wire.load_request(body)
     assert request.messages == messages
     http = wire.dump_http(request)
@@ -64,7 +69,9 @@ def test_a_body_without_prompt_is_known_by_its_path():
 
 def test_what_is_more_than_a_prompt_goes_to_the_chat_endpoint():
     request = wire.load_request({"model": "m", "prompt": "hi", "stream": True})
-    longer = request.replace(messages=[*request.messages, Message.model("yes"), Message.user("so?")])
+    longer = request.replace(
+        messages=[*request.messages, Message.model("yes"), Message.user("so?")]
+    )
     http = wire.dump_http(longer)
     assert http.path == "/api/chat" and isinstance(http.body, dict)
     assert [entry["role"] for entry in http.body["messages"]] == ["user", "assistant", "user"]
@@ -77,11 +84,16 @@ ANSWER = Message.model(ThinkingPart("hm"), "yes", ToolCallPart("a", "f", {"x": 1
 
 def test_an_answer_is_written_in_the_form_of_the_endpoint():
     whole = wire.dump_response(unfold([ANSWER]), model="m", path=GENERATE)
-    assert (whole["response"], whole["thinking"], whole["done"]) == ("yes", "hm", True) and "message" not in whole
+    assert (whole["response"], whole["thinking"], whole["done"]) == (
+        "yes",
+        "hm",
+        True,
+    ) and "message" not in whole
     assert fold(wire.load_response(whole))[0].content == ANSWER.content
     encoder = wire.encoder(model="m", path=GENERATE)
     lines = [
-        json.loads(line) for line in (b"".join(map(encoder.feed, unfold([ANSWER]))) + encoder.close()).splitlines()
+        json.loads(line)
+        for line in (b"".join(map(encoder.feed, unfold([ANSWER]))) + encoder.close()).splitlines()
     ]
     assert [(line["response"], line.get("thinking"), line["done"]) for line in lines] == [
         ("", "hm", False),
@@ -98,5 +110,7 @@ def test_a_prompt_with_marks_is_still_a_prompt():
     body = {"model": "m", "system": "be brief", "prompt": "hi"}
     request = wire.load_request(body, path=GENERATE)
     mark = MarkPart("step", {"ui": {"n": 1}})
-    marked = tuple([message.replace(content=(mark, *message.content)) for message in request.messages])
+    marked = tuple(
+        [message.replace(content=(mark, *message.content)) for message in request.messages]
+    )
     assert wire.dump_request(request.replace(messages=marked)) == body

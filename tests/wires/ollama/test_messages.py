@@ -13,7 +13,15 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.fold import unfold
 from dragoman.loss import Loss
-from dragoman.message import MarkPart, Message, Origin, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    MarkPart,
+    Message,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires import embeddings
 from dragoman.wires import ollama as wire
 
@@ -21,12 +29,18 @@ HERE = Origin("ollama", "http://localhost:11434", "qwen3")
 
 
 def test_decision_4_thinking_goes_back_to_its_origin_and_to_nobody_else():
-    (message,) = wire.load_messages([{"role": "assistant", "content": "hi", "thinking": "hm"}], origin=HERE)
+    (message,) = wire.load_messages(
+        [{"role": "assistant", "content": "hi", "thinking": "hm"}], origin=HERE
+    )
     assert message.thinking == "hm" and message.content == (ThinkingPart("hm"), TextPart("hi"))
-    assert wire.dump_messages([message], target=HERE) == [{"role": "assistant", "content": "hi", "thinking": "hm"}]
+    assert wire.dump_messages([message], target=HERE) == [
+        {"role": "assistant", "content": "hi", "thinking": "hm"}
+    ]
     losses = []
     other = Origin("other", model="m")
-    assert wire.dump_messages([message], target=other, losses=losses) == [{"role": "assistant", "content": "hi"}]
+    assert wire.dump_messages([message], target=other, losses=losses) == [
+        {"role": "assistant", "content": "hi"}
+    ]
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [(0, 0, "thinking")]
     kin = wire.Quirks(reads=("ollama",))
     assert wire.dump_messages([message], target=other, quirks=kin)[0]["thinking"] == "hm"
@@ -39,7 +53,9 @@ def test_decision_2_what_the_format_holds_in_another_order_is_a_loss():
     assert list(dumped) == ["role", "content", "thinking", "tool_calls"]
     assert [(loss.part, loss.what) for loss in losses] == [(1, "order"), (2, "order")]
     losses = []
-    wire.dump_messages([Message.user("first", ToolResultPart("1", "f", "x", is_error=True))], losses=losses)
+    wire.dump_messages(
+        [Message.user("first", ToolResultPart("1", "f", "x", is_error=True))], losses=losses
+    )
     assert [(loss.part, loss.what) for loss in losses] == [(1, "is_error"), (1, "order")]
 
 
@@ -51,9 +67,21 @@ def test_decision_2_what_the_format_holds_in_another_order_is_a_loss():
         {"role": "user", "content": "", "images": ["no base64!"]},
         {"role": "user", "content": "x", "images": "odd"},
         {"role": "assistant", "content": "", "thinking": "", "tool_calls": []},
-        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": '{"a": 1}'}}]},
-        {"role": "assistant", "content": "", "tool_calls": [{"id": "", "type": "function", "function": {"name": "f"}}]},
-        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": "{cut"}}]},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": "f", "arguments": '{"a": 1}'}}],
+        },
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"id": "", "type": "function", "function": {"name": "f"}}],
+        },
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": "f", "arguments": "{cut"}}],
+        },
         {"role": "tool", "content": "x"},
         {"role": "tool", "content": None, "tool_name": None, "own": 1},
         {"role": "tool", "tool_name": "f", "tool_call_id": "1"},
@@ -65,7 +93,9 @@ def test_odd_spellings_come_back_as_they_were(message):
     assert wire.dump_messages(loaded) == [message]
 
 
-@pytest.mark.parametrize("payload", ["x", [1], [{"role": "robot", "content": ""}], [{"role": "user", "content": [1]}]])
+@pytest.mark.parametrize(
+    "payload", ["x", [1], [{"role": "robot", "content": ""}], [{"role": "user", "content": [1]}]]
+)
 def test_what_is_no_conversation_is_refused(payload):
     with pytest.raises(HistoryError):
         wire.load_messages(payload)
@@ -83,8 +113,17 @@ ANYWHERE = Origin("ollama", None, "qwen3")
             "content": "",
             "tool_calls": [{"function": {"name": "f", "arguments": "x"}, "response": 1}],
         },
-        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {"x": "\ud800"}}}]},
-        {"role": "assistant", "content": "a", "tool_calls": [{"function": {"name": ["f"]}}], "thinking": 5},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": "f", "arguments": {"x": "\ud800"}}}],
+        },
+        {
+            "role": "assistant",
+            "content": "a",
+            "tool_calls": [{"function": {"name": ["f"]}}],
+            "thinking": 5,
+        },
         {"role": "user", "content": "a", "images": ["\ud800"]},
         {"role": "user", "content": "a", "images": [5]},
         {"role": "tool", "content": "a", "tool_name": ["f"], "tool_call_id": {}},
@@ -97,7 +136,10 @@ def test_decision_27_odd_messages_come_back_as_they_were(message: dict[str, Any]
         other = wires.get(name)
         other.dump_messages(messages, target=ANYWHERE, losses=[])
         encoder = other.encoder()
-        b"".join(map(encoder.feed, unfold([m.replace(role="model") for m in messages]))) + encoder.close()
+        (
+            b"".join(map(encoder.feed, unfold([m.replace(role="model") for m in messages])))
+            + encoder.close()
+        )
 
 
 @pytest.mark.parametrize("own", ["x", 5, {"id": {}, "message": 5, "role": 0, "data": 5}])
@@ -128,9 +170,13 @@ def test_d8_a_stored_native_of_any_shape_can_be_dumped(piece: dict[str, Any], no
     for target in (None, ANYWHERE):
         wire.dump_messages([message, message.replace(role="user")], target=target)
     whole = wire.dump_response(unfold([message]), model="m")
-    assert whole["model"] == "m" and whole["done"] is True and whole["message"]["role"] == "assistant"
+    assert (
+        whole["model"] == "m" and whole["done"] is True and whole["message"]["role"] == "assistant"
+    )
     encoder = wire.encoder()
-    last = json.loads((b"".join(map(encoder.feed, unfold([message]))) + encoder.close()).splitlines()[-1])
+    last = json.loads(
+        (b"".join(map(encoder.feed, unfold([message]))) + encoder.close()).splitlines()[-1]
+    )
     assert last["done"] is True and last["message"]["role"] == "assistant"
 
 
@@ -160,12 +206,16 @@ def test_marks_are_passed_over():
         without, among = list[Loss](), list[Loss]()
         written = wire.dump_messages(plain, target=target, losses=without)
         assert wire.dump_messages(marked, target=target, losses=among) == written
-        assert [(loss.message, loss.what) for loss in among] == [(loss.message, loss.what) for loss in without]
+        assert [(loss.message, loss.what) for loss in among] == [
+            (loss.message, loss.what) for loss in without
+        ]
 
 
 def test_a_loss_behind_a_mark_names_its_place():
     losses = list[Loss]()
-    wire.dump_messages([Message.user("a"), Message.user(MARK, "x", MARK, ThinkingPart("hm"))], losses=losses)
+    wire.dump_messages(
+        [Message.user("a"), Message.user(MARK, "x", MARK, ThinkingPart("hm"))], losses=losses
+    )
     assert [(loss.message, loss.part, loss.what) for loss in losses] == [(1, 3, "thinking")]
 
 
@@ -179,8 +229,21 @@ def test_a_loss_behind_a_mark_names_its_place():
         ({"role": "user", "content": "hi", "images": ["iVBOR"]}, 3),
         ({"role": "user", "content": "hi", "images": [{"url": "x"}]}, 1),
         ({"role": "assistant", "content": "hi", "thinking": "hm"}, 3),
-        ({"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]}, 3),
-        ({"role": "assistant", "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}]}, 0),
+        (
+            {
+                "role": "assistant",
+                "content": "",
+                "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+            },
+            3,
+        ),
+        (
+            {
+                "role": "assistant",
+                "tool_calls": [{"id": "1", "function": {"name": "f", "arguments": "{}"}}],
+            },
+            0,
+        ),
         ({"role": "tool", "content": "x", "tool_name": "f"}, 3),
         ({"role": "tool", "content": "x"}, 2),
         ({"role": "tool", "content": "x", "tool_call_id": "1"}, 1),
@@ -189,7 +252,19 @@ def test_a_loss_behind_a_mark_names_its_place():
         ({"type": "message", "role": "user", "content": "hi"}, 0),
         ({"role": "developer", "content": "hi"}, 0),
         ({"content": "hi"}, 0),
-        *[(odd, 0) for odd in (None, 5, "user", [], {}, [{"role": "user"}], {"role": ["user"]}, {"role": {}})],
+        *[
+            (odd, 0)
+            for odd in (
+                None,
+                5,
+                "user",
+                [],
+                {},
+                [{"role": "user"}],
+                {"role": ["user"]},
+                {"role": {}},
+            )
+        ],
     ],
 )
 def test_how_surely_a_message_is_of_this_format(message, sure):
@@ -200,7 +275,11 @@ def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
     payload = [
         {"role": "user", "content": "a"},
         5,
-        {"role": "assistant", "content": "", "tool_calls": [{"function": {"name": "f", "arguments": {}}}]},
+        {
+            "role": "assistant",
+            "content": "",
+            "tool_calls": [{"function": {"name": "f", "arguments": {}}}],
+        },
         {"role": "narrator", "content": "b"},
         {"role": "tool", "content": "x", "tool_name": "f"},
         {"role": "tool", "content": [], "tool_name": "f"},
@@ -229,9 +308,15 @@ def test_what_cannot_be_read_is_noted_and_the_rest_is_read():
 
 
 def test_plain_texts_are_messages_of_nothing_else():
-    talk = [{"role": role, "content": f"of {role}"} for role in ("system", "user", "tool", "assistant", "tool", "user")]
+    talk = [
+        {"role": role, "content": f"of {role}"}
+        for role in ("system", "user", "tool", "assistant", "tool", "user")
+    ]
     result = ToolResultPart(
-        "call-0", "", "of tool", native={"ollama": {"id": None}, "ollama:notes": {"spelling": {"tool_name": "absent"}}}
+        "call-0",
+        "",
+        "of tool",
+        native={"ollama": {"id": None}, "ollama:notes": {"spelling": {"tool_name": "absent"}}},
     )
     messages = [
         Message.system("of system"),

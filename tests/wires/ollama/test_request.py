@@ -50,7 +50,9 @@ def test_the_api_streams_where_it_is_not_told():
 def test_settings_and_tools_that_the_api_does_not_know_are_losses():
     losses = []
     settings = Settings(tool_choice="required", parallel_tool_calls=True)
-    body = wire.dump_request(ModelRequest("m", tools=(ServerTool("web_search"),), settings=settings), losses=losses)
+    body = wire.dump_request(
+        ModelRequest("m", tools=(ServerTool("web_search"),), settings=settings), losses=losses
+    )
     assert body == {"model": "m", "messages": [], "stream": False}
     assert [(loss.what, loss.which) for loss in losses] == [
         ("tool", "web_search"),
@@ -78,7 +80,11 @@ def test_depth_is_bounded_at_every_door():
         events = decode_lines(*lines)
         assert isinstance(events[-1], RunError) and isinstance(events[-1].error, DecodeError)
     (event,) = wire.load_response({"message": {"content": "a"}, "done": True, "a": deep(2000)})
-    assert isinstance(event, RunError) and isinstance(event.error, DecodeError) and "deep" in event.error.message
+    assert (
+        isinstance(event, RunError)
+        and isinstance(event.error, DecodeError)
+        and "deep" in event.error.message
+    )
     for load, given in (
         (wire.load_messages, [{"role": "user", "content": "a", "b": deep(2000)}]),
         (wire.load_request, {"messages": [], "b": deep(2000)}),

@@ -10,9 +10,14 @@ from dragoman.wires import ollama as wire
 
 
 def test_settings_go_to_options_and_the_rest_of_options_stays():
-    settings = Settings(temperature=0.5, max_tokens=9, top_k=3, seed=1, stop=("a",), reasoning="off")
+    settings = Settings(
+        temperature=0.5, max_tokens=9, top_k=3, seed=1, stop=("a",), reasoning="off"
+    )
     request = ModelRequest(
-        "qwen3", (Message.user("hi"),), settings=settings, options={"options": {"num_ctx": 8192}, "keep_alive": "5m"}
+        "qwen3",
+        (Message.user("hi"),),
+        settings=settings,
+        options={"options": {"num_ctx": 8192}, "keep_alive": "5m"},
     )
     body = wire.dump_request(request)
     assert body == {
@@ -20,7 +25,14 @@ def test_settings_go_to_options_and_the_rest_of_options_stays():
         "messages": [{"role": "user", "content": "hi"}],
         "stream": False,
         "think": False,
-        "options": {"temperature": 0.5, "num_predict": 9, "top_k": 3, "seed": 1, "stop": ["a"], "num_ctx": 8192},
+        "options": {
+            "temperature": 0.5,
+            "num_predict": 9,
+            "top_k": 3,
+            "seed": 1,
+            "stop": ["a"],
+            "num_ctx": 8192,
+        },
         "keep_alive": "5m",
     }
     assert wire.load_request(body) == request.replace(wire="ollama")
@@ -40,7 +52,10 @@ def test_settings_go_to_options_and_the_rest_of_options_stays():
     ],
 )
 def test_think_is_a_level_for_the_models_that_have_them(model, reasoning, think):
-    assert wire.dump_request(ModelRequest(model, settings=Settings(reasoning=reasoning)))["think"] == think
+    assert (
+        wire.dump_request(ModelRequest(model, settings=Settings(reasoning=reasoning)))["think"]
+        == think
+    )
 
 
 @pytest.mark.parametrize("model", ["qwen3", "gpt-oss"])
@@ -60,6 +75,9 @@ def test_d132_an_output_schema_is_format_with_tools_too():
     body = wire.dump_request(request)
     assert body["format"] == schema
     assert body["tools"] == [
-        {"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties": {}}}}
+        {
+            "type": "function",
+            "function": {"name": "f", "parameters": {"type": "object", "properties": {}}},
+        }
     ]
     assert wire.dump_request(request.replace(output_schema={"type": "object"}))["format"] == "json"

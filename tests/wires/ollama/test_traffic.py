@@ -15,20 +15,41 @@ from dragoman.message import Message, Role, ThinkingPart
 from dragoman.wires import ollama as wire
 from support.traffic import decode as decode_by
 from support.traffic import exchanges
-from support.traffic_checks import check_appended, check_chunkings, check_encoder, check_renamed, check_requests
+from support.traffic_checks import (
+    check_appended,
+    check_chunkings,
+    check_encoder,
+    check_renamed,
+    check_requests,
+)
 
 decode = partial(decode_by, wire)
 
-SETTINGS = {"temperature", "num_predict", "top_p", "top_k", "seed", "stop", "presence_penalty", "frequency_penalty"}
+SETTINGS = {
+    "temperature",
+    "num_predict",
+    "top_p",
+    "top_k",
+    "seed",
+    "stop",
+    "presence_penalty",
+    "frequency_penalty",
+}
 
 
 def bodies():
-    return [e for e in exchanges("ollama_native") if e.request is not None and "messages" in e.request]
+    return [
+        e for e in exchanges("ollama_native") if e.request is not None and "messages" in e.request
+    ]
 
 
 @cache
 def decoded():
-    answers = [e for e in exchanges("ollama_native") if e.endpoint in ("chat", "generate") and e.status == 200]
+    answers = [
+        e
+        for e in exchanges("ollama_native")
+        if e.endpoint in ("chat", "generate") and e.status == 200
+    ]
     return [(e, decode(e.body)) for e in answers]
 
 
@@ -45,8 +66,16 @@ def test_every_good_answer_decodes_without_an_error():
 
 
 def test_a_stop_with_calls_asks_for_their_results():
-    reasons = {(bool(fold(events)[0].tool_calls), fold(events)[0].finish_reason.name) for _, events in decoded()}
-    assert reasons == {(True, "tool_calls"), (False, "stop"), (False, "length"), (False, "unspecified")}
+    reasons = {
+        (bool(fold(events)[0].tool_calls), fold(events)[0].finish_reason.name)
+        for _, events in decoded()
+    }
+    assert reasons == {
+        (True, "tool_calls"),
+        (False, "stop"),
+        (False, "length"),
+        (False, "unspecified"),
+    }
 
 
 def test_every_answer_is_the_same_in_random_chunkings():
@@ -99,7 +128,9 @@ def test_a_renamed_tool_changes_exactly_its_name():
 def test_options_hold_no_conversation_and_nothing_that_has_a_neutral_name():
     for exchange in bodies():
         options = wire.load_request(exchange.request).options
-        assert not {"model", "messages", "tools", "format", "stream", "think"} & set(options), exchange
+        assert not {"model", "messages", "tools", "format", "stream", "think"} & set(options), (
+            exchange
+        )
         assert not SETTINGS & set(options.get("options", ())), exchange
 
 
@@ -137,7 +168,9 @@ def test_a_prompt_of_generate_is_a_conversation_and_is_written_as_it_was():
     encoder = wire.encoder(path="/api/generate")
     written = b"".join(map(encoder.feed, decode(generate.body))) + encoder.close()
     answers = [json.loads(line) for line in written.splitlines()]
-    assert "".join(answer["response"] for answer in answers) == "".join(line["response"] for line in lines)
+    assert "".join(answer["response"] for answer in answers) == "".join(
+        line["response"] for line in lines
+    )
     assert answers[-1]["context"] == lines[-1]["context"] and answers[-1].keys() == lines[-1].keys()
 
 
@@ -151,16 +184,29 @@ def test_the_official_client_reads_the_same():
         client = ollama.Client()
         client._client = httpx.Client(
             base_url="http://x",
-            transport=httpx.MockTransport(lambda _, body=exchange.body: httpx.Response(200, content=body)),
+            transport=httpx.MockTransport(
+                lambda _, body=exchange.body: httpx.Response(200, content=body)
+            ),
         )
         request = {"model": "m", "messages": [{"role": "user", "content": "?"}]}
-        chunks = list(client.chat(**request, stream=True)) if exchange.framing == "ndjson" else [client.chat(**request)]
+        chunks = (
+            list(client.chat(**request, stream=True))
+            if exchange.framing == "ndjson"
+            else [client.chat(**request)]
+        )
         assert ours.text == "".join(chunk.message.content or "" for chunk in chunks), exchange
-        assert (ours.thinking or "") == "".join(chunk.message.thinking or "" for chunk in chunks), exchange
+        assert (ours.thinking or "") == "".join(chunk.message.thinking or "" for chunk in chunks), (
+            exchange
+        )
         calls = [call.function for chunk in chunks for call in chunk.message.tool_calls or ()]
-        assert [(c.name, c.arguments) for c in ours.tool_calls] == [(c.name, dict(c.arguments)) for c in calls]
+        assert [(c.name, c.arguments) for c in ours.tool_calls] == [
+            (c.name, dict(c.arguments)) for c in calls
+        ]
         last = chunks[-1]
-        assert (ours.usage.input_tokens, ours.usage.output_tokens) == (last.prompt_eval_count, last.eval_count)
+        assert (ours.usage.input_tokens, ours.usage.output_tokens) == (
+            last.prompt_eval_count,
+            last.eval_count,
+        )
         assert wire.dump_response(events)["done_reason"] == last.done_reason, exchange
         compared += 1
     assert compared > 50

@@ -31,11 +31,20 @@ def test_how_an_answer_ended(why, calls, reason):
 
 
 def test_log_probabilities_of_all_lines_are_kept():
-    events = decode(line(content="a") | {"logprobs": [1]}, line(content="b") | {"logprobs": [2]}, line(done=True))
+    events = decode(
+        line(content="a") | {"logprobs": [1]},
+        line(content="b") | {"logprobs": [2]},
+        line(done=True),
+    )
     (message,) = fold(events)
     assert message.native["ollama:notes"]["response"]["logprobs"] == [1, 2]
 
 
 def test_flags_are_no_counts():
-    answer = {"message": {"content": "a"}, "done": True, "prompt_eval_count": True, "eval_count": False}
+    answer = {
+        "message": {"content": "a"},
+        "done": True,
+        "prompt_eval_count": True,
+        "eval_count": False,
+    }
     assert fold(wire.load_response(answer))[0].usage is None

@@ -31,11 +31,15 @@ DONE = b"data: [DONE]\n\n"
 
 def chunk(delta: Any = None, finish: str | None = None, index: int = 0, **beside: Any) -> bytes:
     choices = (
-        [] if delta is None and finish is None else [{"index": index, "delta": delta or {}, "finish_reason": finish}]
+        []
+        if delta is None and finish is None
+        else [{"index": index, "delta": delta or {}, "finish_reason": finish}]
     )
     return (
         b"data: "
-        + json.dumps({"id": "r1", "model": "m-1", "created": 7, "choices": choices, **beside}).encode()
+        + json.dumps(
+            {"id": "r1", "model": "m-1", "created": 7, "choices": choices, **beside}
+        ).encode()
         + b"\n\n"
     )
 
@@ -52,13 +56,22 @@ def message(*chunks: bytes, **how: Any) -> Message:
 
 
 def whole(said: dict[str, Any], finish: str | None = "stop", **beside: Any) -> Message:
-    body = {"id": "r1", "model": "m-1", "choices": [{"index": 0, "message": said, "finish_reason": finish}], **beside}
+    body = {
+        "id": "r1",
+        "model": "m-1",
+        "choices": [{"index": 0, "message": said, "finish_reason": finish}],
+        **beside,
+    }
     [only] = fold(openai_chat.load_response(json.dumps(body).encode()))
     return only
 
 
-def tool(index: int | None = 0, id: Any = None, name: Any = None, arguments: Any = None, **more: Any) -> dict[str, Any]:
-    function = {key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None}
+def tool(
+    index: int | None = 0, id: Any = None, name: Any = None, arguments: Any = None, **more: Any
+) -> dict[str, Any]:
+    function = {
+        key: value for key, value in (("name", name), ("arguments", arguments)) if value is not None
+    }
     call = {"index": index, "id": id, "function": function, **more}
     return {"tool_calls": [{key: value for key, value in call.items() if value is not None}]}
 
@@ -90,12 +103,16 @@ def test_d33_d36_decision_2_text_on_both_sides_of_a_call_stays_there() -> None:
 
 
 def test_d97_text_before_a_call_is_told_once() -> None:
-    events = read(chunk({"content": "hm"}), chunk(tool(0, "a", "f", "{}")), chunk({}, "tool_calls"), DONE)
+    events = read(
+        chunk({"content": "hm"}), chunk(tool(0, "a", "f", "{}")), chunk({}, "tool_calls"), DONE
+    )
     assert [event.delta for event in events if isinstance(event, PartDelta)] == ["hm", "{}"]
 
 
 def test_decision_14_empty_text_is_no_part() -> None:
-    assert message(chunk({"role": "assistant", "content": ""}), chunk({}, "stop"), DONE).content == ()
+    assert (
+        message(chunk({"role": "assistant", "content": ""}), chunk({}, "stop"), DONE).content == ()
+    )
     assert whole({"role": "assistant", "content": None}).content == ()
 
 
@@ -104,7 +121,15 @@ def test_content_that_is_an_object_is_told_as_json() -> None:
 
 
 def test_content_in_blocks_keeps_what_is_no_text_for_its_provider() -> None:
-    said = whole({"content": [{"type": "text", "text": "a"}, {"type": "odd", "x": 1}, {"type": "text", "text": "b"}]})
+    said = whole(
+        {
+            "content": [
+                {"type": "text", "text": "a"},
+                {"type": "odd", "x": 1},
+                {"type": "text", "text": "b"},
+            ]
+        }
+    )
     assert [type(part) for part in said.content] == [TextPart, ProviderPart, TextPart]
     assert said.content[1].native == {"openai_chat": {"type": "odd", "x": 1}}
 
@@ -170,7 +195,11 @@ def test_decision_13_calls_under_one_index_without_ids_are_told_apart_by_their_n
         chunk({}, "stop"),
         DONE,
     )
-    assert [(call.name, call.arguments) for call in said.tool_calls] == [("f", {"x": 1}), ("f", {"x": 2}), ("g", {})]
+    assert [(call.name, call.arguments) for call in said.tool_calls] == [
+        ("f", {"x": 1}),
+        ("f", {"x": 2}),
+        ("g", {}),
+    ]
 
 
 def test_a_name_in_every_piece_is_one_call() -> None:
@@ -194,9 +223,15 @@ def test_a_name_in_every_piece_is_one_call() -> None:
         {"tool_calls": [7]},
     ],
 )
-def test_decision_13_a_piece_that_names_nothing_known_is_an_error_value(stray: dict[str, Any]) -> None:
+def test_decision_13_a_piece_that_names_nothing_known_is_an_error_value(
+    stray: dict[str, Any],
+) -> None:
     wrong = error(
-        chunk({"content": "so far"}), chunk(tool(0, "a", "f", '{"x"')), chunk(stray), chunk({"content": "!"}), DONE
+        chunk({"content": "so far"}),
+        chunk(tool(0, "a", "f", '{"x"')),
+        chunk(stray),
+        chunk({"content": "!"}),
+        DONE,
     )
     assert isinstance(wrong, DecodeError)
     assert wrong.body
@@ -208,13 +243,22 @@ def test_decision_13_a_piece_that_names_nothing_known_is_an_error_value(stray: d
 def test_d95_decision_12_an_empty_or_missing_id_is_minted_once() -> None:
     for nothing in ("", None):
         said = message(
-            chunk(tool(0, nothing, "f", "{")), chunk(tool(0, "", None, "}")), chunk({}, "tool_calls"), DONE, ids=True
+            chunk(tool(0, nothing, "f", "{")),
+            chunk(tool(0, "", None, "}")),
+            chunk({}, "tool_calls"),
+            DONE,
+            ids=True,
         )
         assert [call.id for call in said.tool_calls] == ["new-1"]
         assert said.tool_calls[0].native == {"openai_chat": {"id": None}}
         assert said.id == "new-0"
     said = whole(
-        {"tool_calls": [{"function": {"name": "f", "arguments": "{}"}}, {"function": {"name": "g", "arguments": "{}"}}]}
+        {
+            "tool_calls": [
+                {"function": {"name": "f", "arguments": "{}"}},
+                {"function": {"name": "g", "arguments": "{}"}},
+            ]
+        }
     )
     assert [call.id for call in said.tool_calls] == ["call-0", "call-1"]
     assert said.id == "message-0"
@@ -237,7 +281,9 @@ def test_d96_arguments_are_parsed_at_the_end_only() -> None:
     assert not any(isinstance(event, PartFinished) for event in events)
 
 
-@pytest.mark.parametrize(("arguments", "state"), [('{"x', "cut"), ("", "cut"), ('{"x":1}', "complete")])
+@pytest.mark.parametrize(
+    ("arguments", "state"), [('{"x', "cut"), ("", "cut"), ('{"x":1}', "complete")]
+)
 def test_a_call_that_the_token_limit_cut_is_never_complete(arguments: str, state: str) -> None:
     said = message(chunk(tool(0, "a", "f", arguments)), chunk({}, "length"), DONE)
     assert said.tool_calls[0].state == state
@@ -254,7 +300,9 @@ def test_calls_in_the_chunk_that_ends_it() -> None:
 
 
 def test_a_name_that_comes_late_is_taken() -> None:
-    said = message(chunk(tool(0, "a")), chunk(tool(0, None, "f", "{}")), chunk({}, "tool_calls"), DONE)
+    said = message(
+        chunk(tool(0, "a")), chunk(tool(0, None, "f", "{}")), chunk({}, "tool_calls"), DONE
+    )
     assert said.tool_calls[0].name == "f"
 
 
@@ -269,11 +317,20 @@ def test_the_older_function_call() -> None:
     assert said.finish_reason is FinishReason.tool_calls
     assert response_of(said)["finish_reason"] == "function_call"
     [dumped] = openai_chat.dump_messages([said])
-    assert dumped == {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"x":1}'}}
+    assert dumped == {
+        "role": "assistant",
+        "content": None,
+        "function_call": {"name": "f", "arguments": '{"x":1}'},
+    }
 
 
 def test_a_custom_tool_has_its_text_as_the_argument_input() -> None:
-    first = {"index": 0, "id": "a", "type": "custom", "custom": {"name": "sql", "input": 'SELECT "'}}
+    first = {
+        "index": 0,
+        "id": "a",
+        "type": "custom",
+        "custom": {"name": "sql", "input": 'SELECT "'},
+    }
     said = message(
         chunk({"tool_calls": [first]}),
         chunk({"tool_calls": [{"index": 0, "type": "custom", "custom": {"input": 'ü"\n'}}]}),
@@ -283,25 +340,41 @@ def test_a_custom_tool_has_its_text_as_the_argument_input() -> None:
     assert said.tool_calls[0].arguments == {"input": 'SELECT "ü"\n'}
     assert said.tool_calls[0].state == "complete"
     [dumped] = openai_chat.dump_messages([said])
-    assert dumped["tool_calls"] == [{"id": "a", "type": "custom", "custom": {"name": "sql", "input": 'SELECT "ü"\n'}}]
+    assert dumped["tool_calls"] == [
+        {"id": "a", "type": "custom", "custom": {"name": "sql", "input": 'SELECT "ü"\n'}}
+    ]
 
 
 def test_a_signature_on_a_call_is_kept_and_goes_back() -> None:
     signed = {"extra_content": {"google": {"thought_signature": "s="}}}
     said = message(chunk(tool(0, "a", "f", "{}", **signed)), chunk({}, "tool_calls"), DONE)
     assert said.tool_calls[0].native == {"openai_chat": signed}
-    assert openai_chat.dump_messages([said])[0]["tool_calls"][0]["extra_content"] == signed["extra_content"]
+    assert (
+        openai_chat.dump_messages([said])[0]["tool_calls"][0]["extra_content"]
+        == signed["extra_content"]
+    )
 
 
 def test_decision_22_what_the_vendor_ran_itself_is_no_call_to_answer() -> None:
-    ran = {"index": 0, "type": "search", "arguments": '{"query":"x"}', "output": "found", "search_results": {"n": 1}}
+    ran = {
+        "index": 0,
+        "type": "search",
+        "arguments": '{"query":"x"}',
+        "output": "found",
+        "search_results": {"n": 1},
+    }
     said = whole({"content": "It is so.", "executed_tools": [ran]})
     assert said.tool_calls == ()
     assert said.finish_reason is FinishReason.stop
     call, result = (part for part in said.content if not isinstance(part, TextPart))
     assert isinstance(call, ToolCallPart)
     assert isinstance(result, ToolResultPart)
-    assert (call.run_by, call.arguments, result.result, result.id) == ("provider", {"query": "x"}, "found", call.id)
+    assert (call.run_by, call.arguments, result.result, result.id) == (
+        "provider",
+        {"query": "x"},
+        "found",
+        call.id,
+    )
     streamed = message(
         chunk({"executed_tools": [{"index": 0, "type": "search", "arguments": '{"query":"x"}'}]}),
         chunk({"executed_tools": [ran]}),
@@ -317,13 +390,29 @@ def test_decision_22_what_the_vendor_ran_itself_is_no_call_to_answer() -> None:
 
 def test_d146_thinking_is_hidden_content_in_the_field_it_came_in() -> None:
     for field in ("reasoning_content", "reasoning"):
-        said = message(chunk({field: "hm"}), chunk({field: "m"}), chunk({"content": "Yes"}), chunk({}, "stop"), DONE)
-        assert (said.thinking, said.text, [type(part) for part in said.parts]) == ("hmm", "Yes", [TextPart])
-        assert openai_chat.dump_messages([said]) == [{"role": "assistant", "content": "Yes", field: "hmm"}]
+        said = message(
+            chunk({field: "hm"}),
+            chunk({field: "m"}),
+            chunk({"content": "Yes"}),
+            chunk({}, "stop"),
+            DONE,
+        )
+        assert (said.thinking, said.text, [type(part) for part in said.parts]) == (
+            "hmm",
+            "Yes",
+            [TextPart],
+        )
+        assert openai_chat.dump_messages([said]) == [
+            {"role": "assistant", "content": "Yes", field: "hmm"}
+        ]
 
 
 def test_thinking_in_two_fields_at_once_is_told_once() -> None:
-    said = message(chunk({"reasoning_content": "hm", "reasoning": "hm"}), chunk({"content": "Yes"}, "stop"), DONE)
+    said = message(
+        chunk({"reasoning_content": "hm", "reasoning": "hm"}),
+        chunk({"content": "Yes"}, "stop"),
+        DONE,
+    )
     assert said.thinking == "hm"
     [dumped] = openai_chat.dump_messages([said])
     assert (dumped["reasoning"], dumped["reasoning_content"]) == ("hm", "hm")
@@ -365,8 +454,13 @@ def test_whole_details_are_one_part_each() -> None:
 def test_decision_21_a_refusal_is_streamed_text() -> None:
     said = message(chunk({"refusal": "I can"}), chunk({"refusal": "not."}), chunk({}, "stop"), DONE)
     assert (said.text, said.finish_reason) == ("I cannot.", FinishReason.refusal)
-    assert openai_chat.dump_messages([said]) == [{"role": "assistant", "content": None, "refusal": "I cannot."}]
-    assert whole({"content": None, "refusal": "No."}, "content_filter").finish_reason is FinishReason.refusal
+    assert openai_chat.dump_messages([said]) == [
+        {"role": "assistant", "content": None, "refusal": "I cannot."}
+    ]
+    assert (
+        whole({"content": None, "refusal": "No."}, "content_filter").finish_reason
+        is FinishReason.refusal
+    )
 
 
 def test_spoken_audio_is_data_with_its_transcript_as_native() -> None:
@@ -383,9 +477,14 @@ def test_spoken_audio_is_data_with_its_transcript_as_native() -> None:
     assert (spoken.data, spoken.mime_type) == (b"ab\0cd", "audio/pcm")
     assert spoken.native is not None
     assert spoken.native["openai_chat"]["transcript"] == "Hello"
-    assert openai_chat.dump_messages([said]) == [{"role": "assistant", "content": None, "audio": {"id": "audio_1"}}]
+    assert openai_chat.dump_messages([said]) == [
+        {"role": "assistant", "content": None, "audio": {"id": "audio_1"}}
+    ]
     played = whole(
-        {"content": None, "audio": {"id": "a", "data": b64encode(b"RIFF....WAVE").decode(), "transcript": "x"}}
+        {
+            "content": None,
+            "audio": {"id": "a", "data": b64encode(b"RIFF....WAVE").decode(), "transcript": "x"},
+        }
     )
     assert isinstance(played.content[0], DataPart)
     assert played.content[0].mime_type == "audio/wav"
@@ -398,25 +497,55 @@ def test_audio_that_is_no_base64_is_an_error_value() -> None:
 def test_an_image_in_the_answer_is_data() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
     for said in (
-        message(chunk({"content": "Look"}), chunk({"images": [{"index": 0, **image}]}), chunk({}, "stop"), DONE),
+        message(
+            chunk({"content": "Look"}),
+            chunk({"images": [{"index": 0, **image}]}),
+            chunk({}, "stop"),
+            DONE,
+        ),
         whole({"content": "Look", "images": [image]}),
     ):
         assert isinstance(said.content[1], DataPart)
         assert said.content[1].data == b"hi"
-        assert openai_chat.dump_messages([said]) == [{"role": "assistant", "content": "Look", "images": [image]}]
+        assert openai_chat.dump_messages([said]) == [
+            {"role": "assistant", "content": "Look", "images": [image]}
+        ]
 
 
 def test_citations_and_probabilities_are_kept() -> None:
     said = message(
-        chunk({"content": "a", "annotations": [{"type": "url_citation", "url_citation": {"url": "u"}}]}),
+        chunk(
+            {
+                "content": "a",
+                "annotations": [{"type": "url_citation", "url_citation": {"url": "u"}}],
+            }
+        ),
         chunk({"annotations": [{"type": "url_citation", "url_citation": {"url": "v"}}]}, "stop"),
         DONE,
     )
     assert said.native is not None
-    assert [one["url_citation"]["url"] for one in said.native["openai_chat"]["annotations"]] == ["u", "v"]
-    one = {"index": 0, "delta": {"content": "a"}, "logprobs": {"content": [{"token": "a"}], "refusal": None}}
-    two = {"index": 0, "delta": {"content": "b"}, "logprobs": {"content": [{"token": "b"}]}, "finish_reason": "stop"}
-    said = message(*(b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n" for choice in (one, two)), DONE)
+    assert [one["url_citation"]["url"] for one in said.native["openai_chat"]["annotations"]] == [
+        "u",
+        "v",
+    ]
+    one = {
+        "index": 0,
+        "delta": {"content": "a"},
+        "logprobs": {"content": [{"token": "a"}], "refusal": None},
+    }
+    two = {
+        "index": 0,
+        "delta": {"content": "b"},
+        "logprobs": {"content": [{"token": "b"}]},
+        "finish_reason": "stop",
+    }
+    said = message(
+        *(
+            b"data: " + json.dumps({"choices": [choice]}).encode() + b"\n\n"
+            for choice in (one, two)
+        ),
+        DONE,
+    )
     assert said.text == "ab"
     assert response_of(said)["logprobs"] == {"content": [{"token": "a"}, {"token": "b"}]}
 
@@ -439,7 +568,9 @@ def test_citations_and_probabilities_are_kept() -> None:
 )
 def test_nothing_that_stands_beside_text_in_a_chunk_is_lost(field: str, value: Any) -> None:
     plain = message(chunk({"content": "a"}), chunk({"content": "b"}), chunk({}, "stop"), DONE)
-    said = message(chunk({"content": "a"}), chunk({"content": "b", field: value}), chunk({}, "stop"), DONE)
+    said = message(
+        chunk({"content": "a"}), chunk({"content": "b", field: value}), chunk({}, "stop"), DONE
+    )
     assert "ab" in said.text.replace("No.", "")
     assert len(said.content) > 1 or said.native != plain.native
 
@@ -463,7 +594,9 @@ def test_nothing_that_stands_beside_text_in_a_chunk_is_lost(field: str, value: A
 def test_d98_reasons_to_stop(word: str, reason: FinishReason) -> None:
     said = whole({"content": "a"}, word)
     assert said.finish_reason is reason
-    assert response_of(said).get("finish_reason") == (word if word in ("eos", "function_call", "whatever") else None)
+    assert response_of(said).get("finish_reason") == (
+        word if word in ("eos", "function_call", "whatever") else None
+    )
 
 
 def test_stop_with_calls_to_answer_means_the_calls() -> None:
@@ -473,8 +606,16 @@ def test_stop_with_calls_to_answer_means_the_calls() -> None:
 
 
 def test_d99_metadata_and_origin() -> None:
-    said = message(chunk({"content": "a"}, system_fingerprint="fp", service_tier="default"), chunk({}, "stop"), DONE)
-    assert response_of(said) == {"created": 7, "system_fingerprint": "fp", "service_tier": "default"}
+    said = message(
+        chunk({"content": "a"}, system_fingerprint="fp", service_tier="default"),
+        chunk({}, "stop"),
+        DONE,
+    )
+    assert response_of(said) == {
+        "created": 7,
+        "system_fingerprint": "fp",
+        "service_tier": "default",
+    }
     assert said.origin == Origin("", served_model="m-1", response_id="r1")
 
 
@@ -489,7 +630,9 @@ def test_decision_3_usage_stands_once_and_its_last_word_counts() -> None:
     counts = {"prompt_tokens": 5, "completion_tokens": None, "total_tokens": None}
     events = read(
         chunk({"content": "a"}, usage=counts),
-        chunk({"content": "b"}, usage={"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}),
+        chunk(
+            {"content": "b"}, usage={"prompt_tokens": 5, "completion_tokens": 1, "total_tokens": 6}
+        ),
         chunk({}, "stop", usage=None),
         chunk(usage={"prompt_tokens": 5, "completion_tokens": 2, "total_tokens": 7, "cost": 0.5}),
         chunk(usage=counts),
@@ -511,7 +654,12 @@ def test_usage_tells_cache_and_thinking_as_parts_of_the_totals() -> None:
         "completion_tokens_details": {"reasoning_tokens": 6},
     }
     assert whole({"content": "a"}, usage=usage).usage == Usage(
-        input_tokens=10, output_tokens=8, total_tokens=18, cache_read_tokens=4, cache_write_tokens=2, reasoning_tokens=6
+        input_tokens=10,
+        output_tokens=8,
+        total_tokens=18,
+        cache_read_tokens=4,
+        cache_write_tokens=2,
+        reasoning_tokens=6,
     )
 
 
@@ -524,7 +672,9 @@ def test_thinking_that_a_vendor_counts_beside_the_answer_is_counted_in() -> None
 
 def test_usage_beside_the_choices_of_groq() -> None:
     usage = {"prompt_tokens": 1, "completion_tokens": 2, "total_tokens": 3}
-    said = message(chunk({"content": "a"}), chunk({}, "stop", x_groq={"id": "req", "usage": usage}), DONE)
+    said = message(
+        chunk({"content": "a"}), chunk({}, "stop", x_groq={"id": "req", "usage": usage}), DONE
+    )
     assert said.usage == Usage(input_tokens=1, output_tokens=2, total_tokens=3)
 
 
@@ -541,7 +691,10 @@ def test_several_candidates_are_several_messages() -> None:
         DONE,
     )
     started = [event for event in events if isinstance(event, MessageStarted)]
-    assert [(event.candidate, event.message_id) for event in started] == [(0, "message-0"), (1, "message-1")]
+    assert [(event.candidate, event.message_id) for event in started] == [
+        (0, "message-0"),
+        (1, "message-1"),
+    ]
     [first] = fold(events)
     assert first.text == "a"
     assert first.usage == Usage(input_tokens=1)
@@ -554,7 +707,11 @@ def test_two_chunks_with_a_reason_are_one_end() -> None:
         chunk({"content": ""}, "stop", usage={"prompt_tokens": 1}),
         DONE,
     )
-    assert (said.text, said.finish_reason, said.usage) == ("a", FinishReason.stop, Usage(input_tokens=1))
+    assert (said.text, said.finish_reason, said.usage) == (
+        "a",
+        FinishReason.stop,
+        Usage(input_tokens=1),
+    )
 
 
 def test_comments_leading_white_space_and_carriage_returns_are_passed_over() -> None:
@@ -566,7 +723,12 @@ def test_comments_leading_white_space_and_carriage_returns_are_passed_over() -> 
         + DONE
     )
     assert message(body).text == "a"
-    assert fold(openai_chat.load_response(b'\n   \n {"choices":[{"message":{"content":"b"}}]}'))[0].text == "b"
+    assert (
+        fold(openai_chat.load_response(b'\n   \n {"choices":[{"message":{"content":"b"}}]}'))[
+            0
+        ].text
+        == "b"
+    )
 
 
 def test_without_the_end_mark_a_reason_is_the_end() -> None:
@@ -602,8 +764,13 @@ def test_an_error_in_the_stream_is_of_its_kind_and_the_last_word() -> None:
     assert isinstance(wrong, RateLimitError)
     assert wrong.partial is not None
     assert wrong.partial.text == "a"
-    assert isinstance(error(b'{"error":{"message":"Overloaded","type":"overloaded_error"}}'), OverloadedError)
-    assert isinstance(error(chunk({"content": "a"}, "error", error={"code": 502, "message": "upstream"})), Exception)
+    assert isinstance(
+        error(b'{"error":{"message":"Overloaded","type":"overloaded_error"}}'), OverloadedError
+    )
+    assert isinstance(
+        error(chunk({"content": "a"}, "error", error={"code": 502, "message": "upstream"})),
+        Exception,
+    )
 
 
 @pytest.mark.parametrize(
@@ -630,8 +797,12 @@ def test_a_dictionary_is_read_like_its_bytes() -> None:
     assert openai_chat.load_response(body) == openai_chat.load_response(json.dumps(body).encode())
 
 
-@pytest.mark.parametrize("beside", [{}, {"reasoning": "long"}, {"reasoning": "short"}, {"reasoning": "other"}])
-def test_thinking_that_a_whole_answer_tells_in_other_words_than_its_details_is_kept(beside: dict[str, str]) -> None:
+@pytest.mark.parametrize(
+    "beside", [{}, {"reasoning": "long"}, {"reasoning": "short"}, {"reasoning": "other"}]
+)
+def test_thinking_that_a_whole_answer_tells_in_other_words_than_its_details_is_kept(
+    beside: dict[str, str],
+) -> None:
     detail = {"type": "reasoning.text", "text": "long", "signature": "s"}
     message = {
         "role": "assistant",

@@ -23,11 +23,17 @@ def test_what_a_vendor_ran_goes_back_to_one_that_takes_it(taken: bool) -> None:
     result = ToolResultPart("c1", "python", "1", run_by="provider")
     message = Message.model(call, result, "done").replace(origin=GROQ)
     losses: list[Loss] = []
-    messages = wire.dump_messages([message], target=GROQ, quirks=Quirks(executed_tools=taken), losses=losses)
+    messages = wire.dump_messages(
+        [message], target=GROQ, quirks=Quirks(executed_tools=taken), losses=losses
+    )
     executed = [{"index": 0, "type": "python", "arguments": '{"code":"1"}', "output": "1"}]
     plain: dict[str, Any] = {"role": "assistant", "content": "done"}
     assert messages == [{**plain, "executed_tools": executed} if taken else plain]
-    assert [loss.why for loss in losses] == [] if taken else ["the vendor takes no record of tools that it ran"] * 2
+    assert (
+        [loss.why for loss in losses] == []
+        if taken
+        else ["the vendor takes no record of tools that it ran"] * 2
+    )
 
 
 def test_reasoning_that_is_told_twice_is_read_once_and_goes_back_as_it_was() -> None:
@@ -43,10 +49,14 @@ def test_reasoning_that_is_told_twice_is_read_once_and_goes_back_as_it_was() -> 
 
 
 def streamed(*choices: tuple[dict[str, Any], str | None]) -> list[Event]:
-    chunks = [{"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]} for delta, reason in choices]
+    chunks = [
+        {"choices": [{"index": 0, "delta": delta, "finish_reason": reason}]}
+        for delta, reason in choices
+    ]
     decoder = wire.decoder()
     return (
-        decoder.feed(b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks)) + decoder.close()
+        decoder.feed(b"".join(b"data: " + json.dumps(chunk).encode() + b"\n\n" for chunk in chunks))
+        + decoder.close()
     )
 
 
@@ -58,14 +68,18 @@ def streamed(*choices: tuple[dict[str, Any], str | None]) -> list[Event]:
         (["length", ""], FinishReason.length),
     ],
 )
-def test_of_several_reasons_to_stop_the_last_counts(reasons: list[str], reason: FinishReason) -> None:
+def test_of_several_reasons_to_stop_the_last_counts(
+    reasons: list[str], reason: FinishReason
+) -> None:
     finish = streamed(({"content": "a"}, None), *[({}, each) for each in reasons])[-1]
     assert isinstance(finish, MessageFinished)
     assert finish.finish_reason is reason
 
 
 def test_stored_entries_that_are_no_objects_go_out_as_they_are() -> None:
-    message = Message.model("a").replace(native={"openai_chat": {"annotations": ["x", {"type": "t"}]}})
+    message = Message.model("a").replace(
+        native={"openai_chat": {"annotations": ["x", {"type": "t"}]}}
+    )
     response = wire.dump_response(unfold([message]))
     assert response["choices"][0]["message"]["annotations"] == ["x", {"type": "t"}]
 

@@ -30,7 +30,9 @@ from dragoman.wires import openai_chat
 from support.traffic import exchanges
 
 words = st.text(st.characters(exclude_categories=["Cs"]), min_size=1, max_size=12)
-arguments = st.dictionaries(words, st.integers() | words | st.none() | st.lists(words, max_size=2), max_size=3)
+arguments = st.dictionaries(
+    words, st.integers() | words | st.none() | st.lists(words, max_size=2), max_size=3
+)
 calls = st.builds(
     lambda name, args, spaced: parse_call(
         ToolCallPart("", name), json.dumps(args) if spaced else msgspec.json.encode(args).decode()
@@ -41,13 +43,22 @@ calls = st.builds(
 )
 details = st.builds(
     lambda text, signed: ThinkingPart(
-        text, {"openai_chat": {"type": "reasoning.text", "index": 0, **({"signature": "s="} if signed else {})}}
+        text,
+        {
+            "openai_chat": {
+                "type": "reasoning.text",
+                "index": 0,
+                **({"signature": "s="} if signed else {}),
+            }
+        },
     ),
     words,
     st.booleans(),
 )
 images = st.builds(
-    lambda data: DataPart(data, "image/png", native={"openai_chat:notes": {"spelling": {"field": "images"}}}),
+    lambda data: DataPart(
+        data, "image/png", native={"openai_chat:notes": {"spelling": {"field": "images"}}}
+    ),
     st.binary(min_size=1, max_size=9),
 )
 counts = st.integers(0, 10**6)
@@ -75,13 +86,19 @@ def answers(draw: Any) -> Message:
     if draw(st.booleans()):
         content.append(draw(st.builds(TextPart, words)))
     content += draw(st.lists(images, max_size=2))
-    content += [msgspec.structs.replace(call, id=f"c{n}") for n, call in enumerate(draw(st.lists(calls, max_size=3)))]
+    content += [
+        msgspec.structs.replace(call, id=f"c{n}")
+        for n, call in enumerate(draw(st.lists(calls, max_size=3)))
+    ]
     if draw(st.booleans()) and content:
         content.append(draw(st.builds(TextPart, words)))
         if len(content) > 1 and isinstance(content[-2], TextPart):
             content.pop()
     called = any(isinstance(part, ToolCallPart) for part in content)
-    reasons = [FinishReason.tool_calls if called else FinishReason.stop, FinishReason.content_filter]
+    reasons = [
+        FinishReason.tool_calls if called else FinishReason.stop,
+        FinishReason.content_filter,
+    ]
     return Message(
         Role.MODEL,
         tuple(content),
@@ -114,7 +131,11 @@ def of(message: Message, *kinds: type) -> list[Content]:
 
 def chunks(data: bytes) -> list[dict[str, Any]]:
     assert data.endswith(b"data: [DONE]\n\n")
-    return [json.loads(line[6:]) for line in data.decode().split("\n\n") if line and line != "data: [DONE]"]
+    return [
+        json.loads(line[6:])
+        for line in data.decode().split("\n\n")
+        if line and line != "data: [DONE]"
+    ]
 
 
 @given(answers(), st.integers(1, 5))
@@ -130,14 +151,24 @@ def test_what_is_encoded_is_decoded_to_the_same(message: Message, size: int) -> 
 def test_a_whole_answer_is_read_back_as_the_same(message: Message) -> None:
     body = json.loads(msgspec.json.encode(openai_chat.dump_response(unfold([message]))))
     [whole] = fold(openai_chat.load_response(body, new_id=lambda: "m1"))
-    assert (whole.text, whole.thinking, whole.tool_calls) == (message.text, message.thinking, message.tool_calls)
+    assert (whole.text, whole.thinking, whole.tool_calls) == (
+        message.text,
+        message.thinking,
+        message.tool_calls,
+    )
     assert of(whole, DataPart, ThinkingPart) == of(message, DataPart, ThinkingPart)
-    assert (whole.finish_reason, whole.usage, whole.origin) == (message.finish_reason, message.usage, message.origin)
+    assert (whole.finish_reason, whole.usage, whole.origin) == (
+        message.finish_reason,
+        message.usage,
+        message.origin,
+    )
 
 
 @pytest.mark.slow
 def test_every_recorded_answer_is_encoded_and_read_back() -> None:
-    for exchange in exchanges("openai_chat", "openai_compatible", "openrouter", "together", "ollama_openai"):
+    for exchange in exchanges(
+        "openai_chat", "openai_compatible", "openrouter", "together", "ollama_openai"
+    ):
         if exchange.endpoint != "chat" or exchange.status != 200:
             continue
         events = openai_chat.load_response(exchange.body)
@@ -152,21 +183,30 @@ def test_every_recorded_answer_is_encoded_and_read_back() -> None:
             assert [(c.name, c.arguments) for c in other.tool_calls] == [
                 (c.name, c.arguments) for c in message.tool_calls
             ], exchange
-            assert other.finish_reason is message.finish_reason or message.finish_reason is FinishReason.unspecified
+            assert (
+                other.finish_reason is message.finish_reason
+                or message.finish_reason is FinishReason.unspecified
+            )
             assert other.usage == message.usage, exchange
         assert of(again, TextPart, ThinkingPart) == of(message, TextPart, ThinkingPart), exchange
 
 
 def test_the_shape_that_official_clients_check() -> None:
     message = Message.model(TextPart("Hi"), ToolCallPart("c1", "f", {"x": 1})).replace(
-        id="chatcmpl-1", finish_reason=FinishReason.tool_calls, usage=Usage(input_tokens=1, output_tokens=2)
+        id="chatcmpl-1",
+        finish_reason=FinishReason.tool_calls,
+        usage=Usage(input_tokens=1, output_tokens=2),
     )
     events = unfold([message])
     told = chunks(stream(events, model="m", created=5))
     choices = [chunk["choices"][0] for chunk in told if chunk["choices"]]
     assert choices[0]["delta"]["role"] == "assistant"
-    assert [choice["finish_reason"] for choice in choices] == [None] * (len(choices) - 1) + ["tool_calls"]
-    assert {(chunk["id"], chunk["model"], chunk["created"]) for chunk in told} == {("chatcmpl-1", "m", 5)}
+    assert [choice["finish_reason"] for choice in choices] == [None] * (len(choices) - 1) + [
+        "tool_calls"
+    ]
+    assert {(chunk["id"], chunk["model"], chunk["created"]) for chunk in told} == {
+        ("chatcmpl-1", "m", 5)
+    }
     assert told[-1]["choices"] == []
     assert told[-1]["usage"]["total_tokens"] == 3
     assert [chunk for chunk in told if "usage" in chunk] == told[-1:]
@@ -198,7 +238,9 @@ def test_the_official_client_takes_it_strictly() -> None:
         state.handle_chunk(ChatCompletionChunk.model_validate(chunk, strict=True))
     final = state.get_final_completion()
     assert final.choices[0].message.content == "Hi"
-    assert [(call.id, call.function.arguments) for call in final.choices[0].message.tool_calls or []] == [
+    assert [
+        (call.id, call.function.arguments) for call in final.choices[0].message.tool_calls or []
+    ] == [
         ("c1", '{"x":1}'),
         ("c2", "{}"),
     ]
@@ -219,10 +261,13 @@ def test_details_of_one_index_stay_apart() -> None:
 
 def test_several_messages_of_a_run_are_one_answer() -> None:
     run = [
-        Message.model(TextPart("One. ")).replace(usage=Usage(input_tokens=1, output_tokens=1, total_tokens=2)),
+        Message.model(TextPart("One. ")).replace(
+            usage=Usage(input_tokens=1, output_tokens=1, total_tokens=2)
+        ),
         Message.user("ignored"),
         Message.model(TextPart("Two.")).replace(
-            usage=Usage(input_tokens=2, output_tokens=2, total_tokens=4), finish_reason=FinishReason.length
+            usage=Usage(input_tokens=2, output_tokens=2, total_tokens=4),
+            finish_reason=FinishReason.length,
         ),
     ]
     body = openai_chat.dump_response(unfold(run))
@@ -257,6 +302,9 @@ def test_an_error_is_the_last_chunk_and_comes_back_as_itself() -> None:
 def test_only_candidate_0_is_told() -> None:
     other = [{"index": 1, "delta": {"content": "x"}, "finish_reason": "stop"}]
     first = [{"index": 0, "delta": {"content": "a"}, "finish_reason": "stop"}]
-    data = b"".join(b"data: " + json.dumps({"choices": choices}).encode() + b"\n\n" for choices in (first, other))
+    data = b"".join(
+        b"data: " + json.dumps({"choices": choices}).encode() + b"\n\n"
+        for choices in (first, other)
+    )
     body = openai_chat.dump_response(openai_chat.load_response(data))
     assert body["choices"][0]["message"]["content"] == "a"

@@ -42,7 +42,9 @@ TOO_LONG = ("context-length", "context-overflow")
 
 def load(status: int, body: Any = b"", **headers: str) -> Any:
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return openai_chat.load_error(status, {name.replace("_", "-"): value for name, value in headers.items()}, data)
+    return openai_chat.load_error(
+        status, {name.replace("_", "-"): value for name, value in headers.items()}, data
+    )
 
 
 def test_every_recorded_error_is_of_its_class_and_says_the_vendors_words() -> None:
@@ -105,11 +107,19 @@ def test_each_kind_has_its_class(status: int, body: Any, kind: type[DragomanErro
 
 
 def test_html_is_told_without_its_marks() -> None:
-    assert load(502, b"<html><body><h1>Bad  gateway</h1></body></html>").message.startswith("Bad gateway. ")
+    assert load(502, b"<html><body><h1>Bad  gateway</h1></body></html>").message.startswith(
+        "Bad gateway. "
+    )
 
 
 def test_upstream_words_of_a_gateway_are_told() -> None:
-    body = {"error": {"code": 429, "message": "Provider returned error", "metadata": {"raw": "try again shortly"}}}
+    body = {
+        "error": {
+            "code": 429,
+            "message": "Provider returned error",
+            "metadata": {"raw": "try again shortly"},
+        }
+    }
     assert load(429, body).message.startswith("Provider returned error: try again shortly")
 
 
@@ -120,7 +130,13 @@ def test_upstream_words_of_a_gateway_are_told() -> None:
         ({"Retry_After": "1.5"}, 1.5),
         ({"retry_after_ms": "250", "retry_after": "9"}, 0.25),
         ({"retry_after_ms": "0", "retry_after": "1"}, 1.0),
-        ({"retry_after": "Wed, 21 Oct 2026 07:28:10 GMT", "date": "Wed, 21 Oct 2026 07:28:00 GMT"}, 10.0),
+        (
+            {
+                "retry_after": "Wed, 21 Oct 2026 07:28:10 GMT",
+                "date": "Wed, 21 Oct 2026 07:28:00 GMT",
+            },
+            10.0,
+        ),
         ({"retry_after": "Wed, 21 Oct 2026 07:28:10 GMT"}, None),
         ({"retry_after": "soon"}, None),
         ({}, None),

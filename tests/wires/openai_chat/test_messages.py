@@ -84,7 +84,15 @@ def test_d91_each_result_is_a_tool_message_and_the_rest_follows() -> None:
 
 @pytest.mark.parametrize(
     ("result", "text"),
-    [("plain", "plain"), ("", ""), (None, "null"), (True, "true"), ({"ä": 1}, '{"ä":1}'), ([], "[]"), (1.5, "1.5")],
+    [
+        ("plain", "plain"),
+        ("", ""),
+        (None, "null"),
+        (True, "true"),
+        ({"ä": 1}, '{"ä":1}'),
+        ([], "[]"),
+        (1.5, "1.5"),
+    ],
 )
 def test_d92_a_result_is_text_as_it_is_or_json(result: Any, text: str) -> None:
     assert dump(Message.user(ToolResultPart("a", "f", result)))[0]["content"] == text
@@ -113,20 +121,31 @@ def test_data_that_todays_api_has_blocks_for() -> None:
     )
     assert dump(message)[0]["content"] == [
         {"type": "input_audio", "input_audio": {"data": "aGk=", "format": "wav"}},
-        {"type": "file", "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="}},
-        {"type": "file", "file": {"filename": "file.pdf", "file_data": "data:application/pdf;base64,aGk="}},
+        {
+            "type": "file",
+            "file": {"filename": "a.pdf", "file_data": "data:application/pdf;base64,aGk="},
+        },
+        {
+            "type": "file",
+            "file": {"filename": "file.pdf", "file_data": "data:application/pdf;base64,aGk="},
+        },
         {"type": "file", "file": {"file_id": "file-1"}},
     ]
 
 
 def test_blocks_that_a_vendor_has_beyond_the_usual_ones() -> None:
     quirks = Quirks(blocks={"video": "video_url", "application": "file"})
-    message = Message.user(LinkPart("https://x/v", "video/mp4"), LinkPart("https://x/d", "application/pdf", "d.pdf"))
+    message = Message.user(
+        LinkPart("https://x/v", "video/mp4"), LinkPart("https://x/d", "application/pdf", "d.pdf")
+    )
     assert dump(message, quirks=quirks)[0]["content"] == [
         {"type": "video_url", "video_url": {"url": "https://x/v"}},
         {"type": "file", "file": {"filename": "d.pdf", "file_data": "https://x/d"}},
     ]
-    files = dump(Message.user(DataPart(b"hi", "application/zip")), quirks=Quirks(blocks={"application": "file_url"}))
+    files = dump(
+        Message.user(DataPart(b"hi", "application/zip")),
+        quirks=Quirks(blocks={"application": "file_url"}),
+    )
     assert files[0]["content"] == [{"type": "file_url", "file_url": {"url": "aGk="}}]
 
 
@@ -136,14 +155,19 @@ def test_d94_the_models_message() -> None:
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"ä":[1]}'}}],
+            "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "f", "arguments": '{"ä":[1]}'}}
+            ],
         }
     ]
 
 
 def test_text_that_stood_after_a_call_is_told_as_moved() -> None:
     message = Message.model("a", ToolCallPart("c", "f"), "b")
-    assert dump(message)[0]["content"] == [{"type": "text", "text": "a"}, {"type": "text", "text": "b"}]
+    assert dump(message)[0]["content"] == [
+        {"type": "text", "text": "a"},
+        {"type": "text", "text": "b"},
+    ]
     assert dump(message, quirks=Quirks(string_content=True))[0]["content"] == "ab"
     assert losses(message) == [(0, 2, "order")]
 
@@ -156,7 +180,11 @@ def test_text_that_stood_after_a_call_is_told_as_moved() -> None:
     [
         {"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}},
         {"type": "text", "text": ""},
-        {"type": "image_url", "image_url": {"url": "https://x/y", "detail": "low"}, "cache_control": {"type": "x"}},
+        {
+            "type": "image_url",
+            "image_url": {"url": "https://x/y", "detail": "low"},
+            "cache_control": {"type": "x"},
+        },
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}},
         {"type": "image_url", "image_url": {"url": "data:application/pdf;base64,aGk="}},
         {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk"}},
@@ -187,7 +215,9 @@ def test_every_block_comes_back_as_it_was(block: dict[str, Any]) -> None:
         {
             "role": "assistant",
             "content": None,
-            "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+            "tool_calls": [
+                {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            ],
         },
         {"role": "tool", "tool_call_id": "a", "content": [block, block]},
     )
@@ -223,12 +253,23 @@ def test_media_are_neutral_parts() -> None:
         {"role": "user"},
         {"role": "system", "content": [{"type": "text", "text": "a"}]},
         {"role": "user", "content": "a", "name": None, "tool_calls": None},
-        {"role": "assistant", "content": "a", "refusal": None, "annotations": [], "audio": None, "function_call": None},
+        {
+            "role": "assistant",
+            "content": "a",
+            "refusal": None,
+            "annotations": [],
+            "audio": None,
+            "function_call": None,
+        },
         {"role": "assistant", "content": None, "refusal": "No."},
         {"role": "assistant", "content": "a", "prefix": True},
         {"role": "assistant", "content": None, "audio": {"id": "audio_1"}},
         {"role": "assistant", "content": "a", "audio": {"id": "audio_1", "more": 1}},
-        {"role": "assistant", "content": "a", "images": [{"type": "image_url", "image_url": {"url": "https://x"}}]},
+        {
+            "role": "assistant",
+            "content": "a",
+            "images": [{"type": "image_url", "image_url": {"url": "https://x"}}],
+        },
         {"role": "assistant", "content": "a", "reasoning_content": ""},
         {"role": "assistant", "content": "a", "reasoning_content": "hm"},
         {"role": "assistant", "content": "a", "reasoning": "hm", "reasoning_content": "hm"},
@@ -275,7 +316,12 @@ def test_every_spelling_of_a_message_comes_back_as_it_was(message: dict[str, Any
         {"id": "a", "type": "function", "function": {"name": "f", "arguments": {"x": 1}}},
         {"id": "a", "type": "function", "function": {"name": "f"}},
         {"id": "a", "type": "function", "function": {"name": "f", "arguments": "absent"}},
-        {"id": "a", "type": "function", "function": {"name": "f", "arguments": "{}", "strict": True}, "index": 0},
+        {
+            "id": "a",
+            "type": "function",
+            "function": {"name": "f", "arguments": "{}", "strict": True},
+            "index": 0,
+        },
         {"id": "a", "function": {"name": "f", "arguments": "{}"}},
         {"id": "", "type": "function", "function": {"name": "f", "arguments": "{}"}},
         {"id": None, "type": "function", "function": {"name": "f", "arguments": "{}"}},
@@ -287,7 +333,9 @@ def test_every_spelling_of_a_call_comes_back_as_it_was(call: dict[str, Any]) -> 
     answer = {"role": "tool", "content": "1"}
     if "id" in call:
         answer["tool_call_id"] = call["id"]
-    said, told = there_and_back({"role": "assistant", "content": None, "tool_calls": [call]}, answer)
+    said, told = there_and_back(
+        {"role": "assistant", "content": None, "tool_calls": [call]}, answer
+    )
     [asked], [result] = said.tool_calls, told.tool_results
     assert asked.id
     assert result.id == asked.id
@@ -295,9 +343,14 @@ def test_every_spelling_of_a_call_comes_back_as_it_was(call: dict[str, Any]) -> 
 
 
 def test_calls_without_ids_are_answered_in_their_order() -> None:
-    calls = [{"type": "function", "function": {"name": name, "arguments": "{}"}} for name in ("f", "f", "g")]
+    calls = [
+        {"type": "function", "function": {"name": name, "arguments": "{}"}}
+        for name in ("f", "f", "g")
+    ]
     answers = [{"role": "tool", "content": content} for content in ("1", "2", "3")]
-    said, told = there_and_back({"role": "assistant", "content": None, "tool_calls": calls}, *answers)
+    said, told = there_and_back(
+        {"role": "assistant", "content": None, "tool_calls": calls}, *answers
+    )
     assert [result.id for result in told.tool_results] == [call.id for call in said.tool_calls]
     assert len({call.id for call in said.tool_calls}) == 3
 
@@ -311,7 +364,8 @@ def test_thinking_that_is_told_twice_is_one_thinking() -> None:
 
 def test_results_in_a_row_are_one_message_and_know_their_tools() -> None:
     calls = [
-        {"id": id_, "type": "function", "function": {"name": name, "arguments": "{}"}} for id_, name in ("af", "bg")
+        {"id": id_, "type": "function", "function": {"name": name, "arguments": "{}"}}
+        for id_, name in ("af", "bg")
     ]
     _, results, after = there_and_back(
         {"role": "assistant", "content": None, "tool_calls": calls},
@@ -333,7 +387,11 @@ def test_odd_contents_of_a_tool_message_come_back_as_they_were(content: Any) -> 
 
 def test_the_older_function_call_and_its_answer() -> None:
     said, told = there_and_back(
-        {"role": "assistant", "content": None, "function_call": {"name": "f", "arguments": '{"x":1}'}},
+        {
+            "role": "assistant",
+            "content": None,
+            "function_call": {"name": "f", "arguments": '{"x":1}'},
+        },
         {"role": "function", "name": "f", "content": "1"},
     )
     assert said.tool_calls[0].arguments == {"x": 1}
@@ -366,13 +424,22 @@ def test_an_edited_call_is_sent_as_edited() -> None:
         [
             {
                 "role": "assistant",
-                "tool_calls": [{"id": "a", "type": "function", "function": {"name": "f", "arguments": '{ "x":1}'}}],
+                "tool_calls": [
+                    {
+                        "id": "a",
+                        "type": "function",
+                        "function": {"name": "f", "arguments": '{ "x":1}'},
+                    }
+                ],
             }
         ]
     )
     [call] = said.tool_calls
     edited = ToolCallPart(call.id, call.name, {"x": 2}, raw=call.raw, native=call.native)
-    assert dump(said.replace(content=(edited,)))[0]["tool_calls"][0]["function"]["arguments"] == '{"x":2}'
+    assert (
+        dump(said.replace(content=(edited,)))[0]["tool_calls"][0]["function"]["arguments"]
+        == '{"x":2}'
+    )
 
 
 @given(histories)
@@ -398,12 +465,18 @@ def test_a_longer_history_begins_with_the_shorter_one(history: list[Message]) ->
 
 def test_media_of_a_tool_follow_in_a_user_message_where_tool_messages_hold_text_only() -> None:
     image = {"type": "image_url", "image_url": {"url": "data:image/png;base64,aGk="}}
-    message = Message.user(ToolResultPart("a", "f", (TextPart("see"), DataPart(b"hi", "image/png"))), "and?")
+    message = Message.user(
+        ToolResultPart("a", "f", (TextPart("see"), DataPart(b"hi", "image/png"))), "and?"
+    )
     assert dump(message) == [
         {"role": "tool", "tool_call_id": "a", "content": "see"},
         {
             "role": "user",
-            "content": [{"type": "text", "text": "[result of f]"}, image, {"type": "text", "text": "and?"}],
+            "content": [
+                {"type": "text", "text": "[result of f]"},
+                image,
+                {"type": "text", "text": "and?"},
+            ],
         },
     ]
     assert losses(message) == [(0, 0, "media")]
@@ -412,7 +485,9 @@ def test_media_of_a_tool_follow_in_a_user_message_where_tool_messages_hold_text_
 
 
 def test_a_failed_tool_is_told_as_far_as_its_result_tells_it() -> None:
-    assert losses(Message.user(ToolResultPart("a", "f", "boom", is_error=True))) == [(0, 0, "is_error")]
+    assert losses(Message.user(ToolResultPart("a", "f", "boom", is_error=True))) == [
+        (0, 0, "is_error")
+    ]
     assert losses(Message.user(ToolResultPart("a", "f", {"error": "boom"}, is_error=True))) == []
 
 
@@ -422,7 +497,9 @@ def test_a_failed_tool_is_told_as_far_as_its_result_tells_it() -> None:
 def test_thinking_goes_back_to_its_origin_only() -> None:
     said = model(ThinkingPart("hm"), "Yes")
     plain = [{"role": "assistant", "content": "Yes"}]
-    assert dump(said, target=HERE) == [{"role": "assistant", "content": "Yes", "reasoning_content": "hm"}]
+    assert dump(said, target=HERE) == [
+        {"role": "assistant", "content": "Yes", "reasoning_content": "hm"}
+    ]
     assert dump(said, target=HERE, quirks=Quirks(thinking="reasoning"))[0]["reasoning"] == "hm"
     assert dump(said, target=HERE, quirks=Quirks(thinking=None)) == plain
     assert dump(said, target=Origin("groq")) == plain
@@ -433,10 +510,15 @@ def test_thinking_goes_back_to_its_origin_only() -> None:
 def test_signed_thinking_goes_back_byte_exact_while_what_stood_before_it_is_unchanged() -> None:
     entry = {"type": "reasoning.text", "text": "hm", "signature": "s=", "format": None, "index": 0}
     asked = Message.user("Why?")
-    [said] = openai_chat.load_messages([{"role": "assistant", "content": "Yes", "reasoning_details": [entry]}])
+    [said] = openai_chat.load_messages(
+        [{"role": "assistant", "content": "Yes", "reasoning_details": [entry]}]
+    )
     said = said.replace(origin=Origin("openai", HERE.endpoint, prefix=prefix([asked], "w")))
     assert dump(asked, said, target=HERE)[1]["reasoning_details"] == [entry]
-    assert dump(Message.user("How?"), said, target=HERE)[1] == {"role": "assistant", "content": "Yes"}
+    assert dump(Message.user("How?"), said, target=HERE)[1] == {
+        "role": "assistant",
+        "content": "Yes",
+    }
     assert losses(Message.user("How?"), said, target=HERE) == [(1, 0, "thinking")]
 
 
@@ -463,7 +545,9 @@ def test_what_only_its_provider_understands_stays_away_from_others() -> None:
         {
             "role": "assistant",
             "content": "a",
-            "tool_calls": [{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}],
+            "tool_calls": [
+                {"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}
+            ],
         }
     ]
     assert losses(said, target=Origin("groq")) == [
@@ -481,10 +565,14 @@ def test_native_fields_of_another_wire_are_never_read() -> None:
     ]
     assert dump(
         Message.model(
-            ThinkingPart("", {"anthropic": {"data": "x"}}), ProviderPart("compaction", {"anthropic": {"x": 1}}), "a"
+            ThinkingPart("", {"anthropic": {"data": "x"}}),
+            ProviderPart("compaction", {"anthropic": {"x": 1}}),
+            "a",
         )
     ) == [{"role": "assistant", "content": "a"}]
-    assert losses(Message.model(ProviderPart("compaction", {"anthropic": {"x": 1}}))) == [(0, 0, "provider")]
+    assert losses(Message.model(ProviderPart("compaction", {"anthropic": {"x": 1}}))) == [
+        (0, 0, "provider")
+    ]
 
 
 def test_decision_22_what_the_provider_ran_is_left_out_for_others() -> None:
@@ -495,7 +583,9 @@ def test_decision_22_what_the_provider_ran_is_left_out_for_others() -> None:
     )
     assert dump(said, target=Origin("groq")) == [{"role": "assistant", "content": "a"}]
     assert losses(said, target=Origin("groq")) == [(0, 0, "tool call"), (0, 1, "tool result")]
-    assert dump(said)[0]["executed_tools"] == [{"index": 0, "type": "search", "arguments": '{"q":1}', "output": "r"}]
+    assert dump(said)[0]["executed_tools"] == [
+        {"index": 0, "type": "search", "arguments": '{"q":1}', "output": "r"}
+    ]
 
 
 def test_media_of_another_model_are_no_part_of_an_assistant_message() -> None:

@@ -15,7 +15,12 @@ from dragoman.wires import openai_chat
 from dragoman.wires.openai_chat import Quirks
 
 HELLO = [{"role": "user", "content": "Hi"}]
-OBJECT = {"type": "object", "properties": {"x": {"type": "string"}}, "required": ["x"], "additionalProperties": False}
+OBJECT = {
+    "type": "object",
+    "properties": {"x": {"type": "string"}},
+    "required": ["x"],
+    "additionalProperties": False,
+}
 
 
 def there_and_back(**fields: Any) -> ModelRequest:
@@ -26,7 +31,9 @@ def there_and_back(**fields: Any) -> ModelRequest:
     return request
 
 
-def dump(quirks: Quirks | None = None, losses: list[Loss] | None = None, **fields: Any) -> dict[str, Any]:
+def dump(
+    quirks: Quirks | None = None, losses: list[Loss] | None = None, **fields: Any
+) -> dict[str, Any]:
     request = ModelRequest("m", (Message.user("Hi"),), **fields)
     return openai_chat.dump_request(request, quirks=quirks, losses=losses)
 
@@ -34,7 +41,11 @@ def dump(quirks: Quirks | None = None, losses: list[Loss] | None = None, **field
 def test_a_plain_request() -> None:
     assert dump() == {"model": "m", "messages": HELLO}
     http = openai_chat.dump_http(ModelRequest("m", (Message.user("Hi"),)))
-    assert (http.path, http.method, http.body) == ("/chat/completions", "POST", {"model": "m", "messages": HELLO})
+    assert (http.path, http.method, http.body) == (
+        "/chat/completions",
+        "POST",
+        {"model": "m", "messages": HELLO},
+    )
 
 
 def test_d99_a_stream_is_asked_for_its_usage() -> None:
@@ -42,7 +53,9 @@ def test_d99_a_stream_is_asked_for_its_usage() -> None:
     assert "stream_options" not in dump()
     there_and_back(stream=True)
     there_and_back(stream=True, stream_options={"include_usage": True})
-    there_and_back(stream=True, stream_options={"include_usage": False, "include_obfuscation": False})
+    there_and_back(
+        stream=True, stream_options={"include_usage": False, "include_obfuscation": False}
+    )
     there_and_back(stream=False)
     there_and_back(stream=None, stream_options=None)
     loaded = openai_chat.load_request({"model": "m", "messages": HELLO, "stream": True})
@@ -50,7 +63,9 @@ def test_d99_a_stream_is_asked_for_its_usage() -> None:
 
 
 def test_d101_parallel_calls_and_the_service_tier_are_sent_in_streams_too() -> None:
-    body = dump(stream=True, settings=Settings(parallel_tool_calls=False), options={"service_tier": "flex"})
+    body = dump(
+        stream=True, settings=Settings(parallel_tool_calls=False), options={"service_tier": "flex"}
+    )
     assert (body["parallel_tool_calls"], body["service_tier"]) == (False, "flex")
 
 
@@ -99,15 +114,37 @@ def test_settings_are_neutral() -> None:
         ({"enable_thinking": False}, Settings(reasoning="off")),
         ({"enable_thinking": True}, Settings()),
         ({"tool_choice": "required"}, Settings(tool_choice="required")),
-        ({"tool_choice": {"type": "function", "function": {"name": "f"}}}, Settings(tool_choice="f")),
-        ({"tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": []}}}, Settings()),
+        (
+            {"tool_choice": {"type": "function", "function": {"name": "f"}}},
+            Settings(tool_choice="f"),
+        ),
+        (
+            {
+                "tool_choice": {
+                    "type": "allowed_tools",
+                    "allowed_tools": {"mode": "auto", "tools": []},
+                }
+            },
+            Settings(),
+        ),
         ({"function_call": {"name": "f"}}, Settings(tool_choice="f")),
         ({"function_call": "none"}, Settings(tool_choice="none")),
-        ({"temperature": None, "tool_choice": None, "stop": None, "max_tokens": None, "seed": None}, Settings()),
+        (
+            {
+                "temperature": None,
+                "tool_choice": None,
+                "stop": None,
+                "max_tokens": None,
+                "seed": None,
+            },
+            Settings(),
+        ),
         ({"temperature": "hot", "stop": [1], "seed": True, "parallel_tool_calls": 1}, Settings()),
     ],
 )
-def test_every_spelling_of_a_setting_comes_back_as_it_was(fields: dict[str, Any], settings: Settings) -> None:
+def test_every_spelling_of_a_setting_comes_back_as_it_was(
+    fields: dict[str, Any], settings: Settings
+) -> None:
     request = there_and_back(**fields)
     assert request.settings == settings
     assert not request.options.keys() & fields.keys()
@@ -115,7 +152,12 @@ def test_every_spelling_of_a_setting_comes_back_as_it_was(fields: dict[str, Any]
 
 def test_fields_without_a_neutral_name_are_options_and_have_the_last_word() -> None:
     request = there_and_back(n=2, logit_bias={"1": 2}, provider={"order": ["x"]}, min_p=None)
-    assert request.options == {"n": 2, "logit_bias": {"1": 2}, "provider": {"order": ["x"]}, "min_p": None}
+    assert request.options == {
+        "n": 2,
+        "logit_bias": {"1": 2},
+        "provider": {"order": ["x"]},
+        "min_p": None,
+    }
     assert dump(settings=Settings(max_tokens=5), options={"max_tokens": 6})["max_tokens"] == 6
 
 
@@ -124,7 +166,10 @@ def test_tools_are_neutral() -> None:
     request = there_and_back(tools=[{"type": "function", "function": function}])
     assert request.tools == (ToolSpec("f", "Does f.", OBJECT),)
     assert dump(tools=(ToolSpec("g"),))["tools"] == [
-        {"type": "function", "function": {"name": "g", "parameters": {"type": "object", "properties": {}}}}
+        {
+            "type": "function",
+            "function": {"name": "g", "parameters": {"type": "object", "properties": {}}},
+        }
     ]
 
 
@@ -154,8 +199,12 @@ def test_every_tool_comes_back_as_it_was(tools: Any) -> None:
 
 
 def test_tools_that_the_provider_runs_are_server_tools() -> None:
-    request = there_and_back(tools=[{"type": "openrouter:web_search", "parameters": {"max_results": 1}}])
-    assert request.tools == (ServerTool("openrouter:web_search", {"parameters": {"max_results": 1}}),)
+    request = there_and_back(
+        tools=[{"type": "openrouter:web_search", "parameters": {"max_results": 1}}]
+    )
+    assert request.tools == (
+        ServerTool("openrouter:web_search", {"parameters": {"max_results": 1}}),
+    )
 
 
 def test_the_older_functions() -> None:
@@ -184,11 +233,15 @@ def test_a_schema_that_was_loaded_is_sent_as_it_was() -> None:
 )
 def test_every_response_format_comes_back_as_it_was(stated: Any) -> None:
     request = there_and_back(response_format=stated)
-    assert request.output_schema == ({"type": "object"} if stated == {"type": "json_object"} else None)
+    assert request.output_schema == (
+        {"type": "object"} if stated == {"type": "json_object"} else None
+    )
 
 
 def test_d100_a_schema_of_ours_is_sent_strict_where_it_can_be() -> None:
-    body = dump(output_schema={"type": "object", "properties": {"x": {"type": "string", "format": "date"}}})
+    body = dump(
+        output_schema={"type": "object", "properties": {"x": {"type": "string", "format": "date"}}}
+    )
     assert body["response_format"] == {
         "type": "json_schema",
         "json_schema": {"name": "output_schema", "schema": OBJECT, "strict": True},
@@ -208,33 +261,47 @@ def test_what_vendors_want_differently() -> None:
     assert "top_k" not in body
     assert [(loss.message, loss.what, loss.which) for loss in lost] == [(None, "setting", "top_k")]
     assert dump(Quirks(reasoning="reasoning"), settings=settings)["reasoning"] == {"effort": "high"}
-    assert dump(Quirks(reasoning="thinking"), settings=Settings(reasoning="off"))["thinking"] == {"type": "disabled"}
+    assert dump(Quirks(reasoning="thinking"), settings=Settings(reasoning="off"))["thinking"] == {
+        "type": "disabled"
+    }
     assert dump(Quirks(reasoning="enable_thinking"), settings=settings)["enable_thinking"] is True
     assert "reasoning_effort" not in dump(Quirks(reasoning=None), settings=settings)
     assert "stream_options" not in dump(Quirks(refuses=("stream_options",)), stream=True)
     lost.clear()
-    assert dump(Quirks(json_schema=False), lost, output_schema=OBJECT)["response_format"] == {"type": "json_object"}
+    assert dump(Quirks(json_schema=False), lost, output_schema=OBJECT)["response_format"] == {
+        "type": "json_object"
+    }
     assert [loss.what for loss in lost] == ["output_schema"]
 
 
 @pytest.mark.parametrize(("budget", "effort"), [(1024, "low"), (4096, "medium"), (30000, "high")])
 def test_a_budget_for_thinking_becomes_the_nearest_effort(budget: int, effort: str) -> None:
     assert dump(settings=Settings(reasoning=budget))["reasoning_effort"] == effort
-    assert dump(Quirks(reasoning="reasoning"), settings=Settings(reasoning=budget))["reasoning"] == {
-        "max_tokens": budget
-    }
+    assert dump(Quirks(reasoning="reasoning"), settings=Settings(reasoning=budget))[
+        "reasoning"
+    ] == {"max_tokens": budget}
 
 
 def test_a_loaded_request_for_another_vendor_is_spelled_by_its_quirks() -> None:
     request = openai_chat.load_request(
         {"model": "m", "messages": HELLO, "max_tokens": 9, "reasoning": {"effort": "low"}}
     )
-    body = openai_chat.dump_request(request, target=Origin("openai"), quirks=Quirks(max_tokens="max_completion_tokens"))
-    assert body == {"model": "m", "messages": HELLO, "max_completion_tokens": 9, "reasoning_effort": "low"}
+    body = openai_chat.dump_request(
+        request, target=Origin("openai"), quirks=Quirks(max_tokens="max_completion_tokens")
+    )
+    assert body == {
+        "model": "m",
+        "messages": HELLO,
+        "max_completion_tokens": 9,
+        "reasoning_effort": "low",
+    }
 
 
 def test_names_that_do_not_fit_are_mapped_in_tools_choice_and_history_alike() -> None:
-    history = (Message.model(ToolCallPart("a", "my tool")), Message.user(ToolResultPart("a", "my tool", "1")))
+    history = (
+        Message.model(ToolCallPart("a", "my tool")),
+        Message.user(ToolResultPart("a", "my tool", "1")),
+    )
     request = ModelRequest("m", history, (ToolSpec("my tool"),), Settings(tool_choice="my tool"))
     body = openai_chat.dump_request(request, quirks=Quirks(max_id_length=40))
     [name] = {

@@ -56,7 +56,15 @@ class Person(BaseModel):
 def is_strict(schema: Any, *, root: bool = True) -> None:
     """The rules of strict mode, said once more."""
     assert isinstance(schema, dict)
-    assert not schema.keys() & {"oneOf", "allOf", "format", "default", "discriminator", "minLength", "$schema"}
+    assert not schema.keys() & {
+        "oneOf",
+        "allOf",
+        "format",
+        "default",
+        "discriminator",
+        "minLength",
+        "$schema",
+    }
     if "$ref" in schema:
         assert schema.keys() == {"$ref"}
     if "anyOf" in schema:
@@ -94,7 +102,10 @@ def test_golden_optional_nested_and_recursive() -> None:
         "title": "Node",
         "properties": {
             "value": {"type": "integer", "title": "Value"},
-            "next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}], "description": "The next."},
+            "next": {
+                "anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}],
+                "description": "The next.",
+            },
         },
         "required": ["value", "next"],
         **CLOSED,
@@ -104,7 +115,10 @@ def test_golden_optional_nested_and_recursive() -> None:
                 "title": "Node",
                 "properties": {
                     "value": {"type": "integer", "title": "Value"},
-                    "next": {"anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}], "description": "The next."},
+                    "next": {
+                        "anyOf": [{"$ref": "#/$defs/Node"}, {"type": "null"}],
+                        "description": "The next.",
+                    },
                 },
                 "required": ["value", "next"],
                 **CLOSED,
@@ -116,8 +130,14 @@ def test_golden_optional_nested_and_recursive() -> None:
 def test_a_reference_with_a_description_becomes_a_union_of_one() -> None:
     strict = strict_schema(Person.model_json_schema())
     assert strict is not None
-    assert strict["properties"]["address"] == {"anyOf": [{"$ref": "#/$defs/Address"}], "description": "Home."}
-    assert strict["properties"]["pet"]["anyOf"] == [{"$ref": "#/$defs/Cat"}, {"$ref": "#/$defs/Dog"}]
+    assert strict["properties"]["address"] == {
+        "anyOf": [{"$ref": "#/$defs/Address"}],
+        "description": "Home.",
+    }
+    assert strict["properties"]["pet"]["anyOf"] == [
+        {"$ref": "#/$defs/Cat"},
+        {"$ref": "#/$defs/Dog"},
+    ]
     assert strict["$defs"]["Color"] == {"type": "string", "title": "Color", "enum": ["red", "blue"]}
 
 
@@ -140,7 +160,12 @@ def test_a_reference_with_a_description_becomes_a_union_of_one() -> None:
 )  # fmt: skip
 def test_d100_golden(schema: dict[str, Any], strict: dict[str, Any]) -> None:
     root = {"type": "object", "properties": {"it": schema}}
-    assert strict_schema(root) == {"type": "object", "properties": {"it": strict}, "required": ["it"], **CLOSED}
+    assert strict_schema(root) == {
+        "type": "object",
+        "properties": {"it": strict},
+        "required": ["it"],
+        **CLOSED,
+    }
 
 
 def test_definitions_of_the_older_name() -> None:
@@ -198,7 +223,10 @@ def test_d100_keywords_that_strict_mode_knows(keyword: str) -> None:
     ],
 )  # fmt: skip
 def test_d100_keywords_that_cannot_be_left_out(keyword: str) -> None:
-    assert strict_schema({"type": "object", "properties": {"it": {"type": "string", keyword: {}}}}) is None
+    assert (
+        strict_schema({"type": "object", "properties": {"it": {"type": "string", keyword: {}}}})
+        is None
+    )
 
 
 @pytest.mark.parametrize(
@@ -256,14 +284,21 @@ def test_the_root_must_be_an_object(root: dict[str, Any]) -> None:
 @given(
     st.recursive(
         st.sampled_from(
-            [{"type": "string", "format": "date"}, {"type": ["integer", "null"]}, {"const": 1}, {"$ref": "#/$defs/A"}]
+            [
+                {"type": "string", "format": "date"},
+                {"type": ["integer", "null"]},
+                {"const": 1},
+                {"$ref": "#/$defs/A"},
+            ]
         ),
         lambda inner: (
             st.dictionaries(st.sampled_from("abc"), inner, min_size=1, max_size=3).map(
                 lambda fields: {"type": "object", "properties": fields, "required": []}
             )
             | inner.map(lambda one: {"type": "array", "items": one})
-            | st.lists(inner, min_size=1, max_size=3).map(lambda options: {"anyOf": options, "description": "d"})
+            | st.lists(inner, min_size=1, max_size=3).map(
+                lambda options: {"anyOf": options, "description": "d"}
+            )
         ),
         max_leaves=8,
     )

@@ -48,11 +48,20 @@ def test_every_answer_says_what_its_json_says() -> None:
         if exchange.id in ERROR_INSIDE_200:
             continue
         if exchange.framing == "json":
-            said = [choice["message"] for choice in msgspec.json.decode(exchange.body)["choices"][:1]]
+            said = [
+                choice["message"] for choice in msgspec.json.decode(exchange.body)["choices"][:1]
+            ]
         else:
-            lines = (line[5:].strip() for line in exchange.body.splitlines() if line.startswith(b"data:"))
+            lines = (
+                line[5:].strip() for line in exchange.body.splitlines() if line.startswith(b"data:")
+            )
             found = (msgspec.json.decode(line) for line in lines if line != b"[DONE]")
-            said = [c.get("delta") or {} for chunk in found for c in chunk["choices"] if c.get("index", 0) == 0]
+            said = [
+                c.get("delta") or {}
+                for chunk in found
+                for c in chunk["choices"]
+                if c.get("index", 0) == 0
+            ]
         joined = {
             field: "".join([one[field] for one in said if isinstance(one.get(field), str)])
             for field in ("content", "refusal", "reasoning", "reasoning_content")
@@ -63,7 +72,9 @@ def test_every_answer_says_what_its_json_says() -> None:
         thinking = joined["reasoning"] or joined["reasoning_content"]
         assert thinking in ("", message.thinking), exchange
         ids = {call["id"] for one in said for call in one.get("tool_calls") or () if call.get("id")}
-        assert {call.id for call in message.tool_calls if "function_call" not in str(call.native)} == ids, exchange
+        assert {
+            call.id for call in message.tool_calls if "function_call" not in str(call.native)
+        } == ids, exchange
 
 
 @pytest.mark.parametrize("framing", ["json", "sse"])
@@ -78,7 +89,11 @@ def test_the_official_client_reads_the_same(framing: str) -> None:
     assert openai.__version__
     seen = 0
     for exchange in answers():
-        if exchange.framing != framing or exchange.vendor not in VENDORS or exchange.id in ERROR_INSIDE_200:
+        if (
+            exchange.framing != framing
+            or exchange.vendor not in VENDORS
+            or exchange.id in ERROR_INSIDE_200
+        ):
             continue
         if framing == "json":
             said = ChatCompletion.construct(**msgspec.json.decode(exchange.body))
@@ -96,11 +111,18 @@ def test_the_official_client_reads_the_same(framing: str) -> None:
         theirs = said.choices[0].message
         ours = [part for part in message.content if isinstance(part, TextPart)]
         refused = [part for part in ours if part.native and "refusal" in str(part.native)]
-        assert "".join(part.text for part in ours if part not in refused) == (theirs.content or ""), exchange
+        assert "".join(part.text for part in ours if part not in refused) == (
+            theirs.content or ""
+        ), exchange
         assert "".join(part.text for part in refused) == (theirs.refusal or ""), exchange
-        calls = [(call.id, call.function.name, call.function.arguments) for call in theirs.tool_calls or []]
+        calls = [
+            (call.id, call.function.name, call.function.arguments)
+            for call in theirs.tool_calls or []
+        ]
         if theirs.tool_calls:
-            assert [(call.id, call.name, text(call)) for call in message.tool_calls] == calls, exchange
+            assert [(call.id, call.name, text(call)) for call in message.tool_calls] == calls, (
+                exchange
+            )
         if said.usage is not None:
             assert message.usage is not None
             assert message.usage.input_tokens == said.usage.prompt_tokens, exchange

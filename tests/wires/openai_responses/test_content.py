@@ -39,11 +39,17 @@ def test_d138_images():
             "role": "user",
             "content": [
                 {"type": "input_text", "text": "see"},
-                {"type": "input_image", "image_url": "data:image/png;base64,iVBORw==", "detail": "auto"},
+                {
+                    "type": "input_image",
+                    "image_url": "data:image/png;base64,iVBORw==",
+                    "detail": "auto",
+                },
             ],
         }
     ]
-    (message,) = there_and_back({"role": "user", "content": [{"type": "input_image", "image_url": "https://x/y"}]})
+    (message,) = there_and_back(
+        {"role": "user", "content": [{"type": "input_image", "image_url": "https://x/y"}]}
+    )
     assert isinstance(message.content[0], LinkPart)
 
 
@@ -51,7 +57,11 @@ def test_d138_pdf_is_a_file_and_other_data_a_text():
     pdf, text = DataPart(b"%PDF", "application/pdf", "a.pdf"), DataPart(b"a", "text/plain", "a.txt")
     (item,) = items(Message.user(pdf, text))
     assert item["content"] == [
-        {"type": "input_file", "filename": "a.pdf", "file_data": "data:application/pdf;base64,JVBERg=="},
+        {
+            "type": "input_file",
+            "filename": "a.pdf",
+            "file_data": "data:application/pdf;base64,JVBERg==",
+        },
         {"type": "input_text", "text": "[media: text/plain] a.txt\na"},
     ]
 
@@ -96,7 +106,9 @@ def test_thinking_of_several_pieces_is_read_as_one_and_written_as_it_was():
 
 
 def test_a_refusal_is_text_here_and_a_refusal_there():
-    (message,) = there_and_back({"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]})
+    (message,) = there_and_back(
+        {"role": "assistant", "content": [{"type": "refusal", "refusal": "no"}]}
+    )
     assert message.text == "no"
 
 

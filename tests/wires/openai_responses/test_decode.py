@@ -58,7 +58,9 @@ def whole(*output, **fields):
 
 def test_a_stream_of_text():
     folded = message(
-        *text(0, "Hel", "lo"), of("output_item.done", item=message_item("Hello")), end_event(message_item("Hello"))
+        *text(0, "Hel", "lo"),
+        of("output_item.done", item=message_item("Hello")),
+        end_event(message_item("Hello")),
     )
     assert folded.text == "Hello"
     assert folded.finish_reason is FinishReason.stop
@@ -66,7 +68,11 @@ def test_a_stream_of_text():
 
 
 def test_the_given_origin_and_minted_ids():
-    events = decode(sse(CREATED, end_event(message_item("x"))), origin=Origin("o", model="m"), new_id=lambda: "minted")
+    events = decode(
+        sse(CREATED, end_event(message_item("x"))),
+        origin=Origin("o", model="m"),
+        new_id=lambda: "minted",
+    )
     assert events[0].message_id == "minted"
     assert events[0].origin == Origin("o", model="m", served_model="gpt-5-x", response_id="resp_1")
 
@@ -75,13 +81,16 @@ def test_deltas_come_out_as_they_come_in():
     decoder = wire.decoder()
     decoder.feed(sse(CREATED, *text(0)))
     for delta in ("a", "b"):
-        (events_in,) = [e for e in decoder.feed(sse(text(0, delta)[-1])) if isinstance(e, PartDelta)]
+        (events_in,) = [
+            e for e in decoder.feed(sse(text(0, delta)[-1])) if isinstance(e, PartDelta)
+        ]
         assert events_in.delta == delta
 
 
 def test_phase_and_ids_are_known_when_a_text_begins():
     added = of(
-        "output_item.added", item={**message_item("", phase="commentary"), "content": [], "status": "in_progress"}
+        "output_item.added",
+        item={**message_item("", phase="commentary"), "content": [], "status": "in_progress"},
     )
     events = decode(sse(CREATED, added, text(0, "x")[-1]))
     started = next(event for event in events if isinstance(event, PartStarted))
@@ -90,8 +99,16 @@ def test_phase_and_ids_are_known_when_a_text_begins():
 
 
 def test_d142r_what_the_response_says_of_itself_is_kept_once_and_not_what_was_asked_for():
-    repeated = {"tools": [{"type": "function"}], "instructions": "be", "temperature": 1, "text": {}, "store": True}
-    folded = message(end_event(message_item("x"), service_tier="flex", metadata={"a": "b"}, **repeated))
+    repeated = {
+        "tools": [{"type": "function"}],
+        "instructions": "be",
+        "temperature": 1,
+        "text": {},
+        "store": True,
+    }
+    folded = message(
+        end_event(message_item("x"), service_tier="flex", metadata={"a": "b"}, **repeated)
+    )
     assert folded.native[NAME + ":notes"]["response"] == {
         "created_at": 1,
         "status": "completed",
@@ -99,7 +116,12 @@ def test_d142r_what_the_response_says_of_itself_is_kept_once_and_not_what_was_as
         "metadata": {"a": "b"},
     }
     assert not folded.metadata
-    assert message(end_event(message_item("x"), store=False)).native[NAME + ":notes"]["response"]["store"] is False
+    assert (
+        message(end_event(message_item("x"), store=False)).native[NAME + ":notes"]["response"][
+            "store"
+        ]
+        is False
+    )
 
 
 def test_decision_21_a_refusal_streams_as_text():
@@ -116,8 +138,15 @@ def test_decision_21_a_refusal_streams_as_text():
 
 
 def test_noise_is_passed_over():
-    noise = [{"type": "keepalive", "sequence_number": 3}, of("brand_new.event", x=1), of("audio.delta", delta="AA==")]
-    data = sse(CREATED, *noise, end_event(message_item("x"))) + b": a comment\n\ndata: [DONE]\n\ndata: {\n\n"
+    noise = [
+        {"type": "keepalive", "sequence_number": 3},
+        of("brand_new.event", x=1),
+        of("audio.delta", delta="AA=="),
+    ]
+    data = (
+        sse(CREATED, *noise, end_event(message_item("x")))
+        + b": a comment\n\ndata: [DONE]\n\ndata: {\n\n"
+    )
     events = decode(data)
     assert fold(events)[0].text == "x" and not any(isinstance(event, RunError) for event in events)
 
@@ -168,7 +197,9 @@ def test_d142r_a_failed_response_is_an_error_of_its_kind(error, kind):
 
 
 def test_an_error_body_under_a_streams_content_type():
-    events = decode(b'{"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}')
+    events = decode(
+        b'{"error": {"message": "Incorrect API key provided", "code": "invalid_api_key"}}'
+    )
     assert [type(event.error) for event in events] == [AuthenticationError]
 
 
@@ -193,7 +224,8 @@ def test_malformed_data_is_an_error_value(data):
 
 
 @pytest.mark.parametrize(
-    "data", [b"", sse(CREATED), sse(CREATED, *text(0, "Hel")), sse(CREATED) + b'data: {"type": "resp']
+    "data",
+    [b"", sse(CREATED), sse(CREATED, *text(0, "Hel")), sse(CREATED) + b'data: {"type": "resp'],
 )
 def test_a_stream_without_its_end_was_cut(data):
     events = decode(data)
@@ -225,7 +257,9 @@ def test_any_chunking_gives_the_same_events(deltas, chance):
         end_event(message_item("".join(deltas))),
     )
     cuts = sorted(chance.sample(range(len(data)), 12))
-    assert decode(*[data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]) == decode(data)
+    assert decode(
+        *[data[a:b] for a, b in zip([0, *cuts], [*cuts, len(data)], strict=True)]
+    ) == decode(data)
 
 
 DELTAS = {
@@ -241,7 +275,12 @@ DELTAS = {
 def test_deltas_with_and_without_indexes_are_the_same(name, indexed):
     """D-139, decision 13: without `output_index` they are read by their item's id."""
     kind, fields, place, _ = DELTAS[name]
-    item = {"id": "i", "type": kind, **({"role": "assistant"} if kind == "message" else {}), **fields}
+    item = {
+        "id": "i",
+        "type": kind,
+        **({"role": "assistant"} if kind == "message" else {}),
+        **fields,
+    }
     at = {"item_id": "i", **({"output_index": 0} if indexed else {})}
     events = [
         {"type": "response.output_item.added", **at, "item": {**item, **{key: [] for key in fields}}},
@@ -249,7 +288,9 @@ def test_deltas_with_and_without_indexes_are_the_same(name, indexed):
         {"type": "response.output_item.done", **at, "item": item},
         {"type": "response.completed", "response": {**WHOLE, "output": [item]}},
     ]  # fmt: skip
-    read = wire.load_response(b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events))
+    read = wire.load_response(
+        b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    )
     deltas = [(event.index, event.delta) for event in read if isinstance(event, PartDelta)]
     if kind == "message":
         assert deltas == [(0, "a"), (0, "b"), (1, "c"), (1, "d")]
@@ -291,7 +332,13 @@ def test_d6_a_stream_that_nests_too_deep_ends_in_an_error(payload):
 def test_what_a_failed_response_used_and_said_is_on_its_error():
     usage = {"input_tokens": 3, "output_tokens": 4, "total_tokens": 7}
     error = {"code": "rate_limit_exceeded", "message": "slow down"}
-    body = {**COMPLETED_HEAD, "status": "failed", "error": error, "output": [odd_message("half")], "usage": usage}
+    body = {
+        **COMPLETED_HEAD,
+        "status": "failed",
+        "error": error,
+        "output": [odd_message("half")],
+        "usage": usage,
+    }
     event = wire.load_response(body)[-1]
     assert isinstance(event, RunError) and isinstance(event.error, RateLimitError)
     assert (event.error.partial.text, event.error.partial.usage.total_tokens) == ("half", 7)

@@ -56,7 +56,14 @@ def test_decision_2_order_is_the_providers():
         )
     )
     kinds = [type(piece).__name__ for piece in folded.content]
-    assert kinds == ["ThinkingPart", "TextPart", "ToolCallPart", "TextPart", "ThinkingPart", "TextPart"]
+    assert kinds == [
+        "ThinkingPart",
+        "TextPart",
+        "ToolCallPart",
+        "TextPart",
+        "ThinkingPart",
+        "TextPart",
+    ]
 
 
 def test_decision_14_an_item_without_text_leaves_none_but_goes_back():
@@ -73,7 +80,11 @@ def test_d139_summaries_are_thinking_and_nothing_is_repeated():
         sse(
             CREATED,
             of("output_item.added", item=reasoning_item()),
-            of("reasoning_summary_part.added", summary_index=0, part={"type": "summary_text", "text": ""}),
+            of(
+                "reasoning_summary_part.added",
+                summary_index=0,
+                part={"type": "summary_text", "text": ""},
+            ),
             summary,
             of("reasoning_summary_text.done", summary_index=0, text="one"),
             second,
@@ -91,7 +102,10 @@ def test_reasoning_text_is_thinking():
     item = {**reasoning_item(), "content": [{"type": "reasoning_text", "text": "hm"}]}
     delta = of("reasoning_text.delta", content_index=0, delta="hm")
     folded = message(
-        of("output_item.added", item=reasoning_item()), delta, of("output_item.done", item=item), end_event(item)
+        of("output_item.added", item=reasoning_item()),
+        delta,
+        of("output_item.done", item=item),
+        end_event(item),
     )
     assert folded.thinking == "hm"
     assert wire.dump_messages([folded])["input"] == [item]
@@ -110,7 +124,9 @@ def test_pain_37_the_terminal_ciphertext_counts_and_the_part_is_told_at_once():
         )
     )
     finished = [
-        e.part.native[NAME]["encrypted_content"] for e in events if isinstance(e, PartFinished) and e.index == 0
+        e.part.native[NAME]["encrypted_content"]
+        for e in events
+        if isinstance(e, PartFinished) and e.index == 0
     ]
     assert finished == ["early", "late"]
     assert fold(events)[0].content[0].native[NAME]["encrypted_content"] == "late"
@@ -141,8 +157,16 @@ def test_calls_stream_their_arguments():
 
 def test_a_whole_call_is_told_as_the_text_of_its_arguments():
     search = {"type": "web_search_call", "id": "ws_1", "status": "completed"}
-    events = decode(sse(CREATED, end_event(call_item("{}"), call_item('{ "a": 1 }', "fc_2", call_id="2"), search)))
-    assert [(e.index, e.delta) for e in events if isinstance(e, PartDelta)] == [(0, "{}"), (1, '{ "a": 1 }')]
+    events = decode(
+        sse(
+            CREATED,
+            end_event(call_item("{}"), call_item('{ "a": 1 }', "fc_2", call_id="2"), search),
+        )
+    )
+    assert [(e.index, e.delta) for e in events if isinstance(e, PartDelta)] == [
+        (0, "{}"),
+        (1, '{ "a": 1 }'),
+    ]
 
 
 def test_decision_13_parallel_calls_by_their_index():
@@ -157,7 +181,10 @@ def test_decision_13_parallel_calls_by_their_index():
         of("output_item.done", 0, item=one),
         end_event(one, two),
     )
-    assert [(call.id, call.arguments) for call in folded.tool_calls] == [("1", {"a": 1}), ("2", {"b": 2})]
+    assert [(call.id, call.arguments) for call in folded.tool_calls] == [
+        ("1", {"a": 1}),
+        ("2", {"b": 2}),
+    ]
 
 
 @pytest.mark.parametrize(
@@ -183,7 +210,11 @@ def test_d140r_arguments_that_are_no_object():
 
 def test_cut_calls_are_cut_and_others_that_do_not_parse_invalid():
     length = {"kind": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}}
-    for item in (call_item('{"a', status="incomplete"), call_item('{"a', status="completed"), call_item('{"a')):
+    for item in (
+        call_item('{"a', status="incomplete"),
+        call_item('{"a', status="completed"),
+        call_item('{"a'),
+    ):
         (call,) = message(end_event(item, **length)).tool_calls
         assert (call.state, call.raw, call.arguments) == ("cut", '{"a', {})
     (call,) = message(
@@ -197,8 +228,20 @@ def test_cut_calls_are_cut_and_others_that_do_not_parse_invalid():
 
 
 def test_custom_tools_and_code_stream_as_the_arguments_that_they_become():
-    custom = {"type": "custom_tool_call", "id": "ctc", "call_id": "1", "name": "sh", "input": 'echo "ü"\n'}
-    code = {"type": "code_interpreter_call", "id": "ci", "status": "completed", "code": "1+1", "container_id": "c"}
+    custom = {
+        "type": "custom_tool_call",
+        "id": "ctc",
+        "call_id": "1",
+        "name": "sh",
+        "input": 'echo "ü"\n',
+    }
+    code = {
+        "type": "code_interpreter_call",
+        "id": "ci",
+        "status": "completed",
+        "code": "1+1",
+        "container_id": "c",
+    }
     events = decode(
         sse(
             CREATED,
@@ -249,7 +292,9 @@ def test_texts_whose_deltas_never_came_are_told_from_the_items():
 
 def test_the_item_is_the_authority_where_deltas_said_otherwise():
     folded = message(
-        *text(0, "Helo"), of("output_item.done", item=message_item("Hello")), end_event(message_item("Hello"))
+        *text(0, "Helo"),
+        of("output_item.done", item=message_item("Hello")),
+        end_event(message_item("Hello")),
     )
     assert folded.text == "Hello"
 
@@ -258,7 +303,9 @@ def test_content_indexes_may_begin_anywhere():
     """A server counts the reasoning before it."""
     assert (
         message(
-            *text(0, "Hi", place=1), of("output_item.done", item=message_item("Hi")), end_event(message_item("Hi"))
+            *text(0, "Hi", place=1),
+            of("output_item.done", item=message_item("Hi")),
+            end_event(message_item("Hi")),
         ).text
         == "Hi"
     )
@@ -290,7 +337,11 @@ def test_ids_that_change_with_every_event_repeat_nothing():
         *text(1, "Hi"),
         of("output_item.done", 1, item=message_item("Hi", "d")),
     ]
-    for output in ([reasoning_item("hm", id_="e"), message_item("Hi", "f")], [message_item("Hi", "f")], []):
+    for output in (
+        [reasoning_item("hm", id_="e"), message_item("Hi", "f")],
+        [message_item("Hi", "f")],
+        [],
+    ):
         folded = message(*streamed, end_event(*output))
         assert (folded.thinking, folded.text, len(folded.content)) == ("hm", "Hi", 2)
 
@@ -299,27 +350,43 @@ def test_a_server_that_gives_all_items_one_index():
     events = [
         *text(0, "a"),
         of("output_item.done", 0, item=message_item("a")),
-        *[{**event, "item": {**event["item"], "id": "msg_2"}} if "item" in event else event for event in text(0, "b")],
+        *[
+            {**event, "item": {**event["item"], "id": "msg_2"}} if "item" in event else event
+            for event in text(0, "b")
+        ],
         of("output_item.done", 0, item=message_item("b", "msg_2")),
         of("output_item.done", 0, item=message_item("c", "msg_3")),
     ]
     assert (
-        message(*events, end_event(message_item("a"), message_item("b", "msg_2"), message_item("c", "msg_3"))).text
+        message(
+            *events,
+            end_event(message_item("a"), message_item("b", "msg_2"), message_item("c", "msg_3")),
+        ).text
         == "abc"
     )
 
 
 def test_what_comes_of_an_item_that_is_whole_is_told_already():
-    late = [of("output_text.delta", 0, content_index=0, delta="x"), of("output_item.done", 0, item=message_item("Hi"))]
+    late = [
+        of("output_text.delta", 0, content_index=0, delta="x"),
+        of("output_item.done", 0, item=message_item("Hi")),
+    ]
     assert message(*text(0, "Hi"), late[1], *late, end_event(message_item("Hi"))).text == "Hi"
 
 
 ENDINGS = {
-    "message": {"role": "assistant", "content": [{"type": "output_text", "text": "a", "annotations": []}]},
+    "message": {
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "a", "annotations": []}],
+    },
     "reasoning": {"type": "reasoning", "summary": [{"type": "summary_text", "text": "hm"}]},
     "function_call": {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"},
 }
-PIECES = {"message": TextPart("a"), "reasoning": ThinkingPart("hm"), "function_call": ToolCallPart("c", "f")}
+PIECES = {
+    "message": TextPart("a"),
+    "reasoning": ThinkingPart("hm"),
+    "function_call": ToolCallPart("c", "f"),
+}
 
 
 @pytest.mark.parametrize("began", ["message", "reasoning", "function_call"])
@@ -334,14 +401,20 @@ def test_a_part_ends_as_what_it_began(began, ended, again):
         {"type": "response.output_item.done", "output_index": 0, "item": ENDINGS[ended]},
         {"type": "response.completed", "response": {**COMPLETED_HEAD, "output": [ENDINGS[ended]] * again}},
     ]  # fmt: skip
-    decoded = wire.load_response(b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events))
+    decoded = wire.load_response(
+        b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in events)
+    )
     kinds = {event.index: type(event.part) for event in decoded if isinstance(event, PartStarted)}
     kinds = {index: TextPart if kind is OpenText else kind for index, kind in kinds.items()}
     finished = [event for event in decoded if isinstance(event, PartFinished)]
     assert [kinds[event.index] for event in finished] == [type(event.part) for event in finished]
     (message,) = fold(decoded)
     pieces = [msgspec.structs.replace(piece, native=None) for piece in message.content]
-    empty = {"reasoning": [ThinkingPart()], "function_call": [ToolCallPart("c", "f")], "message": []}[began]
+    empty = {
+        "reasoning": [ThinkingPart()],
+        "function_call": [ToolCallPart("c", "f")],
+        "message": [],
+    }[began]
     assert pieces == [*([] if began == ended else empty), PIECES[ended]]
     everywhere([message])
     write_all(decoded)
@@ -353,6 +426,8 @@ def test_items_and_parts_cost_linear_time():
         items = [odd_message("a", id=f"m{n}") for n in range(size)]
         done = [{"type": "response.output_item.done", "item": item} for item in items]
         end = {"type": "response.completed", "response": {**COMPLETED_HEAD, "output": items}}
-        return wire.load_response(b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*done, end)))
+        return wire.load_response(
+            b"".join(b"data: " + json.dumps(event).encode() + b"\n\n" for event in (*done, end))
+        )
 
     assert is_linear(stream, 250)

@@ -7,10 +7,27 @@ from typing import Any
 
 import pytest
 
-from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartFinished, PartStarted, RunError
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartFinished,
+    PartStarted,
+    RunError,
+)
 from dragoman.fold import fold, unfold
 from dragoman.loss import Loss
-from dragoman.message import DataPart, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    DataPart,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires import openai_responses as wire
 from dragoman.wires.openai_responses.quirks import Quirks
 
@@ -18,7 +35,9 @@ HERE = Origin("deepseek", None, "m")
 
 
 def told(data: bytes) -> list[dict[str, Any]]:
-    return [json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")]
+    return [
+        json.loads(line[6:]) for line in data.decode().splitlines() if line.startswith("data: ")
+    ]
 
 
 def written(events: list[Event]) -> list[dict[str, Any]]:
@@ -36,11 +55,17 @@ def written(events: list[Event]) -> list[dict[str, Any]]:
         {"tool_choice": {"type": "function", "name": "auto"}},
     ],
 )
-def test_a_setting_of_another_type_or_with_more_to_it_goes_back_as_it_was(fields: dict[str, Any]) -> None:
+def test_a_setting_of_another_type_or_with_more_to_it_goes_back_as_it_was(
+    fields: dict[str, Any],
+) -> None:
     body = {"model": "m", "input": "hi", **fields}
     request = wire.load_request(body)
     settings = request.settings
-    assert (settings.temperature, settings.max_tokens, settings.parallel_tool_calls) == (None, None, None)
+    assert (settings.temperature, settings.max_tokens, settings.parallel_tool_calls) == (
+        None,
+        None,
+        None,
+    )
     assert settings.tool_choice is None
     assert wire.dump_request(request) == body
 
@@ -54,7 +79,11 @@ def test_a_text_that_came_whole_is_streamed_in_one_delta() -> None:
     ]
     deltas = [event for event in written(events) if event["type"].endswith(".delta")]
     [delta] = deltas
-    assert (delta["type"], delta["delta"], delta["logprobs"]) == ("response.output_text.delta", "abc", [])
+    assert (delta["type"], delta["delta"], delta["logprobs"]) == (
+        "response.output_text.delta",
+        "abc",
+        [],
+    )
 
 
 def test_a_call_of_another_provider_that_failed_is_told_with_its_error() -> None:
@@ -69,8 +98,19 @@ def test_a_call_of_another_provider_that_failed_is_told_with_its_error() -> None
 def test_an_image_without_bytes_stays_in_the_result_of_the_code() -> None:
     empty = {"type": "image", "url": "data:image/png;base64,"}
     outputs = [empty, {"type": "image", "url": "data:image/png;base64,aGk="}]
-    ran = {"type": "code_interpreter_call", "id": "ci", "code": "x", "container_id": "c", "status": "completed"}
-    response = {"id": "r", "object": "response", "status": "completed", "output": [{**ran, "outputs": outputs}]}
+    ran = {
+        "type": "code_interpreter_call",
+        "id": "ci",
+        "code": "x",
+        "container_id": "c",
+        "status": "completed",
+    }
+    response = {
+        "id": "r",
+        "object": "response",
+        "status": "completed",
+        "output": [{**ran, "outputs": outputs}],
+    }
     events = wire.load_response(response)
     _, result, image = fold(events)[0].content
     assert isinstance(result, ToolResultPart)
@@ -83,7 +123,9 @@ def test_an_image_without_bytes_stays_in_the_result_of_the_code() -> None:
 def test_thinking_without_text_is_no_plain_thinking() -> None:
     losses: list[Loss] = []
     answers = [Message.model(ThinkingPart(text), "x").replace(origin=HERE) for text in ("", "hm")]
-    items = wire.dump_messages(answers, target=HERE, quirks=Quirks(plain_thinking=True), losses=losses)["input"]
+    items = wire.dump_messages(
+        answers, target=HERE, quirks=Quirks(plain_thinking=True), losses=losses
+    )["input"]
     assert [item.get("type", "message") for item in items] == ["message", "reasoning", "message"]
     assert [(loss.message, loss.what) for loss in losses] == [(0, "thinking")]
 
@@ -108,7 +150,8 @@ def streamed(*events: dict[str, Any]) -> list[Event]:
 def test_the_origin_is_told_again_where_the_end_knows_more_of_it(model: str, again: bool) -> None:
     end = {**IN_PROGRESS, "status": "completed", "model": model}
     start, finish = streamed(
-        {"type": "response.created", "response": IN_PROGRESS}, {"type": "response.completed", "response": end}
+        {"type": "response.created", "response": IN_PROGRESS},
+        {"type": "response.completed", "response": end},
     )
     assert isinstance(start, MessageStarted)
     assert isinstance(finish, MessageFinished)
@@ -118,10 +161,20 @@ def test_the_origin_is_told_again_where_the_end_knows_more_of_it(model: str, aga
 
 def test_a_message_that_stayed_incomplete_goes_out_so() -> None:
     text = {"type": "output_text", "text": "ab", "annotations": []}
-    item = {"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []}
+    item = {
+        "type": "message",
+        "id": "msg_1",
+        "role": "assistant",
+        "status": "in_progress",
+        "content": [],
+    }
     place = {"item_id": "msg_1", "output_index": 0, "content_index": 0}
     whole = {**item, "status": "incomplete", "content": [text]}
-    over = {"status": "incomplete", "incomplete_details": {"reason": "max_output_tokens"}, "output": [whole]}
+    over = {
+        "status": "incomplete",
+        "incomplete_details": {"reason": "max_output_tokens"},
+        "output": [whole],
+    }
     events = streamed(
         {"type": "response.created", "response": IN_PROGRESS},
         {"type": "response.output_item.added", "output_index": 0, "item": item},
@@ -132,7 +185,9 @@ def test_a_message_that_stayed_incomplete_goes_out_so() -> None:
         {"type": "response.output_item.done", "output_index": 0, "item": whole},
         {"type": "response.incomplete", "response": {**IN_PROGRESS, **over}},
     )
-    items = [event["item"] for event in written(events) if event["type"] == "response.output_item.done"]
+    items = [
+        event["item"] for event in written(events) if event["type"] == "response.output_item.done"
+    ]
     assert [(item["id"], item["status"]) for item in items] == [("msg_1", "incomplete")]
 
 
@@ -152,7 +207,9 @@ def test_ids_of_items_begin_as_the_vendors_do() -> None:
 
 
 def test_a_plain_message_says_nothing_of_its_own() -> None:
-    assert wire.load_messages({"input": [{"role": "user", "content": "hi"}]}) == [Message.user("hi")]
+    assert wire.load_messages({"input": [{"role": "user", "content": "hi"}]}) == [
+        Message.user("hi")
+    ]
 
 
 def test_a_picture_of_another_provider_is_a_generated_image() -> None:
@@ -191,7 +248,13 @@ def test_a_response_that_waits_in_the_queue_has_begun() -> None:
 
 def test_items_that_the_end_lists_in_another_order_are_known_by_their_ids() -> None:
     calls = [
-        {"type": "function_call", "id": f"fc_{n}", "call_id": f"c{n}", "name": "f", "arguments": f'{{"n":{n}}}'}
+        {
+            "type": "function_call",
+            "id": f"fc_{n}",
+            "call_id": f"c{n}",
+            "name": "f",
+            "arguments": f'{{"n":{n}}}',
+        }
         for n in range(2)
     ]
     added = [
@@ -200,17 +263,29 @@ def test_items_that_the_end_lists_in_another_order_are_known_by_their_ids() -> N
     ]
     end = {**IN_PROGRESS, "status": "completed", "output": calls[::-1]}
     events = streamed(
-        {"type": "response.created", "response": IN_PROGRESS}, *added, {"type": "response.completed", "response": end}
+        {"type": "response.created", "response": IN_PROGRESS},
+        *added,
+        {"type": "response.completed", "response": end},
     )
     [message] = fold(events)
-    assert [(call.id, call.arguments) for call in message.tool_calls] == [("c0", {"n": 0}), ("c1", {"n": 1})]
+    assert [(call.id, call.arguments) for call in message.tool_calls] == [
+        ("c0", {"n": 0}),
+        ("c1", {"n": 1}),
+    ]
 
 
 def test_a_users_item_goes_to_its_own_provider_under_its_id_where_nothing_is_stored() -> None:
-    answer = {"type": "mcp_approval_response", "id": "mr_1", "approval_request_id": "a", "approve": True}
+    answer = {
+        "type": "mcp_approval_response",
+        "id": "mr_1",
+        "approval_request_id": "a",
+        "approve": True,
+    }
     messages = wire.load_messages({"input": [{"role": "user", "content": "hi"}, answer]})
     losses: list[Loss] = []
-    sent = wire.dump_messages(messages, target=Origin("openai", None, "m"), quirks=Quirks(links=False), losses=losses)
+    sent = wire.dump_messages(
+        messages, target=Origin("openai", None, "m"), quirks=Quirks(links=False), losses=losses
+    )
     assert sent["input"] == [{"role": "user", "content": "hi"}, answer]
     assert losses == []
 
@@ -221,4 +296,7 @@ def test_what_was_said_around_an_answer_does_not_end_it_before_its_time() -> Non
     data = told(b"".join(map(encoder.feed, events)) + encoder.close())
     first, last = data[0]["response"], data[-1]["response"]
     assert (first["status"], first["output"], first["background"]) == ("in_progress", [], True)
-    assert (last["status"], [item["type"] for item in last["output"]]) == ("incomplete", ["message"])
+    assert (last["status"], [item["type"] for item in last["output"]]) == (
+        "incomplete",
+        ["message"],
+    )

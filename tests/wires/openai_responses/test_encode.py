@@ -58,7 +58,9 @@ from support.responses import COMPLETED_HEAD, decode, events_in, odd_message, pi
 
 
 def events_of(*content, reason=FinishReason.stop, usage=None, origin=None):
-    return unfold([Message.model(*content).replace(id="m1", finish_reason=reason, usage=usage, origin=origin)])
+    return unfold(
+        [Message.model(*content).replace(id="m1", finish_reason=reason, usage=usage, origin=origin)]
+    )
 
 
 def written(events, **envelope):
@@ -93,7 +95,12 @@ def check(data):
 @pytest.mark.slow
 def test_the_whole_sequence_of_events():
     data = written(
-        events_of(ThinkingPart("hm"), "Hi", ToolCallPart("c1", "f", {"a": 1}), reason=FinishReason.tool_calls)
+        events_of(
+            ThinkingPart("hm"),
+            "Hi",
+            ToolCallPart("c1", "f", {"a": 1}),
+            reason=FinishReason.tool_calls,
+        )
     )
     assert [event["type"].removeprefix("response.") for event in events_in(data)] == [
         "created", "in_progress",
@@ -114,13 +121,25 @@ def test_the_envelope_goes_before_the_events_own():
     origin = Origin("x", served_model="theirs", response_id="resp_9")
     assert wire.dump_response(events_of("a", origin=origin))["id"] == "resp_9"
     tools = [{"type": "function", "name": "f", "parameters": {}, "strict": False}]
-    body = wire.dump_response(events_of("a", origin=origin), id="resp_2", model="m", created_at=5, tools=tools)
-    assert (body["id"], body["model"], body["created_at"], body["tools"]) == ("resp_2", "m", 5, tools)
+    body = wire.dump_response(
+        events_of("a", origin=origin), id="resp_2", model="m", created_at=5, tools=tools
+    )
+    assert (body["id"], body["model"], body["created_at"], body["tools"]) == (
+        "resp_2",
+        "m",
+        5,
+        tools,
+    )
     TypeAdapter(Response).validate_python(body)
 
 
 def test_a_whole_answer_is_what_the_last_event_holds():
-    events = events_of(ThinkingPart("hm"), "Hi", ToolCallPart("c1", "f"), usage=Usage(input_tokens=1, output_tokens=2))
+    events = events_of(
+        ThinkingPart("hm"),
+        "Hi",
+        ToolCallPart("c1", "f"),
+        usage=Usage(input_tokens=1, output_tokens=2),
+    )
     assert events_in(written(events))[-1]["response"] == wire.dump_response(events)
 
 
@@ -128,8 +147,14 @@ def test_cut_calls_are_told_as_far_as_they_came():
     call = ToolCallPart("c1", "f", raw='{"a', state="cut")
     body = wire.dump_response(events_of(call, reason=FinishReason.length))
     assert body["output"][0]["arguments"] == '{"a' and body["output"][0]["status"] == "incomplete"
-    assert (body["status"], body["incomplete_details"]) == ("incomplete", {"reason": "max_output_tokens"})
-    assert events_in(written(events_of(call, reason=FinishReason.length)))[-1]["type"] == "response.incomplete"
+    assert (body["status"], body["incomplete_details"]) == (
+        "incomplete",
+        {"reason": "max_output_tokens"},
+    )
+    assert (
+        events_in(written(events_of(call, reason=FinishReason.length)))[-1]["type"]
+        == "response.incomplete"
+    )
 
 
 def test_parts_that_are_open_side_by_side_are_told_one_after_the_other():
@@ -153,7 +178,11 @@ def test_what_another_provider_ran_is_told_as_an_mcp_call():
     call = ToolCallPart("s1", "web_search", {"q": "x"}, run_by="provider")
     result = ToolResultPart("s1", "web_search", {"hits": 1}, run_by="provider")
     failed = ToolResultPart("s2", "fetch", "no", is_error=True, run_by="provider")
-    final = check(written(events_of(call, result, ToolCallPart("s2", "fetch", run_by="provider"), failed, "done")))
+    final = check(
+        written(
+            events_of(call, result, ToolCallPart("s2", "fetch", run_by="provider"), failed, "done")
+        )
+    )
     assert [item.type for item in final.output] == ["mcp_call", "mcp_call", "message"]
     assert (final.output[0].name, final.output[0].arguments, final.output[0].output) == (
         "web_search",
@@ -164,7 +193,9 @@ def test_what_another_provider_ran_is_told_as_an_mcp_call():
 
 def test_a_result_without_its_call_is_not_told():
     lone = ToolResultPart("s1", "web_search", "x", run_by="provider")
-    assert [item["type"] for item in wire.dump_response(events_of(lone, "a", lone))["output"]] == ["message"]
+    assert [item["type"] for item in wire.dump_response(events_of(lone, "a", lone))["output"]] == [
+        "message"
+    ]
 
 
 def test_a_call_is_done_as_soon_as_it_is_whole():
@@ -175,7 +206,11 @@ def test_a_call_is_done_as_soon_as_it_is_whole():
 
 def test_media_and_blocks_of_others():
     body = wire.dump_response(
-        events_of(DataPart(b"\x89PNG", "image/png"), FilePart("f1", name="a.txt"), ProviderPart("x", {"anthropic": {}}))
+        events_of(
+            DataPart(b"\x89PNG", "image/png"),
+            FilePart("f1", name="a.txt"),
+            ProviderPart("x", {"anthropic": {}}),
+        )
     )
     assert [item["type"] for item in body["output"]] == ["image_generation_call", "message"]
     assert body["output"][0]["result"] == "iVBORw=="
@@ -188,7 +223,13 @@ def test_several_messages_become_the_items_of_one_response():
     events = [
         *unfold([Message.model("a", call).replace(id="m1", usage=Usage(output_tokens=1))]),
         *unfold([Message.user(ToolResultPart("c1", "f", "x")).replace(id="u1")]),
-        *unfold([Message.model("b").replace(id="m2", usage=Usage(output_tokens=2), finish_reason=FinishReason.stop)]),
+        *unfold(
+            [
+                Message.model("b").replace(
+                    id="m2", usage=Usage(output_tokens=2), finish_reason=FinishReason.stop
+                )
+            ]
+        ),
     ]
     final = check(written([*events, RunFinished("r")]))
     assert final.output_text == "ab" and final.usage.output_tokens == 3
@@ -201,13 +242,22 @@ def test_a_dropped_message_ends_what_was_open():
         PartDelta("m", 0, "x"),
         MessageDropped("m"),
     ]
-    retried = [*events, *unfold([Message.model("y").replace(id="m2", finish_reason=FinishReason.stop)])]
+    retried = [
+        *events,
+        *unfold([Message.model("y").replace(id="m2", finish_reason=FinishReason.stop)]),
+    ]
     assert [item.type for item in check(written(retried)).output][-1] == "message"
 
 
 def test_other_candidates_and_other_speakers_are_not_told():
-    events = [MessageStarted("m", Role.MODEL, 1), PartStarted("m", 0, OpenText()), PartDelta("m", 0, "x")]
-    assert written([*events, *unfold([Message.user("q").replace(id="u")])]).count(b"output_item") == 0
+    events = [
+        MessageStarted("m", Role.MODEL, 1),
+        PartStarted("m", 0, OpenText()),
+        PartDelta("m", 0, "x"),
+    ]
+    assert (
+        written([*events, *unfold([Message.user("q").replace(id="u")])]).count(b"output_item") == 0
+    )
 
 
 STATUSES = {
@@ -244,17 +294,29 @@ def test_an_error_is_told_as_what_it_is_before_and_within_a_response(kind):
 @pytest.mark.slow
 def test_what_is_written_is_read_back(content):
     answer = Message.model(
-        *[msgspec.structs.replace(p, id=f"c{n}") if isinstance(p, ToolCallPart) else p for n, p in enumerate(content)]
+        *[
+            msgspec.structs.replace(p, id=f"c{n}") if isinstance(p, ToolCallPart) else p
+            for n, p in enumerate(content)
+        ]
     )
     reason = FinishReason.tool_calls if answer.tool_calls else FinishReason.stop
     events = unfold(
-        [answer.replace(id="m", finish_reason=reason, usage=Usage(input_tokens=1, output_tokens=2, total_tokens=3))]
+        [
+            answer.replace(
+                id="m",
+                finish_reason=reason,
+                usage=Usage(input_tokens=1, output_tokens=2, total_tokens=3),
+            )
+        ]
     )
 
     def bare(message_):
         return [msgspec.structs.replace(piece, native=None) for piece in message_.content]
 
-    for back in (fold(decode(written(events))), fold(wire.load_response(wire.dump_response(events)))):
+    for back in (
+        fold(decode(written(events))),
+        fold(wire.load_response(wire.dump_response(events))),
+    ):
         assert bare(back[0]) == list(answer.content)
         assert back[0].finish_reason is reason
         assert back[0].usage.total_tokens == 3
@@ -276,16 +338,26 @@ def test_what_a_response_says_again_of_its_request_is_written_again():
     }
     events = wire.load_response(body)
     (message,) = fold(events)
-    for again in (wire.dump_response(events), wire.dump_response(unfold([Message.from_json(message.to_json())]))):
+    for again in (
+        wire.dump_response(events),
+        wire.dump_response(unfold([Message.from_json(message.to_json())])),
+    ):
         assert {key: again[key] for key in fields} == fields
         assert (again["instructions"], again["tools"]) == (None, [])
     assert all(
-        event["response"]["tool_choice"] == "required" for event in events_in(write_all(events)) if "response" in event
+        event["response"]["tool_choice"] == "required"
+        for event in events_in(write_all(events))
+        if "response" in event
     )
     assert "long" not in message.to_json().decode()
     plain = fold(
         wire.load_response(
-            {**COMPLETED_HEAD, "output": [odd_message("a")], "tool_choice": "auto", "reasoning": "words"}
+            {
+                **COMPLETED_HEAD,
+                "output": [odd_message("a")],
+                "tool_choice": "auto",
+                "reasoning": "words",
+            }
         )
     )[0]
     assert "echo" not in plain.native["openai_responses:notes"]
@@ -302,7 +374,9 @@ def dropped(part, *deltas):
 def test_a_message_that_was_dropped_leaves_nothing_in_a_whole_response():
     body = wire.dump_response(dropped(OpenText(), "half ", "an answer"))
     assert [block["text"] for item in body["output"] for block in item["content"]] == ["good"]
-    assert wire.dump_response(dropped(ToolCallPart("c", "f"), '{"a'))["output"][0]["type"] == "message"
+    assert (
+        wire.dump_response(dropped(ToolCallPart("c", "f"), '{"a'))["output"][0]["type"] == "message"
+    )
 
 
 @pytest.mark.parametrize("part", [OpenText(), ToolCallPart("c", "f")])
@@ -313,8 +387,13 @@ def test_what_a_stream_calls_done_is_what_its_deltas_were(part):
         if event["type"].endswith(".delta"):
             key = event["item_id"], event.get("content_index")
             deltas[key] = deltas.get(key, "") + event["delta"]
-        elif event["type"] in ("response.output_text.done", "response.function_call_arguments.done"):
-            done[event["item_id"], event.get("content_index")] = event.get("text", event.get("arguments"))
+        elif event["type"] in (
+            "response.output_text.done",
+            "response.function_call_arguments.done",
+        ):
+            done[event["item_id"], event.get("content_index")] = event.get(
+                "text", event.get("arguments")
+            )
     assert done == deltas and list(done.values()) == ['{"half: ', "good"]
 
 
@@ -340,7 +419,16 @@ ASKED = {
 
 def test_the_envelope_is_what_the_api_repeats_of_a_request():
     envelope = wire.envelope(wire.load_request(ASKED), id="1", now=NOW)
-    same = ("model", "instructions", "store", "temperature", "metadata", "tools", "tool_choice", "previous_response_id")
+    same = (
+        "model",
+        "instructions",
+        "store",
+        "temperature",
+        "metadata",
+        "tools",
+        "tool_choice",
+        "previous_response_id",
+    )
     assert envelope == {
         "id": "resp_1",
         "created_at": 1767323045,
@@ -360,7 +448,9 @@ def test_the_envelope_is_what_the_api_repeats_of_a_request():
 
 def test_an_envelope_without_a_request_and_of_the_least():
     assert wire.envelope(None, id="resp_1", now=NOW) == {"id": "resp_1", "created_at": 1767323045}
-    request = ModelRequest("", (Message.user("Hi"), Message.system("later")), options={"raw": True}, wire="ollama")
+    request = ModelRequest(
+        "", (Message.user("Hi"), Message.system("later")), options={"raw": True}, wire="ollama"
+    )
     assert wire.envelope(request, id="1", now=NOW) == {"id": "resp_1", "created_at": 1767323045}
 
 
@@ -386,7 +476,11 @@ _KINDS = {
 @pytest.mark.parametrize("first", ["call", "thinking", "text"])
 def test_a_part_may_end_as_another_kind_than_it_began(first: str, last: str, deltas: int) -> None:
     """What was streamed of it is ended as what it began as; the rest is as if nothing had been."""
-    begun = {"call": ToolCallPart("c", "t", {}), "thinking": ThinkingPart(""), "text": TextPart("H")}[first]
+    begun = {
+        "call": ToolCallPart("c", "t", {}),
+        "thinking": ThinkingPart(""),
+        "text": TextPart("H"),
+    }[first]
     events = [
         MessageStarted("m", Role.MODEL),
         PartStarted("m", 0, begun),

@@ -6,7 +6,15 @@ from typing import Any
 
 import pytest
 
-from dragoman.event import Event, MessageFinished, MessageStarted, OpenText, PartDelta, PartFinished, PartStarted
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    OpenText,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
 from dragoman.fold import fold
 from dragoman.message import (
     Content,
@@ -20,7 +28,11 @@ from dragoman.message import (
 )
 from dragoman.wires import openai_responses as wire
 
-BEGINNINGS: dict[str, Any] = {"text": OpenText(), "thinking": ThinkingPart(), "call": ToolCallPart("c", "f")}
+BEGINNINGS: dict[str, Any] = {
+    "text": OpenText(),
+    "thinking": ThinkingPart(),
+    "call": ToolCallPart("c", "f"),
+}
 ENDS: dict[str, Content] = {
     "text": TextPart("Hey."),
     "thinking": ThinkingPart("Hm."),
@@ -57,7 +69,9 @@ def test_what_began_ends_and_what_came_is_written(begun: str, ended: str) -> Non
     if ended == "text":
         assert "Hey." in message.text
     if ended == "call":
-        assert [call.arguments for call in message.tool_calls if call.state == "complete"] == [{"a": 1}]
+        assert [call.arguments for call in message.tool_calls if call.state == "complete"] == [
+            {"a": 1}
+        ]
     if begun == "call" and ended != "call":  # it is never run
         assert all(call.state != "complete" for call in message.tool_calls)
     items: Any = wire.dump_response(events)["output"]

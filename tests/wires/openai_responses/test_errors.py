@@ -26,11 +26,21 @@ from dragoman.wires import openai_responses as wire
 
 def load(status, body=b"", **headers):
     data = body if isinstance(body, bytes) else json.dumps(body).encode()
-    return wire.load_error(status, {name.replace("_", "-"): value for name, value in headers.items()}, data)
+    return wire.load_error(
+        status, {name.replace("_", "-"): value for name, value in headers.items()}, data
+    )
 
 
 def error_body(message="what happened", **fields):
-    return {"error": {"message": message, "type": "invalid_request_error", "param": None, "code": None, **fields}}
+    return {
+        "error": {
+            "message": message,
+            "type": "invalid_request_error",
+            "param": None,
+            "code": None,
+            **fields,
+        }
+    }
 
 
 @pytest.mark.parametrize(
@@ -91,8 +101,20 @@ def test_the_request_id():
         ({"retry_after": "7"}, 7.0),
         ({"retry_after": "1.5"}, 1.5),
         ({"retry_after_ms": "250", "retry_after": "7"}, 0.25),
-        ({"retry_after": "Fri, 21 Nov 2026 10:00:09 GMT", "date": "Fri, 21 Nov 2026 10:00:00 GMT"}, 9.0),
-        ({"retry_after": "Fri, 21 Nov 2026 10:00:00 GMT", "date": "Fri, 21 Nov 2026 10:00:09 GMT"}, None),
+        (
+            {
+                "retry_after": "Fri, 21 Nov 2026 10:00:09 GMT",
+                "date": "Fri, 21 Nov 2026 10:00:00 GMT",
+            },
+            9.0,
+        ),
+        (
+            {
+                "retry_after": "Fri, 21 Nov 2026 10:00:00 GMT",
+                "date": "Fri, 21 Nov 2026 10:00:09 GMT",
+            },
+            None,
+        ),
         ({"retry_after": "Fri, 21 Nov 2026 10:00:09 GMT"}, None),
         ({"retry_after": "soon"}, None),
         ({}, None),
@@ -132,4 +154,9 @@ def test_how_long_to_wait_is_written_and_read_back():
     for kind in (errors.RateLimitError, errors.OverloadedError):
         refusal = wire.dump_error(kind("x", retry_after=2.5))
         assert refusal.headers == {"content-type": "application/json", "retry-after": "2.5"}
-        assert wire.load_error(refusal.status, refusal.headers, json.dumps(refusal.body).encode()).retry_after == 2.5
+        assert (
+            wire.load_error(
+                refusal.status, refusal.headers, json.dumps(refusal.body).encode()
+            ).retry_after
+            == 2.5
+        )

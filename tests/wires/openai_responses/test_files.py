@@ -21,7 +21,12 @@ from support.responses import WHOLE, message_block, text_block
 )  # fmt: skip
 def test_files_that_were_made_and_how_they_are_asked_for(annotation):
     (read,) = fold(
-        wire.load_response({**WHOLE, "output": [message_block(text_block("a", annotations=[annotation, annotation]))]})
+        wire.load_response(
+            {
+                **WHOLE,
+                "output": [message_block(text_block("a", annotations=[annotation, annotation]))],
+            }
+        )
     )
     found = wire.load_files(read.content[0])
     if annotation["type"] == "file_citation" or not annotation["file_id"]:
@@ -31,7 +36,11 @@ def test_files_that_were_made_and_how_they_are_asked_for(annotation):
     own = {"container_id": container} if container else {}
     assert found == [FilePart("f", None, annotation.get("filename"), {"openai_responses": own})]
     download = wire.dump_download(found[0])
-    paths = [(one.method, one.path) for one in (download.content, download.about) if one is not None]
+    paths = [
+        (one.method, one.path) for one in (download.content, download.about) if one is not None
+    ]
     assert paths == (
-        [("GET", "/containers/c/files/f/content")] if container else [("GET", "/files/f/content"), ("GET", "/files/f")]
+        [("GET", "/containers/c/files/f/content")]
+        if container
+        else [("GET", "/files/f/content"), ("GET", "/files/f")]
     )

@@ -57,16 +57,27 @@ def stream(*events, output, **end):
 
 def work_events(item, *stages, index=0):
     """The events of an item that the provider works on."""
-    begun = {key: value for key, value in item.items() if key not in ("results", "outputs", "result")}
+    begun = {
+        key: value for key, value in item.items() if key not in ("results", "outputs", "result")
+    }
     begun |= {"status": "in_progress"} if "status" in item else {}
     return [
         ("output_item.added", {"output_index": index, "item": begun}),
-        *[(f"{item['type']}.{stage}", {"item_id": item["id"], "output_index": index}) for stage in stages],
+        *[
+            (f"{item['type']}.{stage}", {"item_id": item["id"], "output_index": index})
+            for stage in stages
+        ],
         ("output_item.done", {"output_index": index, "item": item}),
     ]
 
 
-URL = {"type": "url_citation", "url": "https://a.test", "title": "A", "start_index": 0, "end_index": 1}
+URL = {
+    "type": "url_citation",
+    "url": "https://a.test",
+    "title": "A",
+    "start_index": 0,
+    "end_index": 1,
+}
 MCP = {
     "id": "mcp_1",
     "type": "mcp_call",
@@ -87,7 +98,10 @@ def call_events(item, index=0):
     return [
         (
             "output_item.added",
-            {"output_index": index, "item": {**item, **late, "status": "in_progress", "arguments": ""}},
+            {
+                "output_index": index,
+                "item": {**item, **late, "status": "in_progress", "arguments": ""},
+            },
         ),
         *([("mcp_call.in_progress", at)] if item["type"] == "mcp_call" else []),
         (f"{item['type']}_arguments.delta", {**at, "delta": item["arguments"]}),
@@ -167,7 +181,9 @@ ITEMS = {
 @pytest.mark.parametrize("name", ITEMS)
 def test_the_streams_of_the_api_are_written_as_they_were_read(name):
     events = ITEMS[name]
-    whole = stream(*events, output=[fields["item"] for kind, fields in events if kind == "output_item.done"])
+    whole = stream(
+        *events, output=[fields["item"] for kind, fields in events if kind == "output_item.done"]
+    )
     assert again(whole) == whole
 
 

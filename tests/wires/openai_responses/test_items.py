@@ -130,7 +130,10 @@ def test_an_answer_goes_back_whole_to_its_own_origin():
     message = answered(ENCRYPTED, MESSAGE_ITEM, CALL_ITEM)
     reasoning, answer, call = items(message, target=OPENAI)
     assert reasoning == {key: value for key, value in ENCRYPTED.items() if key != "status"}
-    assert answer == {**MESSAGE_ITEM, "content": [{"type": "output_text", "text": "Hi", "annotations": []}]}
+    assert answer == {
+        **MESSAGE_ITEM,
+        "content": [{"type": "output_text", "text": "Hi", "annotations": []}],
+    }
     assert call == CALL_ITEM
 
 
@@ -153,12 +156,25 @@ def test_another_origin_gets_what_was_said_and_called_alone():
 
 
 def test_another_origin_gets_every_call_as_a_function_with_its_answer():
-    message = answered({"type": "custom_tool_call", "id": "ctc", "call_id": "1", "name": "sh", "input": "ls"})
+    message = answered(
+        {"type": "custom_tool_call", "id": "ctc", "call_id": "1", "name": "sh", "input": "ls"}
+    )
     dumped = items(message, Message.user(ToolResultPart("1", "sh", "x")), target=XAI)
     assert [item["type"] for item in dumped] == ["function_call", "function_call_output"]
     assert dumped[0]["arguments"] == '{"input":"ls"}'
-    search = {"type": "tool_search_call", "call_id": "2", "execution": "client", "arguments": {}, "status": "completed"}
-    found = {"type": "tool_search_output", "call_id": "2", "execution": "client", "tools": [{"type": "function"}]}
+    search = {
+        "type": "tool_search_call",
+        "call_id": "2",
+        "execution": "client",
+        "arguments": {},
+        "status": "completed",
+    }
+    found = {
+        "type": "tool_search_output",
+        "call_id": "2",
+        "execution": "client",
+        "tools": [{"type": "function"}],
+    }
     history = [answered(search), *load(search, found)[1:]]
     assert items(*history, target=XAI)[1] == {
         "type": "function_call_output",
@@ -168,7 +184,9 @@ def test_another_origin_gets_every_call_as_a_function_with_its_answer():
 
 
 def test_a_changed_prefix_takes_the_signatures_away():
-    message = answered(ENCRYPTED, MESSAGE_ITEM).replace(origin=msgspec.structs.replace(OPENAI, prefix="other"))
+    message = answered(ENCRYPTED, MESSAGE_ITEM).replace(
+        origin=msgspec.structs.replace(OPENAI, prefix="other")
+    )
     losses = []
     assert items(Message.user("x"), message, target=OPENAI, losses=losses)[1:] == [
         {"role": "assistant", "content": "Hi"}
@@ -181,10 +199,16 @@ def test_phase_is_kept_when_the_id_is_not():
     (dumped,) = items(answer, target=OPENAI, quirks=wire.Quirks(links=False))
     assert dumped == {"role": "assistant", "content": "Hi", "phase": "final_answer"}
     both = answered(
-        {**MESSAGE_ITEM, "content": [*MESSAGE_ITEM["content"], {**MESSAGE_ITEM["content"][0], "text": "there"}]}
+        {
+            **MESSAGE_ITEM,
+            "content": [*MESSAGE_ITEM["content"], {**MESSAGE_ITEM["content"][0], "text": "there"}],
+        }
     )
     dumped = items(both, target=OPENAI, quirks=wire.Quirks(links=False))
-    assert [(item["content"], item["phase"]) for item in dumped] == [("Hi", "final_answer"), ("there", "final_answer")]
+    assert [(item["content"], item["phase"]) for item in dumped] == [
+        ("Hi", "final_answer"),
+        ("there", "final_answer"),
+    ]
 
 
 def test_pain_32_ids_are_sent_only_where_the_provider_holds_the_items():
@@ -207,36 +231,54 @@ def test_pain_32_ids_are_sent_only_where_the_provider_holds_the_items():
         (0, 0, "thinking", ""),
         (0, 1, "tool call", "a call of web_search, which the provider ran"),
     ]
-    ids = [item["id"] for item in items(answered(ENCRYPTED, search, MESSAGE_ITEM), target=OPENAI, quirks=stateless)]
+    ids = [
+        item["id"]
+        for item in items(
+            answered(ENCRYPTED, search, MESSAGE_ITEM), target=OPENAI, quirks=stateless
+        )
+    ]
     assert ids == ["rs_1", "ws_1", "msg_1"]
 
 
 def test_pain_24_no_item_id_stands_twice_in_a_request():
     """A history that was forked and joined again: the second time, items go without their ids, or not at all."""
     message = answered(
-        ENCRYPTED, MESSAGE_ITEM, {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}}
+        ENCRYPTED,
+        MESSAGE_ITEM,
+        {"type": "web_search_call", "id": "ws_1", "status": "completed", "action": {}},
     )
     losses = []
     dumped = items(message, Message.user("x"), message, target=OPENAI, losses=losses)
     ids = [item["id"] for item in dumped if "id" in item]
     assert ids == ["rs_1", "msg_1", "ws_1"]
-    assert dumped[4] == {key: value for key, value in ENCRYPTED.items() if key not in ("id", "status")}
+    assert dumped[4] == {
+        key: value for key, value in ENCRYPTED.items() if key not in ("id", "status")
+    }
     assert [loss.why for loss in losses] == ["it stands in the request already"]
 
 
 def test_plain_thinking_goes_to_who_takes_it():
     """DeepSeek and servers of open models want their reasoning back as text."""
-    plain = {"type": "reasoning", "id": "rs_1", "summary": [], "content": [{"type": "reasoning_text", "text": "hm"}]}
+    plain = {
+        "type": "reasoning",
+        "id": "rs_1",
+        "summary": [],
+        "content": [{"type": "reasoning_text", "text": "hm"}],
+    }
     message = answered({**plain, "status": "completed"}, CALL_ITEM)
     dumped = items(message, target=OPENAI, quirks=wire.Quirks(links=False, plain_thinking=True))
     assert dumped[0] == plain
-    assert items(message, target=OPENAI, quirks=wire.Quirks(links=False))[0]["type"] == "function_call"
+    assert (
+        items(message, target=OPENAI, quirks=wire.Quirks(links=False))[0]["type"] == "function_call"
+    )
 
 
 def test_native_of_another_wire_is_never_read():
     other = {"anthropic": {"signature": "s", "id": "x", "type": "thinking"}}
     history = [
-        Message.model(ThinkingPart("hm", other), TextPart("a", other), ToolCallPart("1", "f", native=other)),
+        Message.model(
+            ThinkingPart("hm", other), TextPart("a", other), ToolCallPart("1", "f", native=other)
+        ),
         Message.user(ToolResultPart("1", "f", "x", native=other)).replace(native=other),
         Message.system("late").replace(native=other),
     ]
@@ -260,7 +302,13 @@ def test_what_has_no_place_is_told():
         losses=losses,
     )
     assert dumped == [{"role": "assistant", "content": "[media: image/png] a.png"}]
-    assert [(loss.message, loss.part) for loss in losses] == [(0, 0), (0, 1), (1, 0), (2, None), (3, 0)]
+    assert [(loss.message, loss.part) for loss in losses] == [
+        (0, 0),
+        (0, 1),
+        (1, 0),
+        (2, None),
+        (3, 0),
+    ]
 
 
 def test_an_id_that_a_later_item_repeats_goes_back_as_it_came():
@@ -268,7 +316,9 @@ def test_an_id_that_a_later_item_repeats_goes_back_as_it_came():
         {"type": "function_call", "call_id": "call_1", "name": "look", "arguments": "{}"},
         {"type": "function_call_output", "call_id": "call_1", "output": "1"},
     ]
-    loaded = wire.load_messages({"input": [{"role": "user", "content": "Hi."}, *round_, *round_]}, origin=OPENAI)
+    loaded = wire.load_messages(
+        {"input": [{"role": "user", "content": "Hi."}, *round_, *round_]}, origin=OPENAI
+    )
     assert [item["call_id"] for item in items(*loaded, target=OPENAI)[1:]] == ["call_1"] * 4
 
 
@@ -278,9 +328,9 @@ def test_an_id_that_a_later_item_repeats_goes_back_as_it_came():
 ])  # fmt: skip
 def test_an_item_of_the_clients_that_has_no_neutral_shape(item):
     (read,) = wire.load_messages({"input": [item]})
-    assert read == Message.user(ProviderPart(item.get("type", "message"), {"openai_responses": item})).replace(
-        id=read.id
-    )
+    assert read == Message.user(
+        ProviderPart(item.get("type", "message"), {"openai_responses": item})
+    ).replace(id=read.id)
     assert wire.dump_messages([read])["input"] == [item]
 
 
@@ -309,12 +359,20 @@ TWICE = "it stands in the request already"
         ),
     ],
 )  # fmt: skip
-def test_pain_24_and_32_an_answer_that_stands_twice_in_a_request_to_the_last_field(quirks, first, second, lost):
+def test_pain_24_and_32_an_answer_that_stands_twice_in_a_request_to_the_last_field(
+    quirks, first, second, lost
+):
     origin, losses = Origin("p", model="m"), []
     (read,) = fold(wire.load_response({**WHOLE, "output": HELD}, origin=origin))
     history = [read, Message.user(ToolResultPart("c", "f", "x")), read]
-    written = wire.dump_messages(history, target=origin, quirks=wire.Quirks(**quirks), losses=losses)
-    assert written["input"] == [*first, {"type": "function_call_output", "call_id": "c", "output": "x"}, *second]
+    written = wire.dump_messages(
+        history, target=origin, quirks=wire.Quirks(**quirks), losses=losses
+    )
+    assert written["input"] == [
+        *first,
+        {"type": "function_call_output", "call_id": "c", "output": "x"},
+        *second,
+    ]
     assert [(loss.message, loss.part, loss.why) for loss in losses] == lost
     what = {
         0: ("thinking", ""),
@@ -353,7 +411,9 @@ NOTES = [
 
 
 @pytest.mark.parametrize("notes", NOTES)
-@pytest.mark.parametrize("fields", ["x", [1], {"id": [1], "type": "x"}, {"type": {}, "annotations": 5, "status": 5}])
+@pytest.mark.parametrize(
+    "fields", ["x", [1], {"id": [1], "type": "x"}, {"type": {}, "annotations": 5, "status": 5}]
+)
 def test_d8_stored_messages_may_hold_anything(notes, fields):
     native = {"openai_responses": fields, "openai_responses:notes": notes}
     pieces = [
@@ -361,19 +421,30 @@ def test_d8_stored_messages_may_hold_anything(notes, fields):
         {"type": "text", "text": "a"}, {"type": "thinking", "text": "hm"}, {"type": "provider", "kind": "x"}, {"type": "data", "data": "AA==", "mime_type": "image/png"},
         {"type": "tool_call", "id": "c", "name": "f"}, {"type": "file", "id": "f1"}, {"type": "link", "url": "https://a.test"},
     ]  # fmt: skip
-    stored = {"v": 2, "role": "model", "native": native, "content": [{**piece, "native": native} for piece in pieces]}
+    stored = {
+        "v": 2,
+        "role": "model",
+        "native": native,
+        "content": [{**piece, "native": native} for piece in pieces],
+    }
     model = Message.from_json(json.dumps(stored))
     result = {"type": "tool_result", "id": "c", "name": "f", "native": native}
-    user = Message.from_json(json.dumps({"v": 2, "role": "user", "native": native, "content": [result]}))
+    user = Message.from_json(
+        json.dumps({"v": 2, "role": "user", "native": native, "content": [result]})
+    )
     everywhere([model, user])
     everywhere([user])
 
 
 def test_half_a_pair_of_surrogates_is_written():
     assert b"\\ud800" in everywhere([Message.model("\ud800")])
-    assert isinstance(wire.load_response({**COMPLETED_HEAD, "output": [odd_message("a")], "x": "\ud800"}), list)
+    assert isinstance(
+        wire.load_response({**COMPLETED_HEAD, "output": [odd_message("a")], "x": "\ud800"}), list
+    )
 
 
 def test_an_item_of_the_models_without_a_type_or_a_text_is_a_message_that_only_the_provider_understands():
     (message,) = there_and_back({"role": "assistant", "content": []})
-    assert message.content == (ProviderPart("message", {"openai_responses": {"role": "assistant", "content": []}}),)
+    assert message.content == (
+        ProviderPart("message", {"openai_responses": {"role": "assistant", "content": []}}),
+    )

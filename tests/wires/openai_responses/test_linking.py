@@ -17,7 +17,14 @@ def answer(before, id_="resp_1", text="Hello", **fields):
     origin = msgspec.structs.replace(OPENAI, prefix=prefix(before, "w"))
     item = {"type": "message", "id": f"msg_{id_}", "role": "assistant", "status": "completed"}
     output = [{**item, "content": [{"type": "output_text", "text": text, "annotations": []}]}]
-    body = {"id": id_, "object": "response", "status": "completed", "model": "gpt-5-x", "output": output, **fields}
+    body = {
+        "id": id_,
+        "object": "response",
+        "status": "completed",
+        "model": "gpt-5-x",
+        "output": output,
+        **fields,
+    }
     (message,) = fold(wire.load_response(body, origin=origin))
     return Message.from_json(message.to_json())
 
@@ -29,7 +36,9 @@ MORE = Message.user("more")
 
 def linked(*messages, target=OPENAI, **fields):
     dumped = dump(*messages, target=target, **fields)
-    return dumped.get("previous_response_id"), [item.get("content", item.get("output")) for item in dumped["input"]]
+    return dumped.get("previous_response_id"), [
+        item.get("content", item.get("output")) for item in dumped["input"]
+    ]
 
 
 def test_d135_only_what_follows_the_newest_response_is_sent_and_the_instructions_again():
@@ -58,12 +67,19 @@ def test_the_newest_of_several_is_taken():
 
 def test_what_others_said_in_between_is_sent():
     """Back from another provider, the conversation goes on from the last response that is stored here."""
-    other = Message.model("Bonjour").replace(origin=Origin("google", prefix=prefix([*FIRST, MORE], "w")))
-    assert linked(*FIRST, MORE, other, Message.user("again")) == ("resp_1", ["more", "Bonjour", "again"])
+    other = Message.model("Bonjour").replace(
+        origin=Origin("google", prefix=prefix([*FIRST, MORE], "w"))
+    )
+    assert linked(*FIRST, MORE, other, Message.user("again")) == (
+        "resp_1",
+        ["more", "Bonjour", "again"],
+    )
 
 
 def test_results_of_tools_are_what_follows_a_call():
-    output = [{"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}]
+    output = [
+        {"type": "function_call", "id": "fc_1", "call_id": "call_1", "name": "f", "arguments": "{}"}
+    ]
     history = [HI, answer([HI], output=output), Message.user(ToolResultPart("call_1", "f", "42"))]
     assert linked(*history) == ("resp_1", ["42"])
 
@@ -94,7 +110,9 @@ def test_decision_29_instructions_are_of_each_request(system):
 
 def test_a_system_message_among_the_items_is_held_with_them():
     def place(text):
-        return Message.system(text).replace(native={"openai_responses:notes": {"spelling": {"place": "input"}}})
+        return Message.system(text).replace(
+            native={"openai_responses:notes": {"spelling": {"place": "input"}}}
+        )
 
     before = [place("be brief"), HI]
     origin = msgspec.structs.replace(OPENAI, prefix=prefix(before, "openai_responses"))
@@ -128,21 +146,29 @@ def test_an_older_response_serves_when_the_newest_was_edited():
     assert (id_, items[0], items[1][0]["text"], items[2]) == ("resp_1", "more", "changed", "again")
 
 
-@pytest.mark.parametrize("metadata", [{"_responses_session": {"response_id": "resp_9"}}, {"response_id": "resp_9"}])
+@pytest.mark.parametrize(
+    "metadata", [{"_responses_session": {"response_id": "resp_9"}}, {"response_id": "resp_9"}]
+)
 def test_d134_and_seed_003_histories_that_carry_the_session_in_their_metadata(metadata):
     imported = Message.model("Hello").replace(metadata=metadata)
     assert linked(HI, imported, MORE) == ("resp_9", ["more"])
 
 
 @pytest.mark.parametrize(
-    "metadata", [{"response_id": "chatcmpl-9"}, {"_responses_session": "resp_9"}, {"response_id": 9}]
+    "metadata",
+    [{"response_id": "chatcmpl-9"}, {"_responses_session": "resp_9"}, {"response_id": 9}],
 )
 def test_other_metadata_is_no_session(metadata):
     assert linked(HI, Message.model("Hello").replace(metadata=metadata), MORE)[0] is None
 
 
 @pytest.mark.parametrize(
-    "options", [{"previous_response_id": "resp_x"}, {"previous_response_id": None}, {"conversation": "conv_1"}]
+    "options",
+    [
+        {"previous_response_id": "resp_x"},
+        {"previous_response_id": None},
+        {"conversation": "conv_1"},
+    ],
 )
 def test_who_links_himself_is_left_alone(options):
     dumped = dump(*FIRST, MORE, target=OPENAI, options=options)

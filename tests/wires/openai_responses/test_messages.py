@@ -66,7 +66,9 @@ def test_a_system_message_that_is_not_all_text_is_no_instruction():
 
 def test_d137_system_messages_that_stood_in_the_input_stay_there():
     there_and_back({"role": "system", "content": "a"}, {"role": "user", "content": "x"})
-    developer = there_and_back({"role": "developer", "content": [{"type": "input_text", "text": "a"}]})
+    developer = there_and_back(
+        {"role": "developer", "content": [{"type": "input_text", "text": "a"}]}
+    )
     assert developer[0].role is Role.SYSTEM
     assert items(*developer, quirks=wire.Quirks(developer=False))[0]["role"] == "system"
 
@@ -76,11 +78,15 @@ def test_an_input_that_is_a_string():
     assert [(m.role, m.text) for m in messages] == [(Role.SYSTEM, "be"), (Role.USER, "Hello")]
     assert wire.dump_messages(messages) == {"instructions": "be", "input": "Hello"}
     longer = wire.dump_messages([*messages, Message.user("more")])
-    assert longer["input"] == [{"role": "user", "content": "Hello"}, {"role": "user", "content": "more"}]
+    assert longer["input"] == [
+        {"role": "user", "content": "Hello"},
+        {"role": "user", "content": "more"},
+    ]
 
 
 @pytest.mark.parametrize(
-    "payload", [[], {"input": 3}, {"input": ["a"]}, {"input": {"role": "user", "content": "x"}}, "hello"]
+    "payload",
+    [[], {"input": 3}, {"input": ["a"]}, {"input": {"role": "user", "content": "x"}}, "hello"],
 )
 def test_what_is_no_conversation_is_an_error(payload):
     with pytest.raises(HistoryError):
@@ -99,7 +105,10 @@ def test_what_the_model_did_between_two_others_is_one_message_and_its_answers_an
     )
     assert [m.role for m in messages] == [Role.USER, Role.MODEL, Role.USER, Role.MODEL]
     assert [call.name for call in messages[1].tool_calls] == ["f", "g"]
-    assert [(result.id, result.name) for result in messages[2].tool_results] == [("b", "g"), ("a", "f")]
+    assert [(result.id, result.name) for result in messages[2].tool_results] == [
+        ("b", "g"),
+        ("a", "f"),
+    ]
 
 
 def test_messages_of_the_model_that_follow_each_other_stay_apart():
@@ -118,11 +127,17 @@ def test_decision_2_texts_of_one_message_by_hand_stay_apart():
 def test_a_server_that_knows_messages_of_the_model_as_lists_only():
     """llama.cpp."""
     (dumped,) = items(Message.model("a"), quirks=wire.Quirks(listed=True))
-    assert dumped == {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": "a"}]}
+    assert dumped == {
+        "type": "message",
+        "role": "assistant",
+        "content": [{"type": "output_text", "text": "a"}],
+    }
 
 
 def test_text_on_both_sides_of_a_call_stays_there():
-    kinds = [item.get("type", "said") for item in items(Message.model("a", ToolCallPart("c", "f"), "b"))]
+    kinds = [
+        item.get("type", "said") for item in items(Message.model("a", ToolCallPart("c", "f"), "b"))
+    ]
     assert kinds == ["said", "function_call", "said"]
 
 
@@ -147,7 +162,10 @@ def test_append_only_a_conversation_begins_the_next_one():
     ]
     longer = [*history, answered({**MESSAGE_ITEM, "id": "msg_2"}), Message.user("more")]
     for target, quirks in ((OPENAI, None), (XAI, None), (OPENAI, wire.Quirks(links=False))):
-        short, long = items(*history, target=target, quirks=quirks), items(*longer, target=target, quirks=quirks)
+        short, long = (
+            items(*history, target=target, quirks=quirks),
+            items(*longer, target=target, quirks=quirks),
+        )
         assert long[: len(short)] == short
 
 
@@ -163,21 +181,26 @@ def test_marks_change_nothing_that_is_sent():
         Message.model("one", "two"),
         Message.user(DataPart(b"\xff", "video/mp4", "clip.mp4"), "y"),
     ]
-    among = [m.replace(content=[p for piece in m.content for p in (MARK, piece)] + [MARK]) for m in history]
+    among = [
+        m.replace(content=[p for piece in m.content for p in (MARK, piece)] + [MARK])
+        for m in history
+    ]
     for target in (None, OPENAI, XAI):
         plain: list[Loss] = []
         losses: list[Loss] = []
         sent = wire.dump_messages(among, target=target, losses=losses)
         assert sent == wire.dump_messages(history, target=target, losses=plain)
-        assert losses == [replace(loss, part=None if loss.part is None else 2 * loss.part + 1) for loss in plain]
+        assert losses == [
+            replace(loss, part=None if loss.part is None else 2 * loss.part + 1) for loss in plain
+        ]
     assert (5, 1, "data") in [(loss.message, loss.part, loss.what) for loss in losses]
 
 
 def test_a_message_of_marks_alone_is_an_empty_one():
     losses: list[Loss] = []
-    assert wire.dump_messages([Message.user("x"), Message.model(MARK)], losses=losses)["input"] == items(
-        Message.user("x")
-    )
+    assert wire.dump_messages([Message.user("x"), Message.model(MARK)], losses=losses)[
+        "input"
+    ] == items(Message.user("x"))
     assert losses == [Loss(1, None, "message", "it is empty")]
 
 
@@ -197,7 +220,11 @@ def test_what_nests_too_deep_is_refused():
         with pytest.raises(HistoryError, match="deeper"):
             read({"input": [{"role": "user", "content": NESTED}]})
     [event] = wire.load_response({**COMPLETED_HEAD, "output": NESTED})
-    assert isinstance(event, RunError) and isinstance(event.error, DecodeError) and "deeper" in event.error.message
+    assert (
+        isinstance(event, RunError)
+        and isinstance(event.error, DecodeError)
+        and "deeper" in event.error.message
+    )
 
 
 def test_with_problems_what_cannot_be_read_is_noted_and_the_rest_is_read():
@@ -208,7 +235,9 @@ def test_with_problems_what_cannot_be_read_is_noted_and_the_rest_is_read():
     noted = [(1, None), (3, "role"), (4, "type"), (5, None)]
     for read in (
         wire.load_messages,
-        lambda given, problems: list(wire.load_request({"model": "m", **given}, problems=problems).messages),
+        lambda given, problems: list(
+            wire.load_request({"model": "m", **given}, problems=problems).messages
+        ),
     ):
         problems: list[Problem] = []
         found = read(payload, problems=problems)
@@ -259,7 +288,14 @@ def test_texts_of_the_models_that_follow_each_other_are_read_as_before():
     longer = [{**item, "type": "message"} for item in plain]
     begun = {"openai_responses:notes": {"item": {}}}
     model, user = wire.load_messages({"input": plain}, origin=OPENAI)
-    assert model.content == (TextPart("a"), TextPart("b", begun)) and user.content == (TextPart("c"),)
-    assert (model.role, model.origin, user.role, user.origin) == (Role.MODEL, OPENAI, Role.USER, None)
+    assert model.content == (TextPart("a"), TextPart("b", begun)) and user.content == (
+        TextPart("c"),
+    )
+    assert (model.role, model.origin, user.role, user.origin) == (
+        Role.MODEL,
+        OPENAI,
+        Role.USER,
+        None,
+    )
     for items_ in (plain, longer):
         assert wire.dump_messages(wire.load_messages({"input": items_}))["input"] == items_

@@ -26,20 +26,43 @@ def test_the_plainest_request():
         {"tool_choice": {"type": "function", "name": "f"}},
         {"tool_choice": {"type": "web_search"}},
         {"tool_choice": {"type": "allowed_tools", "mode": "auto", "tools": []}},
-        {"tool_choice": None, "tools": None, "temperature": None, "stream": None, "instructions": None},
+        {
+            "tool_choice": None,
+            "tools": None,
+            "temperature": None,
+            "stream": None,
+            "instructions": None,
+        },
         {"tools": [], "instructions": "", "max_output_tokens": "9"},
         {"stream": False},
         {"stream": True},
         {"store": False},
         {"store": False, "include": ["reasoning.encrypted_content"]},
-        {"store": None, "previous_response_id": None, "truncation": "auto", "metadata": {"a": "b"}, "background": True},
+        {
+            "store": None,
+            "previous_response_id": None,
+            "truncation": "auto",
+            "metadata": {"a": "b"},
+            "background": True,
+        },
         {"text": {"verbosity": "low"}},
         {"text": {"format": {"type": "text"}, "verbosity": "low"}},
         {"text": {"format": {"type": "json_object"}}},
-        {"text": {"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}, "verbosity": "high"}},
         {
             "text": {
-                "format": {"type": "json_schema", "name": "n", "schema": SCHEMA, "strict": True, "description": "d"}
+                "format": {"type": "json_schema", "name": "n", "schema": SCHEMA},
+                "verbosity": "high",
+            }
+        },
+        {
+            "text": {
+                "format": {
+                    "type": "json_schema",
+                    "name": "n",
+                    "schema": SCHEMA,
+                    "strict": True,
+                    "description": "d",
+                }
             }
         },
         {"input": ""},
@@ -61,8 +84,12 @@ def test_a_request_without_input_goes_on_from_what_it_names():
 
 
 def test_options_have_the_last_word_and_are_added_to():
-    dumped = dump(output_schema=SCHEMA, options={"text": {"verbosity": "low"}, "model": "other", "x": 1})
-    assert dumped["text"]["verbosity"] == "low" and dumped["text"]["format"]["type"] == "json_schema"
+    dumped = dump(
+        output_schema=SCHEMA, options={"text": {"verbosity": "low"}, "model": "other", "x": 1}
+    )
+    assert (
+        dumped["text"]["verbosity"] == "low" and dumped["text"]["format"]["type"] == "json_schema"
+    )
     assert (dumped["model"], dumped["x"]) == ("other", 1)
 
 
@@ -78,7 +105,10 @@ def test_the_path_and_d136_nothing_to_send():
     assert (http.path, http.body["stream"]) == ("/responses", True)
     with pytest.raises(InvalidRequestError, match="No new input provided"):
         wire.dump_http(ModelRequest("m", (Message.system("be"),)))
-    assert wire.dump_http(ModelRequest("m", options={"previous_response_id": "resp_1"})).body["input"] == []
+    assert (
+        wire.dump_http(ModelRequest("m", options={"previous_response_id": "resp_1"})).body["input"]
+        == []
+    )
 
 
 @pytest.mark.parametrize(

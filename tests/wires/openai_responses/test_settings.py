@@ -13,7 +13,9 @@ from support.responses import SCHEMA, dump, reads_back
 
 
 def test_settings():
-    settings = Settings(temperature=0.5, top_p=0.9, max_tokens=9, parallel_tool_calls=False, tool_choice="required")
+    settings = Settings(
+        temperature=0.5, top_p=0.9, max_tokens=9, parallel_tool_calls=False, tool_choice="required"
+    )
     dumped = {
         "temperature": 0.5,
         "top_p": 0.9,
@@ -130,7 +132,9 @@ def test_any_object_is_json_mode():
 
 
 def test_a_schema_that_is_taken_away_leaves_nothing_of_its_format():
-    request = reads_back(text={"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}, "verbosity": "low"})
+    request = reads_back(
+        text={"format": {"type": "json_schema", "name": "n", "schema": SCHEMA}, "verbosity": "low"}
+    )
     assert wire.dump_request(request.replace(output_schema=None))["text"] == {"verbosity": "low"}
 
 
@@ -157,8 +161,14 @@ def test_a_schema_that_is_taken_away_leaves_nothing_of_its_format():
 )  # fmt: skip
 def test_settings_to_the_last_field(settings, body, lost):
     losses = []
-    assert wire.dump_request(ModelRequest("m", settings=settings), losses=losses) == {"model": "m", "input": [], **body}
-    assert losses == [Loss(None, None, "setting", "the API has no such setting", name) for name in lost]
+    assert wire.dump_request(ModelRequest("m", settings=settings), losses=losses) == {
+        "model": "m",
+        "input": [],
+        **body,
+    }
+    assert losses == [
+        Loss(None, None, "setting", "the API has no such setting", name) for name in lost
+    ]
 
 
 @pytest.mark.parametrize(

@@ -52,7 +52,9 @@ def test_cut_and_invalid_calls_are_not_sent_again_as_they_were():
 
 
 def test_an_edited_call_is_sent_as_edited():
-    (message,) = load({"type": "function_call", "call_id": "c", "name": "f", "arguments": '{ "a": 1 }'})
+    (message,) = load(
+        {"type": "function_call", "call_id": "c", "name": "f", "arguments": '{ "a": 1 }'}
+    )
     edited = msgspec.structs.replace(message.content[0], arguments={"a": 2})
     assert items(Message.model(edited))[0]["arguments"] == '{"a":2}'
 
@@ -84,8 +86,19 @@ def test_d144r_made_images_are_data_and_go_back_into_their_call():
 def test_tools_are_flat_and_not_strict_unless_they_say_so():
     strict = ToolSpec("g", "does", SCHEMA, {"openai_responses": {"strict": True}})
     assert dump(tools=[ToolSpec("f"), strict])["tools"] == [
-        {"type": "function", "name": "f", "parameters": {"type": "object", "properties": {}}, "strict": False},
-        {"type": "function", "name": "g", "description": "does", "parameters": SCHEMA, "strict": True},
+        {
+            "type": "function",
+            "name": "f",
+            "parameters": {"type": "object", "properties": {}},
+            "strict": False,
+        },
+        {
+            "type": "function",
+            "name": "g",
+            "description": "does",
+            "parameters": SCHEMA,
+            "strict": True,
+        },
     ]
 
 
@@ -94,7 +107,14 @@ def test_tools_are_flat_and_not_strict_unless_they_say_so():
     [
         {"type": "function", "name": "f", "parameters": SCHEMA},
         {"type": "function", "name": "f", "parameters": SCHEMA, "strict": None},
-        {"type": "function", "name": "f g", "description": "", "parameters": {}, "strict": True, "defer_loading": True},
+        {
+            "type": "function",
+            "name": "f g",
+            "description": "",
+            "parameters": {},
+            "strict": True,
+            "defer_loading": True,
+        },
         {"type": "function", "name": "f", "parameters": None},
         {"type": "function", "name": "f"},
         {"type": "web_search", "search_context_size": "low"},
@@ -139,7 +159,11 @@ def test_d144r_file_search_without_stores_is_left_out():
 )  # fmt: skip
 def test_d144r_the_type_of_a_made_image_is_told_or_seen(head, kind):
     made = {"type": "image_generation_call", "id": "i", "result": b64encode(head).decode()}
-    (read,) = fold(wire.load_response({**WHOLE, "output": [made, {**made, "id": "j", "output_format": "avif"}]}))
+    (read,) = fold(
+        wire.load_response(
+            {**WHOLE, "output": [made, {**made, "id": "j", "output_format": "avif"}]}
+        )
+    )
     assert [(one.name, one.mime_type, one.data) for one in read.content if isinstance(one, DataPart)] == [
         (f"image_0.{kind}", f"image/{kind}", head), ("image_1.avif", "image/avif", head),
     ]  # fmt: skip
@@ -173,7 +197,11 @@ def test_tools_as_they_are_kept():
         {"type": "function", "name": "g", "description": "d", "parameters": {"type": "object"}, "strict": False},
         {"type": "code_interpreter", "container": {"type": "auto"}}, {"type": "code_interpreter", "container": "x"}, {"type": "web_search", "a": 1},
     ]  # fmt: skip
-    assert losses == [Loss(None, None, "tool", "it needs vector_store_ids, the stores to search in", "file_search")]
+    assert losses == [
+        Loss(
+            None, None, "tool", "it needs vector_store_ids, the stores to search in", "file_search"
+        )
+    ]
 
 
 @pytest.mark.parametrize(
@@ -187,17 +215,26 @@ def test_tools_as_they_are_kept():
 def test_decision_22_who_runs_a_shell(item, run_by):
     call = {"type": "shell_call", "call_id": "c", "id": "s", "action": {"commands": ["ls"]}, **item}
     (read,) = wire.load_messages({"input": [call]})
-    assert (read.content[0].run_by, read.content[0].id) == (run_by or "agent", "s" if run_by else "c")
+    assert (read.content[0].run_by, read.content[0].id) == (
+        run_by or "agent",
+        "s" if run_by else "c",
+    )
     assert wire.dump_messages([read])["input"] == [call]
 
 
-@pytest.mark.parametrize("odd", [{"arguments": "absent"}, {"arguments": None}, {"arguments": ""}, {}])
-def test_decision_27_no_text_in_the_place_of_arguments_is_taken_for_their_absence(odd: dict[str, Any]) -> None:
+@pytest.mark.parametrize(
+    "odd", [{"arguments": "absent"}, {"arguments": None}, {"arguments": ""}, {}]
+)
+def test_decision_27_no_text_in_the_place_of_arguments_is_taken_for_their_absence(
+    odd: dict[str, Any],
+) -> None:
     payload = {"input": [{"type": "function_call", "call_id": "c", "name": "f", **odd}]}
     assert wire.dump_messages(wire.load_messages(payload)) == payload
 
 
 def test_an_older_note_of_absent_arguments_is_still_read() -> None:
-    call = ToolCallPart("c", "f", native={"openai_responses:notes": {"spelling": {"arguments": "absent"}}})
+    call = ToolCallPart(
+        "c", "f", native={"openai_responses:notes": {"spelling": {"arguments": "absent"}}}
+    )
     item = {"type": "function_call", "call_id": "c", "name": "f"}
     assert wire.dump_messages([Message.model(call)]) == {"input": [item]}

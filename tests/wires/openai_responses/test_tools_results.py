@@ -27,7 +27,13 @@ def test_d138_results():
 def test_answers_have_the_type_that_their_calls_want():
     calls = load(
         {"type": "custom_tool_call", "call_id": "1", "name": "sh", "input": "ls"},
-        {"type": "local_shell_call", "id": "l", "call_id": "2", "action": {}, "status": "completed"},
+        {
+            "type": "local_shell_call",
+            "id": "l",
+            "call_id": "2",
+            "action": {},
+            "status": "completed",
+        },
         {"type": "shell_call", "call_id": "3", "action": {}},
         {"type": "apply_patch_call", "call_id": "4", "operation": {}, "status": "completed"},
         {"type": "computer_call", "call_id": "5", "action": {}},
@@ -38,7 +44,10 @@ def test_answers_have_the_type_that_their_calls_want():
     ]  # fmt: skip
     assert calls[0].tool_calls[0].arguments == {"input": "ls"}
     results = [ToolResultPart(str(n), "", "out") for n in range(1, 5)]
-    results += [ToolResultPart("5", "", [DataPart(PNG, "image/png")]), ToolResultPart("6", "", [{"type": "function"}])]
+    results += [
+        ToolResultPart("5", "", [DataPart(PNG, "image/png")]),
+        ToolResultPart("6", "", [{"type": "function"}]),
+    ]
     dumped = items(*calls, Message.user(*results))[6:]
     assert dumped == [
         {"type": "custom_tool_call_output", "call_id": "1", "output": "out"},
@@ -46,13 +55,18 @@ def test_answers_have_the_type_that_their_calls_want():
         {
             "type": "shell_call_output",
             "call_id": "3",
-            "output": [{"stdout": "out", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}],
+            "output": [
+                {"stdout": "out", "stderr": "", "outcome": {"type": "exit", "exit_code": 0}}
+            ],
         },
         {"type": "apply_patch_call_output", "call_id": "4", "status": "completed", "output": "out"},
         {
             "type": "computer_call_output",
             "call_id": "5",
-            "output": {"type": "computer_screenshot", "image_url": "data:image/png;base64,iVBORw=="},
+            "output": {
+                "type": "computer_screenshot",
+                "image_url": "data:image/png;base64,iVBORw==",
+            },
         },
         {
             "type": "tool_search_output",
@@ -67,7 +81,9 @@ def test_answers_have_the_type_that_their_calls_want():
 def test_a_failed_tool_is_marked_where_the_api_can():
     losses = []
     call = {"type": "apply_patch_call", "call_id": "1", "operation": {}, "status": "completed"}
-    failed = Message.user(ToolResultPart("1", "", "no", is_error=True), ToolResultPart("2", "", "no", is_error=True))
+    failed = Message.user(
+        ToolResultPart("1", "", "no", is_error=True), ToolResultPart("2", "", "no", is_error=True)
+    )
     dumped = items(*load(call), failed, losses=losses)
     assert dumped[1]["status"] == "failed"
     assert losses == [Loss(1, 1, "is_error", "the API has no mark for a failed tool")]
@@ -86,7 +102,15 @@ def test_decision_22_results_of_the_providers_own_tools():
         "outputs": [{"type": "logs", "logs": "1"}],
     }
     message = answered(
-        call, {"type": "mcp_call", "id": "m", "server_label": "s", "name": "f", "arguments": "{}", "output": "x"}
+        call,
+        {
+            "type": "mcp_call",
+            "id": "m",
+            "server_label": "s",
+            "name": "f",
+            "arguments": "{}",
+            "output": "x",
+        },
     )
     assert [(type(p).__name__, p.name, p.run_by) for p in message.content] == [
         ("ToolCallPart", "code_interpreter", "provider"),

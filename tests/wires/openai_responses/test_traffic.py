@@ -14,7 +14,16 @@ from pydantic import TypeAdapter, ValidationError
 
 from dragoman.event import RunError
 from dragoman.fold import compact, fold
-from dragoman.message import DataPart, Message, ProviderPart, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    DataPart,
+    Message,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires import openai_responses as wire
 from support.traffic import decode as decode_by
 from support.traffic import exchanges
@@ -65,7 +74,9 @@ def final(exchange):
     """The response as the provider last sent it."""
     if exchange.framing == "json":
         return json.loads(exchange.body)
-    lines = [line[5:].strip() for line in exchange.body.decode().splitlines() if line.startswith("data:")]
+    lines = [
+        line[5:].strip() for line in exchange.body.decode().splitlines() if line.startswith("data:")
+    ]
     return [json.loads(line) for line in lines if line != "[DONE]"][-1]["response"]
 
 
@@ -77,7 +88,10 @@ def test_every_good_answer_decodes_without_an_error():
         (message,) = fold(events)
         assert message.finish_reason is not None, exchange
         assert Message.from_json(message.to_json()) == message, exchange
-        pending = exchange.endpoint == "count_tokens" or final(exchange).get("status") in ("queued", "in_progress")
+        pending = exchange.endpoint == "count_tokens" or final(exchange).get("status") in (
+            "queued",
+            "in_progress",
+        )
         assert pending or (message.usage is not None and message.origin.response_id), exchange
 
 
@@ -98,7 +112,9 @@ def test_every_answer_is_the_same_in_random_chunkings():
 def test_a_sample_is_the_same_byte_by_byte():
     sample = [(e, events) for e, events in decoded() if e.path.stem.startswith(SAMPLE)]
     assert len(sample) >= len(SAMPLE)
-    whole = [(e, events) for e, events in decoded() if e.framing == "json" and len(e.body) < 4000][:40:3]
+    whole = [(e, events) for e, events in decoded() if e.framing == "json" and len(e.body) < 4000][
+        :40:3
+    ]
     for exchange, _ in sample + whole:
         body = exchange.body
         once = decode(body)
@@ -112,7 +128,9 @@ def test_every_stream_cut_early_keeps_what_came_and_says_so():
     for exchange, events in decoded()[::3]:
         if exchange.framing != "sse":
             continue
-        end = max(exchange.body.rfind(mark) for mark in (b"response.completed", b"response.incomplete"))
+        end = max(
+            exchange.body.rfind(mark) for mark in (b"response.completed", b"response.incomplete")
+        )
         start = exchange.body.rindex(b"\n\n", 0, end)
         cut = decode(exchange.body[: start + 2])
         assert isinstance(cut[-1], RunError), exchange
@@ -137,8 +155,19 @@ def test_a_whole_answer_is_written_back_as_it_was():
     """But for what it says again of its request, and for what is empty, null or zero."""
     for exchange, events in responses():
         recorded, ours = final(exchange), wire.dump_response(events)
-        for field in ("id", "model", "created_at", "status", "incomplete_details", "service_tier", "usage"):
-            assert without_empty(ours.get(field)) == without_empty(recorded.get(field)), (exchange, field)
+        for field in (
+            "id",
+            "model",
+            "created_at",
+            "status",
+            "incomplete_details",
+            "service_tier",
+            "usage",
+        ):
+            assert without_empty(ours.get(field)) == without_empty(recorded.get(field)), (
+                exchange,
+                field,
+            )
         items = [without_empty(without_addresses(item)) for item in ours["output"]]
         assert [
             {key: value for key, value in item.items() if key != "id" or "id" in theirs}
@@ -162,7 +191,9 @@ def test_every_answer_survives_the_encoder():
     for exchange, events in responses():
         encoder = wire.encoder()
         written = b"".join(map(encoder.feed, events)) + encoder.close()
-        if exchange.vendor == "mistral.rs" or any("id" not in item for item in final(exchange)["output"]):
+        if exchange.vendor == "mistral.rs" or any(
+            "id" not in item for item in final(exchange)["output"]
+        ):
             continue  # it tells no annotations, or no id of an item: the official types demand both
         (before,), (after,) = fold(events), fold(decode(written))
         assert counted(after) == counted(before), exchange
@@ -175,20 +206,34 @@ def test_every_written_event_is_of_the_official_type_and_in_order():
     for exchange, events in responses()[::2]:
         encoder = wire.encoder()
         written = b"".join(map(encoder.feed, events)) + encoder.close()
-        sent = [json.loads(line[6:]) for line in written.decode().splitlines() if line.startswith("data: ")]
+        sent = [
+            json.loads(line[6:])
+            for line in written.decode().splitlines()
+            if line.startswith("data: ")
+        ]
         names = [line[7:] for line in written.decode().splitlines() if line.startswith("event: ")]
         assert [event["type"] for event in sent] == names, exchange
         assert [event["sequence_number"] for event in sent] == list(range(len(sent))), exchange
         assert names[:2] == ["response.created", "response.in_progress"], exchange
         assert names[-1] in ("response.completed", "response.incomplete"), exchange
-        added = [event["output_index"] for event in sent if event["type"] == "response.output_item.added"]
-        done = [event["output_index"] for event in sent if event["type"] == "response.output_item.done"]
+        added = [
+            event["output_index"] for event in sent if event["type"] == "response.output_item.added"
+        ]
+        done = [
+            event["output_index"] for event in sent if event["type"] == "response.output_item.done"
+        ]
         assert added == done == list(range(len(added))), exchange
-        ids = [event["item"]["id"] for event in sent if event["type"] == "response.output_item.added"]
-        assert all(ids[event["output_index"]] == event["item_id"] for event in sent if "item_id" in event), exchange
+        ids = [
+            event["item"]["id"] for event in sent if event["type"] == "response.output_item.added"
+        ]
+        assert all(
+            ids[event["output_index"]] == event["item_id"] for event in sent if "item_id" in event
+        ), exchange
         if not exchange.path.stem.startswith(NOT_AS_TYPED):
             for event in sent:
-                if usage := (event.get("response") or {}).get("usage"):  # the types demand it, servers leave it out
+                if usage := (event.get("response") or {}).get(
+                    "usage"
+                ):  # the types demand it, servers leave it out
                     usage["input_tokens_details"].setdefault("cache_write_tokens", 0)
                 try:
                     event_type.validate_python(event)
@@ -244,7 +289,11 @@ def test_native_repeats_no_text_that_the_neutral_fields_say():
 
 def test_every_conversation_loads_as_messages_alone():
     for exchange in bodies():
-        payload = {key: exchange.request[key] for key in ("instructions", "input") if exchange.request.get(key)}
+        payload = {
+            key: exchange.request[key]
+            for key in ("instructions", "input")
+            if exchange.request.get(key)
+        }
         payload.setdefault("input", [])
         assert wire.dump_messages(wire.load_messages(payload)) == payload, exchange
 
@@ -265,11 +314,15 @@ def test_every_answer_goes_back_as_the_provider_told_it():
     unsent = {"logprobs", "item_id", "output_index"}
 
     def sent(item):
-        item = {key: value for key, value in item.items() if key not in unsent and value is not None}
+        item = {
+            key: value for key, value in item.items() if key not in unsent and value is not None
+        }
         if item["type"] in ("reasoning", "custom_tool_call"):
             item.pop("status", None)
         if isinstance(item.get("content"), list):
-            item["content"] = [{k: v for k, v in block.items() if k not in unsent} for block in item["content"]]
+            item["content"] = [
+                {k: v for k, v in block.items() if k not in unsent} for block in item["content"]
+            ]
         return item
 
     for exchange, events in responses():
@@ -277,7 +330,9 @@ def test_every_answer_goes_back_as_the_provider_told_it():
         if any(call.state != "complete" for call in message.tool_calls):
             continue  # what was cut is sent back without its arguments
         again = wire.dump_messages([Message.from_json(message.to_json())])["input"]
-        assert [sent(item) for item in again] == [sent(item) for item in final(exchange)["output"]], exchange
+        assert [sent(item) for item in again] == [
+            sent(item) for item in final(exchange)["output"]
+        ], exchange
 
 
 def sdk_response(exchange):
@@ -309,16 +364,25 @@ def test_the_official_client_reads_the_same(framing):
         theirs: Response = sdk_response(exchange)
         (ours,) = fold(events)
         said = [block for item in theirs.output if item.type == "message" for block in item.content]
-        assert ours.text == "".join(getattr(block, "text", "") or getattr(block, "refusal", "") for block in said), (
-            exchange
-        )
-        calls = [(call.id, call.name, call.arguments) for call in ours.tool_calls if call.state == "complete"]
+        assert ours.text == "".join(
+            getattr(block, "text", "") or getattr(block, "refusal", "") for block in said
+        ), exchange
+        calls = [
+            (call.id, call.name, call.arguments)
+            for call in ours.tool_calls
+            if call.state == "complete"
+        ]
         functions = [item for item in theirs.output if item.type == "function_call"]
         others = ("local_shell_call", "apply_patch_call", "tool_search_call", "custom_tool_call")
         if not any(item.type in others for item in theirs.output):
-            assert calls == [(i.call_id, i.name, json.loads(i.arguments or "{}")) for i in functions], exchange
+            assert calls == [
+                (i.call_id, i.name, json.loads(i.arguments or "{}")) for i in functions
+            ], exchange
         thoughts = [item for item in theirs.output if item.type == "reasoning"]
-        pieces = [["\n\n".join(p.text for p in [*(i.summary or ()), *(i.content or ())])] for i in thoughts]
+        pieces = [
+            ["\n\n".join(p.text for p in [*(i.summary or ()), *(i.content or ())])]
+            for i in thoughts
+        ]
         assert (ours.thinking or "") == "".join(piece for (piece,) in pieces), exchange
         assert wire.dump_response(events)["status"] == (theirs.status or "completed"), exchange
         if theirs.usage is not None:
@@ -339,13 +403,18 @@ def test_what_the_provider_ran_is_kept_and_shown_as_run_by_it():
                 kinds.setdefault(piece.kind, set()).add("ProviderPart")
     assert kinds["web_search"] == {"ToolCallPart"}
     assert (
-        kinds["code_interpreter"] == kinds["file_search"] == kinds["tool_search"] == {"ToolCallPart", "ToolResultPart"}
+        kinds["code_interpreter"]
+        == kinds["file_search"]
+        == kinds["tool_search"]
+        == {"ToolCallPart", "ToolResultPart"}
     )
     assert kinds["compaction"] == kinds["mcp_list_tools"] == {"ProviderPart"}
 
 
 def test_made_images_are_data():
-    images = [p for _, events in decoded() for p in fold(events)[0].content if isinstance(p, DataPart)]
+    images = [
+        p for _, events in decoded() for p in fold(events)[0].content if isinstance(p, DataPart)
+    ]
     assert len(images) >= 4
     assert {image.name for image in images} <= {"image_0.png", "image_0.jpeg"}
     assert all(image.data for image in images)

@@ -36,17 +36,25 @@ def test_usage_has_disjoint_buckets_within_the_totals():
     )
     assert message(end_event(message_item("x"))).usage == expected
     events_in = message(
-        end_event(message_item("x"), usage={"input_tokens": 1, "output_tokens": 2, "cost": 0.5, "num_sources_used": 0})
+        end_event(
+            message_item("x"),
+            usage={"input_tokens": 1, "output_tokens": 2, "cost": 0.5, "num_sources_used": 0},
+        )
     )
     assert events_in.usage == Usage(input_tokens=1, output_tokens=2, total_tokens=3)
     assert events_in.native[NAME + ":notes"]["response"]["usage"] == {"cost": 0.5}
 
 
 @pytest.mark.parametrize(
-    ("field", "known"), [("input_tokens_details", "cached_tokens"), ("output_tokens_details", "reasoning_tokens")]
+    ("field", "known"),
+    [("input_tokens_details", "cached_tokens"), ("output_tokens_details", "reasoning_tokens")],
 )
 def test_what_no_neutral_count_says_is_kept_alone(field, known):
-    usage = {"input_tokens": 1, "output_tokens": 2, field: {known: 1, "audio_tokens": 3, "image_tokens": 0}}
+    usage = {
+        "input_tokens": 1,
+        "output_tokens": 2,
+        field: {known: 1, "audio_tokens": 3, "image_tokens": 0},
+    }
     read = message(end_event(message_item("x"), usage=usage))
     assert read.native[NAME + ":notes"]["response"]["usage"] == {field: {"audio_tokens": 3}}
 
@@ -57,15 +65,28 @@ def test_what_no_neutral_count_says_is_kept_alone(field, known):
         (end_event(message_item("x")), FinishReason.stop),
         (end_event(call_item()), FinishReason.tool_calls),
         (
-            end_event(message_item("x"), kind="incomplete", incomplete_details={"reason": "max_output_tokens"}),
+            end_event(
+                message_item("x"),
+                kind="incomplete",
+                incomplete_details={"reason": "max_output_tokens"},
+            ),
             FinishReason.length,
         ),
-        (end_event(kind="incomplete", incomplete_details={"reason": "content_filter"}), FinishReason.content_filter),
-        (end_event(kind="incomplete", incomplete_details={"reason": "steered"}), FinishReason.unspecified),
+        (
+            end_event(kind="incomplete", incomplete_details={"reason": "content_filter"}),
+            FinishReason.content_filter,
+        ),
+        (
+            end_event(kind="incomplete", incomplete_details={"reason": "steered"}),
+            FinishReason.unspecified,
+        ),
         (end_event(kind="incomplete", incomplete_details=None), FinishReason.unspecified),
         (end_event(status="cancelled"), FinishReason.cancelled),
         (end_event(status="queued"), FinishReason.unspecified),
-        (end_event({**message_item(""), "content": [{"type": "refusal", "refusal": "no"}]}), FinishReason.refusal),
+        (
+            end_event({**message_item(""), "content": [{"type": "refusal", "refusal": "no"}]}),
+            FinishReason.refusal,
+        ),
     ],
 )
 def test_d142r_how_it_ended(end, reason):
@@ -88,13 +109,21 @@ LARGE = ("include", "instructions", "prompt", "tools")
 def test_d142r_what_is_kept_of_what_a_response_says_again(value):
     said_again = dict.fromkeys([*KEPT, *LARGE], value)
     itself = {"metadata": {"a": 1}, "service_tier": "flex", "store": False, "completed_at": 5}
-    events = wire.load_response({**WHOLE, **said_again, **itself, "output_text": "a", "empty": [], "none": None})
+    events = wire.load_response(
+        {**WHOLE, **said_again, **itself, "output_text": "a", "empty": [], "none": None}
+    )
     (read,) = fold(events)
     notes = read.native["openai_responses:notes"]
-    kept = {key: each for key, each in said_again.items() if key in KEPT and (value != "x" or key not in OBJECTS)}
+    kept = {
+        key: each
+        for key, each in said_again.items()
+        if key in KEPT and (value != "x" or key not in OBJECTS)
+    }
     assert notes["echo"] == kept
     assert notes["response"] == {"status": "completed", **itself}
-    assert set(notes) == {"echo", "response", "digest"} and set(read.native) == {"openai_responses:notes"}
+    assert set(notes) == {"echo", "response", "digest"} and set(read.native) == {
+        "openai_responses:notes"
+    }
     again = wire.dump_response(events)
     assert {key: again[key] for key in [*kept, *itself]} == {**kept, **itself}
     usual = {key: each for key, each in FULL_HEAD.items() if key not in ("output", "usage")}
@@ -132,11 +161,19 @@ def test_d142r_how_an_answer_ended(status, why, reason):
     for more, ended in (
         ([], reason),
         ([CALL], "tool_calls" if reason == "stop" else reason),
-        ([message_block({"type": "refusal", "refusal": "no"})], "refusal" if reason == "stop" else reason),
+        (
+            [message_block({"type": "refusal", "refusal": "no"})],
+            "refusal" if reason == "stop" else reason,
+        ),
     ):
         (read,) = fold(
             wire.load_response(
-                {**WHOLE, "status": status, **details, "output": [message_block(text_block("a")), *more]}
+                {
+                    **WHOLE,
+                    "status": status,
+                    **details,
+                    "output": [message_block(text_block("a")), *more],
+                }
             )
         )
         assert read.finish_reason == ended
@@ -160,14 +197,24 @@ def test_usage_to_the_last_count(counted, usage, written):
         "input_tokens": 0, "output_tokens": 0, "input_tokens_details": {"cached_tokens": 0}, "output_tokens_details": {"reasoning_tokens": 0},
         "total_tokens": 0,
     }  # fmt: skip
-    assert wire.dump_response(events)["usage"] == (None if written is None else {**nothing, **written})
+    assert wire.dump_response(events)["usage"] == (
+        None if written is None else {**nothing, **written}
+    )
 
 
 def test_an_unknown_count_of_cached_tokens_is_a_number_where_no_response_had_it():
     """The official clients' types demand one; a response that came without it goes without it."""
     events = unfold([Message.model("a").replace(usage=Usage(input_tokens=1, output_tokens=2))])
     assert wire.dump_response(events)["usage"]["input_tokens_details"]["cache_write_tokens"] == 0
-    events = wire.load_response({**WHOLE, "usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}})
+    events = wire.load_response(
+        {**WHOLE, "usage": {"input_tokens": 1, "output_tokens": 2, "total_tokens": 3}}
+    )
     assert "cache_write_tokens" not in wire.dump_response(events)["usage"]["input_tokens_details"]
-    events = unfold([Message.model("a").replace(usage=Usage(input_tokens=1, output_tokens=2, cache_write_tokens=0))])
+    events = unfold(
+        [
+            Message.model("a").replace(
+                usage=Usage(input_tokens=1, output_tokens=2, cache_write_tokens=0)
+            )
+        ]
+    )
     assert wire.dump_response(events)["usage"]["input_tokens_details"]["cache_write_tokens"] == 0

@@ -25,9 +25,15 @@ def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) 
     """The content of a model's message, with the calls that its blocks do not have; the lists say what their arguments are."""
     pieces = list(content)
     places = {piece.id: at for at, piece in enumerate(pieces) if isinstance(piece, ToolCallPart)}
-    whole = [each for each in if_list(data.get("tool_calls")) if isinstance(if_object(each).get("args"), dict)]
+    whole = [
+        each
+        for each in if_list(data.get("tool_calls"))
+        if isinstance(if_object(each).get("args"), dict)
+    ]
     broken = [
-        each for each in if_list(data.get("invalid_tool_calls")) if isinstance(if_object(each).get("args"), str | None)
+        each
+        for each in if_list(data.get("invalid_tool_calls"))
+        if isinstance(if_object(each).get("args"), str | None)
     ]
     cut = _cut(data.get("tool_call_chunks"))
     for number, entry in enumerate([*whole, *broken]):
@@ -39,7 +45,11 @@ def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) 
         own = rest(fields, "name", "args", "id", "type")
         arguments = fields.get("args")
         if isinstance(arguments, dict):
-            given: dict[str, Any] = {"arguments": cast("dict[str, Any]", arguments), "raw": None, "state": "complete"}
+            given: dict[str, Any] = {
+                "arguments": cast("dict[str, Any]", arguments),
+                "raw": None,
+                "state": "complete",
+            }
         else:
             given = {"arguments": {}, "raw": arguments or "", "state": "invalid"}
             own = rest(own, *(("error",) if own.get("error") in (None, _CUT) else ()))
@@ -49,7 +59,10 @@ def load_calls(data: Mapping[str, Any], content: Sequence[Content], where: str) 
         if id_ in places:
             at = places[id_]
             before = cast("ToolCallPart", pieces[at])
-            same = before.state == given["state"] == "complete" and before.arguments == given["arguments"]
+            same = (
+                before.state == given["state"] == "complete"
+                and before.arguments == given["arguments"]
+            )
             pieces[at] = before if same else msgspec.structs.replace(before, **given)
         else:
             pieces.append(ToolCallPart(id_, name, **given, native=OWN.note(own, form)))
@@ -62,7 +75,12 @@ def dump_calls(calls: Iterable[ToolCallPart]) -> dict[str, list[dict[str, Any]]]
     for call in calls:
         own, form = OWN.fields(call.native), OWN.form(call.native)
         own = {} if form.keys() & {"as", "wire"} else own
-        entry = {**own, "name": call.name, "args": call.arguments, "id": None if "id" in form else call.id}
+        entry = {
+            **own,
+            "name": call.name,
+            "args": call.arguments,
+            "id": None if "id" in form else call.id,
+        }
         if call.state == "complete":
             out.setdefault("tool_calls", []).append({**entry, "type": "tool_call"})
             continue
@@ -76,7 +94,9 @@ def load_function_call(value: Any, where: str) -> ToolCallPart | None:
     """The call as the first of OpenAI's models had it: one, without an id."""
     match value:
         case {"name": str(name), "arguments": str(raw), **more} if not more:
-            call = ToolCallPart(f"{where}.function_call", name, native=OWN.note(form={"as": "function_call"}))
+            call = ToolCallPart(
+                f"{where}.function_call", name, native=OWN.note(form={"as": "function_call"})
+            )
             return parse_call(call, raw)
         case _:
             return None

@@ -42,7 +42,13 @@ _PROVIDERS = {
 }
 """LangChain's name of a provider → ours."""
 _SENT = {ours: theirs for theirs, ours in _PROVIDERS.items()}
-_MODELS = {"claude": "anthropic", "gemini": "google", "gpt-": "openai", "mistral": "mistral", "deepseek": "deepseek"}
+_MODELS = {
+    "claude": "anthropic",
+    "gemini": "google",
+    "gpt-": "openai",
+    "mistral": "mistral",
+    "deepseek": "deepseek",
+}
 """Beginnings of the names of models → who answers under them, where nothing else tells it."""
 _REASONS: Mapping[str, FinishReason] = {
     **{reason.value: reason for reason in FinishReason},
@@ -86,9 +92,16 @@ def load_response(
             ours = {}
     if not ours and signer is not None:
         model = if_text(response.get("model_name")) or if_text(response.get("model"))
-        found = Origin(signer, served_model=model or None, response_id=if_text(response.get("id")) or None)
+        found = Origin(
+            signer, served_model=model or None, response_id=if_text(response.get("id")) or None
+        )
     reason = next(
-        (text for key in ("finish_reason", "stop_reason", "done_reason", "status") if (text := response.get(key))), None
+        (
+            text
+            for key in ("finish_reason", "stop_reason", "done_reason", "status")
+            if (text := response.get(key))
+        ),
+        None,
     )
     return found, _REASONS.get(if_text(reason).lower())
 
@@ -103,7 +116,9 @@ def dump_response(origin: Origin | None, reason: FinishReason | None) -> dict[st
             "id": origin.response_id,
         }
         out = {key: value for key, value in written.items() if value is not None}
-        plain = Origin(origin.provider, served_model=origin.served_model, response_id=origin.response_id)
+        plain = Origin(
+            origin.provider, served_model=origin.served_model, response_id=origin.response_id
+        )
         if origin != plain or _PROVIDERS.get(origin.provider, origin.provider) != origin.provider:
             out[OURS] = {"origin": msgspec.to_builtins(origin)}
     if reason is not None:
@@ -131,7 +146,9 @@ class Extra(msgspec.Struct, omit_defaults=True, forbid_unknown_fields=True, froz
 def foreign(native: Native) -> dict[str, dict[str, Any]]:
     """The fields of other formats in a `native`, where they say something."""
     held = {
-        key: filled(if_object(value)) for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key
+        key: filled(if_object(value))
+        for key, value in (native or {}).items()
+        if key != NAME and NOTES[0] not in key
     }
     return {key: value for key, value in held.items() if value}
 
@@ -165,7 +182,9 @@ def load_usage(value: Any) -> tuple[Usage | None, dict[str, Any]]:
     for key, value in fields.items():
         if key not in written:
             more[key] = value
-        elif isinstance(value, dict) and (left := {k: v for k, v in if_object(value).items() if k not in written[key]}):
+        elif isinstance(value, dict) and (
+            left := {k: v for k, v in if_object(value).items() if k not in written[key]}
+        ):
             more[key] = left
     return usage, more
 
@@ -179,5 +198,9 @@ def dump_usage(usage: Usage, more: Mapping[str, Any]) -> dict[str, Any]:
         if (count := getattr(usage, name)) is not None:
             out.setdefault(group, {})[key] = count
     for key, value in more.items():
-        out[key] = {**if_object(value), **out[key]} if isinstance(out.get(key), dict) else out.get(key, value)
+        out[key] = (
+            {**if_object(value), **out[key]}
+            if isinstance(out.get(key), dict)
+            else out.get(key, value)
+        )
     return out

@@ -48,7 +48,9 @@ _SIGNED = {"anthropic": "signature", "google": "thoughtSignature"}
 """Provider → the field of its native under which the signature of a piece stands."""
 
 
-def load_content(content: Any, role: Role, signer: str | None, form: dict[str, Any], where: str) -> tuple[Content, ...]:
+def load_content(
+    content: Any, role: Role, signer: str | None, form: dict[str, Any], where: str
+) -> tuple[Content, ...]:
     """The `content` of a message → its pieces. `signer`: the provider that answered; `form`: to which is added what is not of the
     usual form; `where`: the message, for an error.
 
@@ -58,11 +60,15 @@ def load_content(content: Any, role: Role, signer: str | None, form: dict[str, A
     if isinstance(content, str):
         return (TextPart(content),) if content else ()
     if not isinstance(content, list):
-        raise HistoryError(f"{where}.content must be a string or a list of strings and content blocks")
+        raise HistoryError(
+            f"{where}.content must be a string or a list of strings and content blocks"
+        )
     blocks = cast("list[Any]", content)
     for place, block in enumerate(blocks):
         if not isinstance(block, str | dict):
-            raise HistoryError(f"{where}.content[{place}] must be a string or an object, a content block")
+            raise HistoryError(
+                f"{where}.content[{place}] must be a string or an object, a content block"
+            )
     if not blocks or (len(blocks) == 1 and _is_plain(blocks[0])):
         form["content"] = "list"
     noise: dict[str, Any] = {}
@@ -80,7 +86,9 @@ def load_content(content: Any, role: Role, signer: str | None, form: dict[str, A
     return tuple(pieces)
 
 
-def dump_content(pieces: Sequence[tuple[int, Content]], role: Role, form: Mapping[str, Any], losses: list[Loss]) -> Any:
+def dump_content(
+    pieces: Sequence[tuple[int, Content]], role: Role, form: Mapping[str, Any], losses: list[Loss]
+) -> Any:
     """Pieces, each with its place in the message → the field `content`. Losses have that place, and no message."""
     blocks: list[Any] = []
     for wire, group in groupby(pieces, lambda each: _wire(each[1])):
@@ -91,7 +99,8 @@ def dump_content(pieces: Sequence[tuple[int, Content]], role: Role, form: Mappin
         lost: list[Loss] = []
         blocks += dump_blocks(wire, [piece for _, piece in run], role, lost)
         losses += [
-            msgspec.structs.replace(loss, part=None if loss.part is None else run[loss.part][0]) for loss in lost
+            msgspec.structs.replace(loss, part=None if loss.part is None else run[loss.part][0])
+            for loss in lost
         ]
     if not blocks:
         return [] if form.get("content") == "list" else ""
@@ -99,7 +108,11 @@ def dump_content(pieces: Sequence[tuple[int, Content]], role: Role, form: Mappin
         return blocks[0]["text"]
     for place, more in if_object(form.get("noise")).items():
         at = int(place) if place.isdecimal() else len(blocks)
-        if at < len(blocks) and isinstance(blocks[at], dict) and blocks[at].get("type") == more.get("type"):
+        if (
+            at < len(blocks)
+            and isinstance(blocks[at], dict)
+            and blocks[at].get("type") == more.get("type")
+        ):
             blocks[at] = {**more, **blocks[at]}
     return blocks
 
@@ -152,7 +165,9 @@ def _of_wire(wire: str, blocks: list[Block], role: Role) -> tuple[Content, ...]:
         again, pieces = [], ()
     if again != blocks and len(blocks) > 1:
         return tuple([piece for block in blocks for piece in _of_wire(wire, [block], role)])
-    if again != blocks and not (pieces and all(isinstance(piece, ThinkingPart) for piece in pieces)):
+    if again != blocks and not (
+        pieces and all(isinstance(piece, ThinkingPart) for piece in pieces)
+    ):
         return (_whole(blocks[0]),)
     return tuple([piece if _wire(piece) == wire else _noted(piece, wire=wire) for piece in pieces])
 
@@ -168,7 +183,11 @@ def _wire(piece: Content) -> str | None:
     native, form = piece.native or {}, OWN.form(piece.native)
     if "as" not in form and (noted := form.get("wire")) in (ANTHROPIC, RESPONSES):
         return noted
-    if NAME in native or "as" in form or isinstance(piece, (MarkPart, DataPart, LinkPart, FilePart)):
+    if (
+        NAME in native
+        or "as" in form
+        or isinstance(piece, (MarkPart, DataPart, LinkPart, FilePart))
+    ):
         return None
     if isinstance(piece, ToolResultPart) and piece.is_content and piece.run_by == "provider":
         return None
@@ -198,10 +217,14 @@ def _quiet(block: Any, place: int, noise: dict[str, Any]) -> Any:
         return block
     fields = cast("Block", block)
     quiet = {
-        key: value for key, value in fields.items() if key in ("type", "id") or not (key == "index" or value is None)
+        key: value
+        for key, value in fields.items()
+        if key in ("type", "id") or not (key == "index" or value is None)
     }
     if len(quiet) < len(fields):
-        noise[str(place)] = {key: fields[key] for key in fields if key not in quiet or key == "type"}
+        noise[str(place)] = {
+            key: fields[key] for key in fields if key not in quiet or key == "type"
+        }
     if quiet.get("type") == "reasoning" and "summary" in quiet:
         return without_index(quiet)
     return quiet
@@ -210,7 +233,9 @@ def _quiet(block: Any, place: int, noise: dict[str, Any]) -> Any:
 def _load(block: Any, signer: str | None) -> Content:
     """A text, or a block of LangChain's own."""
     if isinstance(block, str):
-        return TextPart(block, OWN.note(form={"as": "string"}, mark=True)) if block else _whole_text()
+        return (
+            TextPart(block, OWN.note(form={"as": "string"}, mark=True)) if block else _whole_text()
+        )
     kind = if_text(block.get("type"))
     piece: Content | None = None
     if kind == "non_standard":
@@ -236,7 +261,9 @@ def _whole(block: Block) -> ProviderPart:
 
 
 def _dump_all(piece: Content) -> list[Any]:
-    return dump_exploded(piece) if OWN.form(piece.native).get("as") == "exploded" else [_dump(piece)]
+    return (
+        dump_exploded(piece) if OWN.form(piece.native).get("as") == "exploded" else [_dump(piece)]
+    )
 
 
 def _dump(piece: Content) -> Any:
@@ -273,7 +300,11 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
         return None
     left, foreign = _extras(rest(block, "type", field))
     form: dict[str, Any] = {"as": kind, **({} if field in block else {"text": "absent"})}
-    signature = if_object(left.get("extras")).get("signature") if kind == "reasoning" else left.get("signature")
+    signature = (
+        if_object(left.get("extras")).get("signature")
+        if kind == "reasoning"
+        else left.get("signature")
+    )
     if signer in _SIGNED and isinstance(signature, str) and signer not in foreign:
         form["signer"] = signer
         foreign = {**foreign, signer: {_SIGNED[signer]: signature}}
@@ -288,7 +319,11 @@ def _load_reasoning(block: Block, signer: str | None) -> ThinkingPart | None:
 def _dump_reasoning(piece: ThinkingPart, own: Block, form: Mapping[str, Any]) -> Block:
     kind, signer = form.get("as", "reasoning"), form.get("signer")
     field = "reasoning" if kind == "reasoning" else "thinking"
-    block = {**own, "type": kind, **({} if form.get("text") == "absent" and not piece.text else {field: piece.text})}
+    block = {
+        **own,
+        "type": kind,
+        **({} if form.get("text") == "absent" and not piece.text else {field: piece.text}),
+    }
     kept = _kept(piece.native)
     if signer in _SIGNED:
         signature = if_object(kept.pop(signer, None)).get(_SIGNED[signer])
@@ -307,7 +342,11 @@ def _load_call(block: Block, _: str | None) -> ToolCallPart | None:
     by_provider = block["type"] == "server_tool_call"
     native = _native(left, {"as": block["type"]}, foreign)
     return ToolCallPart(
-        id_, name, cast("Block", arguments), run_by="provider" if by_provider else "agent", native=native
+        id_,
+        name,
+        cast("Block", arguments),
+        run_by="provider" if by_provider else "agent",
+        native=native,
     )
 
 
@@ -333,7 +372,9 @@ def _dump_result(piece: ToolResultPart, own: Block, form: Mapping[str, Any]) -> 
     block: Block = {**own, "type": "server_tool_result", "tool_call_id": piece.id}
     block["status"] = "error" if piece.is_error else "success"
     if form.get("output") != "absent" or piece.result is not None:
-        block["output"] = [_dump(each) for each in piece.result] if piece.is_content else piece.result
+        block["output"] = (
+            [_dump(each) for each in piece.result] if piece.is_content else piece.result
+        )
     return _with_extras(block, _kept(piece.native))
 
 
@@ -349,17 +390,23 @@ def _extras(left: Block) -> tuple[Block, dict[str, Any]]:
 def _foreign(held: Mapping[str, Any]) -> dict[str, Any]:
     """The fields of other formats, never their notes, which nobody else may write."""
     fields = if_object(held.get(OURS))
-    fine = fields and all(isinstance(each, dict) and NOTES[0] not in key for key, each in fields.items())
+    fine = fields and all(
+        isinstance(each, dict) and NOTES[0] not in key for key, each in fields.items()
+    )
     return fields if fine else {}
 
 
 def _kept(native: Native) -> dict[str, Any]:
     """The fields of other formats of a piece."""
-    return {key: value for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key}
+    return {
+        key: value for key, value in (native or {}).items() if key != NAME and NOTES[0] not in key
+    }
 
 
 def _with_extras(block: Block, kept: Mapping[str, Any]) -> Block:
-    return {**block, "extras": {**if_object(block.get("extras")), OURS: dict(kept)}} if kept else block
+    return (
+        {**block, "extras": {**if_object(block.get("extras")), OURS: dict(kept)}} if kept else block
+    )
 
 
 def _native(left: Block, form: dict[str, Any], foreign: Mapping[str, Any]) -> Native:

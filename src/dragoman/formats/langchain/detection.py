@@ -15,7 +15,13 @@ def votes(message: Any) -> int:
     fields = if_object(message)
     if isinstance(fields.get("lc"), int) and fields.get("type") == "constructor":
         path = if_list(fields.get("id"))
-        return 3 if path and if_text(path[-1]) in CLASSES.values() and isinstance(fields.get("kwargs"), dict) else 0
+        return (
+            3
+            if path
+            and if_text(path[-1]) in CLASSES.values()
+            and isinstance(fields.get("kwargs"), dict)
+            else 0
+        )
     type_ = if_text(fields.get("type"))
     if type_ not in CLASSES or ("role" in fields and type_ not in ("chat", "ChatMessageChunk")):
         return 0
@@ -23,4 +29,8 @@ def votes(message: Any) -> int:
         return 3 if "content" in fields["data"] else 2
     if not isinstance(fields.get("content"), (str, list)):
         return 0
-    return 3 if {"additional_kwargs", "response_metadata", "tool_calls", "tool_call_id"} & fields.keys() else 2
+    return (
+        3
+        if {"additional_kwargs", "response_metadata", "tool_calls", "tool_call_id"} & fields.keys()
+        else 2
+    )

@@ -104,25 +104,44 @@ def opened(entry: Any, where: str) -> Opened:
         type_ = _OF_CLASS.get(if_text(path[-1]) if path else "", "")
         data, form = fields.get("kwargs"), {"wrap": "constructor"}
         envelope = {
-            key: value for key, value in rest(fields, "kwargs").items() if _constructor(type_).get(key) != value
+            key: value
+            for key, value in rest(fields, "kwargs").items()
+            if _constructor(type_).get(key) != value
         }
     elif "data" in fields and "content" not in fields:
-        type_, data, form, envelope = if_text(fields.get("type")), fields.get("data"), {}, rest(fields, "type", "data")
+        type_, data, form, envelope = (
+            if_text(fields.get("type")),
+            fields.get("data"),
+            {},
+            rest(fields, "type", "data"),
+        )
     else:
         type_, data, form, envelope = if_text(fields.get("type")), fields, {"wrap": "plain"}, {}
     if type_ not in CLASSES:
-        raise HistoryError(f"{where}.type must be that of a message of LangChain's: {', '.join(CLASSES)}")
+        raise HistoryError(
+            f"{where}.type must be that of a message of LangChain's: {', '.join(CLASSES)}"
+        )
     if not isinstance(data, dict):
-        raise HistoryError(f"{where} must have its fields in an object, as messages_to_dict or dumpd write them")
-    return Opened(type_, cast("dict[str, Any]", data), {**form, **({"envelope": envelope} if envelope else {})})
+        raise HistoryError(
+            f"{where} must have its fields in an object, as messages_to_dict or dumpd write them"
+        )
+    return Opened(
+        type_,
+        cast("dict[str, Any]", data),
+        {**form, **({"envelope": envelope} if envelope else {})},
+    )
 
 
-def closed(type_: str, fields: Mapping[str, Any], form: Mapping[str, Any], version: str | None) -> dict[str, Any]:
+def closed(
+    type_: str, fields: Mapping[str, Any], form: Mapping[str, Any], version: str | None
+) -> dict[str, Any]:
     """Type and fields → the message. `version`: what stands around them in any case; `None`: what stood there."""
     wrap = version or form.get("wrap", "dict")
     absent = if_list(form.get("absent")) if wrap == form.get("wrap", "dict") else ()
     usual = {
-        key: copy(value) for key, value in defaults(type_, wrap).items() if key not in absent and key not in fields
+        key: copy(value)
+        for key, value in defaults(type_, wrap).items()
+        if key not in absent and key not in fields
     }
     data = {**usual, **{key: value for key, value in fields.items() if key not in absent}}
     envelope = if_object(form.get("envelope")) if version is None else {}

@@ -23,7 +23,11 @@ def is_usual(it: Opened, role: Role) -> bool:
     """Whether the fields of a message are known to come back as they are, but for `response_metadata`; any other is written to see."""
     data, usual = it.data, defaults(it.type, it.form.get("wrap", "dict"))
     kwargs = data.get("additional_kwargs", {})
-    if not isinstance(data.get("content"), str) or not isinstance(kwargs, dict) or not _is_usual_extra(kwargs, "turn"):
+    if (
+        not isinstance(data.get("content"), str)
+        or not isinstance(kwargs, dict)
+        or not _is_usual_extra(kwargs, "turn")
+    ):
         return False
     if role is not Role.MODEL:
         return True
@@ -36,7 +40,10 @@ def is_usual(it: Opened, role: Role) -> bool:
         and not data.get("tool_call_chunks")
         and THINKING not in kwargs
         and "function_call" not in kwargs
-        and all(data.get(key) != {} or key in usual for key in ("additional_kwargs", "response_metadata"))
+        and all(
+            data.get(key) != {} or key in usual
+            for key in ("additional_kwargs", "response_metadata")
+        )
         and (usage is None or _is_usual_usage(usage))
     )
 
@@ -50,7 +57,10 @@ def is_usual_result(it: Opened) -> bool:
         and isinstance(data.get("content"), str)
         and isinstance(kwargs, dict)
         and _is_usual_extra(kwargs, "turn", "id")
-        and ((isinstance(name, str) and bool(name)) or (name is None and ("name" in usual or "name" not in data)))
+        and (
+            (isinstance(name, str) and bool(name))
+            or (name is None and ("name" in usual or "name" not in data))
+        )
     )
 
 
@@ -59,7 +69,9 @@ def _is_usual_extra(kwargs: Any, *known: str) -> bool:
     if OURS not in kwargs:
         return True
     ours = if_object(kwargs[OURS])
-    return bool(ours) and all(key in known and isinstance(each, str) and each for key, each in ours.items())
+    return bool(ours) and all(
+        key in known and isinstance(each, str) and each for key, each in ours.items()
+    )
 
 
 def _is_usual_call(call: Any) -> bool:
@@ -78,7 +90,10 @@ def _is_usual_usage(usage: Any) -> bool:
 
 
 def exactly(
-    value: Message | ToolResultPart, native: Native, again: Mapping[str, Any], data: Mapping[str, Any]
+    value: Message | ToolResultPart,
+    native: Native,
+    again: Mapping[str, Any],
+    data: Mapping[str, Any],
 ) -> Native:
     """`native` with a note of the fields that neutral ones do not give back as they were. `again`: the message that they give."""
     inner = if_object(again.get("data")) or if_object(again.get("kwargs")) or again
@@ -86,11 +101,18 @@ def exactly(
     dropped = [key for key in inner if key not in data]
     return {
         **(native or {}),
-        **(OWN.with_form(native, exact={"fields": differ, "dropped": dropped, "digest": _digest(value)}) or {}),
+        **(
+            OWN.with_form(
+                native, exact={"fields": differ, "dropped": dropped, "digest": _digest(value)}
+            )
+            or {}
+        ),
     }
 
 
-def as_was(value: Message | ToolResultPart, fields: dict[str, Any], form: Mapping[str, Any]) -> dict[str, Any]:
+def as_was(
+    value: Message | ToolResultPart, fields: dict[str, Any], form: Mapping[str, Any]
+) -> dict[str, Any]:
     """The fields as they were noted, while the content is as it was."""
     exact = if_object(form.get("exact"))
     if not exact or exact.get("digest") != _digest(value):

@@ -18,7 +18,13 @@ from dragoman.formats.langchain.envelope import OWN
 __all__ = ["MEDIA", "dump_media", "load_media"]
 
 Block = dict[str, Any]
-_ANY = {"image": "image/*", "audio": "audio/*", "video": "video/*", "file": None, "text-plain": "text/plain"}
+_ANY = {
+    "image": "image/*",
+    "audio": "audio/*",
+    "video": "video/*",
+    "file": None,
+    "text-plain": "text/plain",
+}
 """Type of a standard block → the type of the file, where the block does not say it."""
 MEDIA = (*_ANY, "image_url", "input_audio")
 """Types of blocks that are files."""
@@ -60,7 +66,9 @@ def _load_standard(block: Mapping[str, Any], kind: str) -> Media | None:
     media_type = mime_type or _ANY[kind]
     if kind == "text-plain" and isinstance(text := block.get("text"), str):
         form["kind"] = kind
-        return DataPart(_utf8(text), media_type or "", name, OWN.note(rest(left, "text"), form=form))
+        return DataPart(
+            _utf8(text), media_type or "", name, OWN.note(rest(left, "text"), form=form)
+        )
     if kind != _kind(media_type):
         form["kind"] = kind
     if (data := decoded(block.get("base64"))) is not None and media_type is not None:
@@ -94,12 +102,23 @@ def _load_source(block: Mapping[str, Any]) -> Media | None:
     kind, mime_type = if_text(block.get("type")), if_text(block.get("mime_type")) or None
     media_type = mime_type or _ANY[kind]
     left = rest(block, "type", "source_type", "mime_type", "data", "url", "id", "text")
-    form: dict[str, Any] = {"as": "source", "kind": kind, **({} if mime_type else {"mime_type": "absent"})}
+    form: dict[str, Any] = {
+        "as": "source",
+        "kind": kind,
+        **({} if mime_type else {"mime_type": "absent"}),
+    }
     match block:
-        case {"source_type": "base64", "data": text} if (data := decoded(text)) is not None and media_type is not None:
+        case {"source_type": "base64", "data": text} if (
+            data := decoded(text)
+        ) is not None and media_type is not None:
             return DataPart(data, media_type, None, OWN.note(left, form=form))
         case {"source_type": "text", "text": str(text)}:
-            return DataPart(_utf8(text), media_type or "text/plain", None, OWN.note(left, form={**form, "text": True}))
+            return DataPart(
+                _utf8(text),
+                media_type or "text/plain",
+                None,
+                OWN.note(left, form={**form, "text": True}),
+            )
         case {"source_type": "url", "url": str(url)}:
             return LinkPart(url, media_type, None, OWN.note(left, form=form))
         case {"source_type": "id", "id": str(id_)}:
@@ -144,7 +163,11 @@ def _image_url(part: Media, own: Block, form: Mapping[str, Any]) -> Block:
         return _standard(part, own, {})
     url = part.url if isinstance(part, LinkPart) else data_url(part)
     inner = if_object(own.pop("image_url", None))
-    return {**own, "type": "image_url", "image_url": url if "image_url" in form else {**inner, "url": url}}
+    return {
+        **own,
+        "type": "image_url",
+        "image_url": url if "image_url" in form else {**inner, "url": url},
+    }
 
 
 def _load_audio(block: Mapping[str, Any]) -> Media | None:
@@ -171,14 +194,22 @@ def _load_chat_file(block: Mapping[str, Any]) -> Media | None:
     if isinstance(id_ := held.get("file_id"), str):
         return FilePart(id_, native=native)
     part = from_url(if_text(held.get("file_data")), if_text(held.get("filename")) or None)
-    return DataPart(part.data, part.mime_type, part.name, native) if isinstance(part, DataPart) else None
+    return (
+        DataPart(part.data, part.mime_type, part.name, native)
+        if isinstance(part, DataPart)
+        else None
+    )
 
 
 def _chat_file(part: Media, own: Block, _: Mapping[str, Any]) -> Block:
     if isinstance(part, LinkPart):
         return _standard(part, own, {})
     held = {"file_id": part.id} if isinstance(part, FilePart) else {"file_data": data_url(part)}
-    return {**own, "type": "file", "file": {**held, **({"filename": part.name} if part.name else {})}}
+    return {
+        **own,
+        "type": "file",
+        "file": {**held, **({"filename": part.name} if part.name else {})},
+    }
 
 
 _FORMS: Mapping[str, Callable[[Media, Block, Mapping[str, Any]], Block]] = {

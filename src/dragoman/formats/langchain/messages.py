@@ -75,7 +75,9 @@ def load_messages(
         HistoryError: it is no list, or a message cannot be read and no problems are noted.
     """
     if not isinstance(payload, list):
-        raise HistoryError("LangChain's messages are a list of objects, as messages_to_dict or dumpd write them")
+        raise HistoryError(
+            "LangChain's messages are a list of objects, as messages_to_dict or dumpd write them"
+        )
     reader = _Reader(origin)
     entries = cast("list[Any]", payload)
     for index, entry in enumerate(bounded(entries) if problems is None else entries):
@@ -114,14 +116,18 @@ class _Reader:
         self._results: list[ToolResultPart] = []
         self._about: Extra | None = None  # of the message of results that is open
         self._names: dict[str, str] = {}  # id of each call so far → its tool
-        self._functions: dict[str, str] = {}  # name of a call without an id → the id that it was given
+        self._functions: dict[
+            str, str
+        ] = {}  # name of a call without an id → the id that it was given
 
     def read(self, entry: Any, where: str) -> None:
         """A message."""
         it = opened(entry, where)
         if base_type(it.type) in ("tool", "function"):
             part, extra = self._result(it, where)
-            about = None if extra is None else msgspec.structs.replace(extra, denied=False, native={})
+            about = (
+                None if extra is None else msgspec.structs.replace(extra, denied=False, native={})
+            )
             if about is not None and dump_extra(about):
                 self._end_results()
                 self._about = about
@@ -164,7 +170,9 @@ class _Reader:
         else:
             id_ = own.pop("tool_call_id", None)
         if not isinstance(id_, str):
-            raise _NoCall(f"{where}.tool_call_id must be a string, the id of the call that was answered")
+            raise _NoCall(
+                f"{where}.tool_call_id must be a string, the id of the call that was answered"
+            )
         if not isinstance(name, str) or not name:
             if name is not None:
                 own["name"] = name
@@ -176,15 +184,21 @@ class _Reader:
         result: Any = content
         if isinstance(content, list):
             parts = load_content(cast("Any", content), Role.USER, None, form, where)
-            result = parts if parts and all(_is_result(part) for part in parts) else cast("Any", content)
+            result = (
+                parts if parts and all(_is_result(part) for part in parts) else cast("Any", content)
+            )
             form.pop("content", None)
         elif not isinstance(content, str):
-            raise HistoryError(f"{where}.content must be a string or a list of strings and content blocks")
+            raise HistoryError(
+                f"{where}.content must be a string or a list of strings and content blocks"
+            )
         if isinstance(result, list):
             form["content"] = "raw"
         native = OWN.note(own, form)
         native = {**({} if extra is None else extra.native), **(native or {})} or None
-        part = ToolResultPart(id_, name, result, is_error, native=native, denied=extra is not None and extra.denied)
+        part = ToolResultPart(
+            id_, name, result, is_error, native=native, denied=extra is not None and extra.denied
+        )
         if is_usual_result(it):
             return part, extra
         again = dump_result(part, extra or Extra(), [], None)
@@ -218,13 +232,19 @@ def _own(it: Opened) -> tuple[dict[str, Any], dict[str, Any]]:
         form["type"] = it.type
     if absent := [key for key in usual if key not in it.data]:
         form["absent"] = absent
-    own = {key: value for key, value in it.data.items() if usual.get(key, _MISSING) != value and key != "content"}
+    own = {
+        key: value
+        for key, value in it.data.items()
+        if usual.get(key, _MISSING) != value and key != "content"
+    }
     return form, own
 
 
 def _entry(it: Opened, form: Mapping[str, Any]) -> dict[str, Any]:
     """The message as it came."""
-    fields = closed(it.type, {}, {**form, "absent": list(defaults(it.type, form.get("wrap", "dict")))}, None)
+    fields = closed(
+        it.type, {}, {**form, "absent": list(defaults(it.type, form.get("wrap", "dict")))}, None
+    )
     if form.get("wrap") == "plain":
         return {**fields, **it.data}
     return {**fields, "kwargs" if form.get("wrap") == "constructor" else "data": it.data}
@@ -286,7 +306,11 @@ def _load_kwargs(own: dict[str, Any], content: list[Content], where: str) -> lis
     """The content with what `additional_kwargs` has of it, which is taken out of `own`."""
     extra = if_object(own.get("additional_kwargs"))
     thinking = extra.get(THINKING)
-    if isinstance(thinking, str) and thinking and not any(isinstance(piece, ThinkingPart) for piece in content):
+    if (
+        isinstance(thinking, str)
+        and thinking
+        and not any(isinstance(piece, ThinkingPart) for piece in content)
+    ):
         content = [ThinkingPart(thinking, OWN.note(form={"as": THINKING})), *content]
         extra = rest(extra, THINKING)
     if (call := load_function_call(extra.get("function_call"), where)) is not None:

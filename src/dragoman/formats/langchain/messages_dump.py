@@ -9,7 +9,14 @@ import msgspec
 from dragoman.codec.json_values import if_object, if_text, text_or_json
 from dragoman.content import Content, MarkPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.formats.langchain.calls import dump_calls, dump_function_call
-from dragoman.formats.langchain.carriage import OURS, Extra, dump_extra, dump_response, dump_usage, foreign
+from dragoman.formats.langchain.carriage import (
+    OURS,
+    Extra,
+    dump_extra,
+    dump_response,
+    dump_usage,
+    foreign,
+)
 from dragoman.formats.langchain.content import dump_content, in_content
 from dragoman.formats.langchain.envelope import OWN, REMOVE, THINKING, TYPES, base_type, closed
 from dragoman.formats.langchain.exact import as_was
@@ -22,24 +29,43 @@ __all__ = ["dump_message", "dump_result"]
 def dump_message(message: Message, losses: list[Loss], version: str | None) -> list[dict[str, Any]]:
     """A message → LangChain's: one for each result, and one for all else."""
     content: list[tuple[int, Content]] = []
-    extra = Extra(message.created_at, message.own_metadata, message.turn, native=foreign(message.native))
+    extra = Extra(
+        message.created_at, message.own_metadata, message.turn, native=foreign(message.native)
+    )
     results = [
-        at for at, piece in enumerate(message.content) if isinstance(piece, ToolResultPart) and not in_content(piece)
+        at
+        for at, piece in enumerate(message.content)
+        if isinstance(piece, ToolResultPart) and not in_content(piece)
     ]
     for at, piece in enumerate(message.content):
         if not isinstance(piece, MarkPart) and at not in results:
             content.append((at, piece))
     marks = [piece for piece in message.content if isinstance(piece, MarkPart)]
-    out = [dump_remove(mark, version) for mark in marks if mark.kind == REMOVE and OWN.is_ours(mark.native)]
-    alone = bool(marks) and len(marks) == len(message.content) and (not out or "alone" in OWN.form(marks[0].native))
+    out = [
+        dump_remove(mark, version)
+        for mark in marks
+        if mark.kind == REMOVE and OWN.is_ours(mark.native)
+    ]
+    alone = (
+        bool(marks)
+        and len(marks) == len(message.content)
+        and (not out or "alone" in OWN.form(marks[0].native))
+    )
     tools: list[dict[str, Any]] = []
     for at in results:
         if any(place < at for place, _ in content):
             losses.append(
-                Loss(None, at, Lost.order, "LangChain's results are messages of their own, before what follows")
+                Loss(
+                    None,
+                    at,
+                    Lost.order,
+                    "LangChain's results are messages of their own, before what follows",
+                )
             )
         about = (
-            msgspec.structs.replace(extra, id=message.id, native={}) if not content and at == results[0] else Extra()
+            msgspec.structs.replace(extra, id=message.id, native={})
+            if not content and at == results[0]
+            else Extra()
         )
         lost: list[Loss] = []
         tools.append(dump_result(cast("ToolResultPart", message.content[at]), about, lost, version))
@@ -55,7 +81,11 @@ def dump_remove(mark: MarkPart, version: str | None) -> dict[str, Any]:
 
 
 def _dump_main(
-    message: Message, pieces: list[tuple[int, Content]], extra: Extra, losses: list[Loss], version: str | None
+    message: Message,
+    pieces: list[tuple[int, Content]],
+    extra: Extra,
+    losses: list[Loss],
+    version: str | None,
 ) -> dict[str, Any]:
     """All of a message but results."""
     form = OWN.form(message.native)
@@ -69,12 +99,16 @@ def _dump_main(
         fields |= dump_calls(calls)
         if message.usage is not None:
             fields["usage_metadata"] = dump_usage(message.usage, if_object(form.get("usage")))
-        if "response_metadata" not in fields and (response := dump_response(message.origin, message.finish_reason)):
+        if "response_metadata" not in fields and (
+            response := dump_response(message.origin, message.finish_reason)
+        ):
             fields["response_metadata"] = response
     else:
         for at, piece in pieces:
             if isinstance(piece, ToolCallPart):
-                losses.append(Loss(None, at, Lost.tool_call, "LangChain takes calls from the model alone"))
+                losses.append(
+                    Loss(None, at, Lost.tool_call, "LangChain takes calls from the model alone")
+                )
         pieces = [each for each in pieces if not isinstance(each[1], ToolCallPart)]
     if ours := dump_extra(extra):
         kwargs[OURS] = ours
@@ -90,8 +124,12 @@ def _apart(
     """What stands in the content of a model's message, and all of its calls. What has a field of `kwargs` goes there."""
     calls: list[ToolCallPart] = []
     content: list[tuple[int, Content]] = []
-    placed = [at for at, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)]
-    last = max(placed, default=-1)  # calls before it stand in the content too, or they would be read behind it
+    placed = [
+        at for at, piece in pieces if not isinstance(piece, ToolCallPart) or in_content(piece)
+    ]
+    last = max(
+        placed, default=-1
+    )  # calls before it stand in the content too, or they would be read behind it
     for at, piece in pieces:
         how = OWN.form(piece.native).get("as")
         if isinstance(piece, ThinkingPart) and how == THINKING and THINKING not in kwargs:
@@ -107,7 +145,9 @@ def _apart(
     return content, calls
 
 
-def dump_result(part: ToolResultPart, extra: Extra, losses: list[Loss], version: str | None) -> dict[str, Any]:
+def dump_result(
+    part: ToolResultPart, extra: Extra, losses: list[Loss], version: str | None
+) -> dict[str, Any]:
     """A result → a message of the tool's."""
     fields, form = OWN.fields(part.native), OWN.form(part.native)
     type_ = if_text(form.get("type")) or "tool"
@@ -117,7 +157,9 @@ def dump_result(part: ToolResultPart, extra: Extra, losses: list[Loss], version:
         fields["name"] = part.name
     if part.is_error:
         fields["status"] = "error"
-    if ours := dump_extra(msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))):
+    if ours := dump_extra(
+        msgspec.structs.replace(extra, denied=part.denied, native=foreign(part.native))
+    ):
         fields["additional_kwargs"] = {**if_object(fields.get("additional_kwargs")), OURS: ours}
     if part.is_content:
         pieces = list(enumerate(cast("tuple[Content, ...]", part.result)))

@@ -42,11 +42,23 @@ _OF_ITEM = ("id", "phase")
 def family(block: Mapping[str, Any], role: Role) -> str | None:
     """The wire whose block it is; `None`: LangChain's own, or nobody's."""
     kind = if_text(block.get("type"))
-    if kind in ("thinking", "redacted_thinking", "tool_use", "server_tool_use", "mcp_tool_use", "document"):
+    if kind in (
+        "thinking",
+        "redacted_thinking",
+        "tool_use",
+        "server_tool_use",
+        "mcp_tool_use",
+        "document",
+    ):
         return ANTHROPIC
     if kind == "compaction":
         return ANTHROPIC if "content" in block else RESPONSES
-    if kind in ("container_upload", "search_result", "tool_addition", "tool_removal") or kind.endswith("tool_result"):
+    if kind in (
+        "container_upload",
+        "search_result",
+        "tool_addition",
+        "tool_removal",
+    ) or kind.endswith("tool_result"):
         return None if kind == "server_tool_result" else ANTHROPIC
     if kind == "image":
         return ANTHROPIC if isinstance(block.get("source"), dict) else None
@@ -57,11 +69,16 @@ def family(block: Mapping[str, Any], role: Role) -> str | None:
     if kind in _TEXTS:
         return (
             RESPONSES
-            if if_text(block.get("id")) and set(block) <= {"type", kind, "annotations", "logprobs", *_OF_ITEM}
+            if if_text(block.get("id"))
+            and set(block) <= {"type", kind, "annotations", "logprobs", *_OF_ITEM}
             else None
         )
     if kind == "reasoning":
-        return RESPONSES if "summary" in block or ("content" in block and "reasoning" not in block) else None
+        return (
+            RESPONSES
+            if "summary" in block or ("content" in block and "reasoning" not in block)
+            else None
+        )
     return RESPONSES if kind in _ITEMS else None
 
 
@@ -95,16 +112,28 @@ def dump_blocks(wire: str, pieces: Sequence[Content], role: Role, losses: list[L
             blocks.append(item)
             continue
         content = item.get("content")
-        inner = [{"type": "output_text", "text": content}] if isinstance(content, str) else if_list(content)
+        inner = (
+            [{"type": "output_text", "text": content}]
+            if isinstance(content, str)
+            else if_list(content)
+        )
         about = {key: item[key] for key in _OF_ITEM if key in item}
-        blocks += [_text_block(if_object(block), about) for block in inner] if message.role is Role.MODEL else inner
+        blocks += (
+            [_text_block(if_object(block), about) for block in inner]
+            if message.role is Role.MODEL
+            else inner
+        )
     return blocks
 
 
 def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
     """The standard blocks of one reasoning item, each a piece of its summary, the first with its other fields → its piece."""
     first = rest(blocks[0], "reasoning", "extras")
-    summary = [{"type": "summary_text", "text": block["reasoning"]} for block in blocks if "reasoning" in block]
+    summary = [
+        {"type": "summary_text", "text": block["reasoning"]}
+        for block in blocks
+        if "reasoning" in block
+    ]
     item = {**first, **if_object(blocks[0].get("extras")), "summary": summary}
     return load_blocks(RESPONSES, [item], Role.MODEL)
 
@@ -112,7 +141,10 @@ def load_exploded(blocks: Sequence[Block]) -> tuple[Content, ...]:
 def dump_exploded(piece: Content) -> list[Block]:
     """The inverse."""
     item = if_object(next(iter(dump_blocks(RESPONSES, [piece], Role.MODEL, [])), None))
-    common, more = {key: item[key] for key in ("type", "id") if key in item}, rest(item, "type", "id", "summary")
+    common, more = (
+        {key: item[key] for key in ("type", "id") if key in item},
+        rest(item, "type", "id", "summary"),
+    )
     texts = [piece.get("text", "") for piece in if_objects(item.get("summary"))]
     if not texts:
         return [{**common, **({"extras": more} if more else {})}]
@@ -132,7 +164,13 @@ def _items(blocks: Sequence[Block]) -> list[Block]:
         if before.get("type") == "message" and "id" in about and before.get("id") == about["id"]:
             before["content"].append(held)
             continue
-        item = {"type": "message", "role": "assistant", "status": "completed", **about, "content": [held]}
+        item = {
+            "type": "message",
+            "role": "assistant",
+            "status": "completed",
+            **about,
+            "content": [held],
+        }
         items.append(item)
     return items
 

@@ -9,13 +9,27 @@ from typing import Any
 from dragoman.codec.json_values import if_object, if_text, text_or_json
 from dragoman.codec.media import guessed
 from dragoman.formats.pydantic_ai.own import NAME, OWN, applied, as_read
-from dragoman.message import Content, DataPart, FilePart, LinkPart, MarkPart, Native, ProviderPart, TextPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Native,
+    ProviderPart,
+    TextPart,
+)
 
 __all__ = ["dump_binary", "dump_item", "holder", "kept", "load_binary", "load_file", "load_item"]
 
 _LINKS = {"image-url": "image/", "audio-url": "audio/", "video-url": "video/", "document-url": ""}
 """Kind of a link → how the type of its file begins."""
-_HOLDERS = {"openai": "openai_responses", "anthropic": "anthropic", "google": "google", "google-cloud": "google"}
+_HOLDERS = {
+    "openai": "openai_responses",
+    "anthropic": "anthropic",
+    "google": "google",
+    "google-cloud": "google",
+}
 """Provider that holds an uploaded file → the wire that knows its ids."""
 _STANDARD = "standard"
 """Wire form: base64 of the usual alphabet; the library writes that of URLs."""
@@ -28,8 +42,14 @@ def load_item(item: Any) -> Content:
     fields = if_object(item)
     kind = if_text(fields.get("kind"))
     if kind in ("text-content", "structured-content"):
-        text = if_text(fields.get("content")) or ("value" in fields and text_or_json(fields["value"]))
-        return _read(TextPart(text, OWN.note(form={"kind": kind})), fields) if text else kept(MarkPart(kind), item)
+        text = if_text(fields.get("content")) or (
+            "value" in fields and text_or_json(fields["value"])
+        )
+        return (
+            _read(TextPart(text, OWN.note(form={"kind": kind})), fields)
+            if text
+            else kept(MarkPart(kind), item)
+        )
     if kind == "cache-point":
         return kept(MarkPart(kind), item)
     return load_file(fields) or kept(ProviderPart(kind or "content"), item)
@@ -43,17 +63,28 @@ def load_file(fields: Mapping[str, Any]) -> DataPart | LinkPart | FilePart | Non
     if kind == "uploaded-file" and isinstance(fields.get("file_id"), str):
         wire = _HOLDERS.get(if_text(fields.get("provider_name")))
         native: Native = {wire: {}} if wire else None
-        return _read(FilePart(fields["file_id"], if_text(fields.get("media_type")) or None, native=native), fields)
+        return _read(
+            FilePart(fields["file_id"], if_text(fields.get("media_type")) or None, native=native),
+            fields,
+        )
     return load_binary(fields)
 
 
 def load_binary(fields: Mapping[str, Any]) -> DataPart | None:
     """A file by its bytes → its part; `None` where it is none."""
     text, mime_type = fields.get("data"), fields.get("media_type")
-    if fields.get("kind") != "binary" or not isinstance(text, str) or not isinstance(mime_type, str):
+    if (
+        fields.get("kind") != "binary"
+        or not isinstance(text, str)
+        or not isinstance(mime_type, str)
+    ):
         return None
     data, form = _decoded(text)
-    return None if data is None else _read(DataPart(data, mime_type, native=OWN.note(form=form)), fields)
+    return (
+        None
+        if data is None
+        else _read(DataPart(data, mime_type, native=OWN.note(form=form)), fields)
+    )
 
 
 def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
@@ -66,7 +97,9 @@ def dump_item(piece: TextPart | DataPart | LinkPart | FilePart) -> Any:
     if isinstance(piece, LinkPart):
         mime_type = piece.mime_type or guessed(piece.url) or ""
         kind = next(kind for kind, begins in _LINKS.items() if mime_type.startswith(begins))
-        return applied(piece.native, {"url": piece.url, "media_type": piece.mime_type, "kind": kind})
+        return applied(
+            piece.native, {"url": piece.url, "media_type": piece.mime_type, "kind": kind}
+        )
     if (holding := holder(piece)) is None:
         return None
     media_type = {"media_type": piece.mime_type} if piece.mime_type else {}

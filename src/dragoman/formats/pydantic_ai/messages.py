@@ -86,7 +86,13 @@ def dump_messages(
         sent = Sent(message, position, losses, names)
         if message.role is Role.MODEL:
             close()
-            names.update({piece.id: piece.name for piece in message.content if isinstance(piece, ToolCallPart)})
+            names.update(
+                {
+                    piece.id: piece.name
+                    for piece in message.content
+                    if isinstance(piece, ToolCallPart)
+                }
+            )
             entries.append(dump_response(sent))
             continue
         if is_begun(message, [each.message for each in group]):
@@ -115,8 +121,12 @@ def _check(entry: Any, index: int) -> None:
     if fault is None:
         return
     if fault == "kind":
-        raise HistoryError(f"message {index} must be an object whose kind is request or response, not {entry!r:.100}")
-    raise HistoryError(f'"parts" of message {index} must be a list of objects that have a part_kind')
+        raise HistoryError(
+            f"message {index} must be an object whose kind is request or response, not {entry!r:.100}"
+        )
+    raise HistoryError(
+        f'"parts" of message {index} must be a list of objects that have a part_kind'
+    )
 
 
 def _is_bounded(payload: list[Any]) -> bool:

@@ -39,7 +39,12 @@ WIRES: Mapping[str, str] = {
     "azure-responses": "openai_responses",
 }
 """Our name of a provider → the wire whose signatures the parts of its responses hold."""
-_HOSTS = ("api.anthropic.com", "api.openai.com", "generativelanguage.googleapis.com", "aiplatform.googleapis.com")
+_HOSTS = (
+    "api.anthropic.com",
+    "api.openai.com",
+    "generativelanguage.googleapis.com",
+    "aiplatform.googleapis.com",
+)
 """Where providers are that are not told by their URL."""
 _FIELD_IDS = ("", "content", "reasoning", "reasoning_content", "reasoning_details")
 """Ids of parts from Chat Completions, which are names of fields; all others are those of items, which only the Responses API has."""
@@ -69,16 +74,26 @@ _TOLD = ("input_tokens", "output_tokens")
 """Fields of which 0 is told where another is not 0."""
 
 
-def load_origin(response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], given: Origin | None) -> Origin | None:
+def load_origin(
+    response: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], given: Origin | None
+) -> Origin | None:
     """Where a response came from; `given` where it does not name its provider."""
-    name, served = if_text(response.get("provider_name")), if_text(response.get("model_name")) or None
-    id_, model_id = if_text(response.get("provider_response_id")) or None, if_text(response.get("model_id"))
+    name, served = (
+        if_text(response.get("provider_name")),
+        if_text(response.get("model_name")) or None,
+    )
+    id_, model_id = (
+        if_text(response.get("provider_response_id")) or None,
+        if_text(response.get("model_id")),
+    )
     model = model_id.partition(":")[2] or None
     if not name:
         names = [if_text(part.get("provider_name")) for part in parts]
         name = next(filter(None, names), "")
     if not name:
-        return given or (Origin("", model=model, served_model=served, response_id=id_) if served or id_ else None)
+        return given or (
+            Origin("", model=model, served_model=served, response_id=id_) if served or id_ else None
+        )
     provider = _PROVIDERS.get(name, name)
     if provider in _RESPONSES and _is_of_items(id_ or "", parts):
         provider = _RESPONSES[provider]
@@ -138,7 +153,9 @@ def load_usage(value: Any) -> Usage | None:
     counts = {
         ours: count
         for ours, theirs in _COUNTS.items()
-        if type(count := fields.get(theirs)) is int and 0 <= count < 2**63 and (count or ours in _TOLD)
+        if type(count := fields.get(theirs)) is int
+        and 0 <= count < 2**63
+        and (count or ours in _TOLD)
     }
     return Usage(**counts) if any(counts.values()) else None
 
@@ -152,4 +169,6 @@ def dump_usage(usage: Usage | None) -> dict[str, Any]:
 
 
 def _is_of_items(id_: str, parts: Sequence[Mapping[str, Any]]) -> bool:
-    return id_.startswith("resp_") or any(if_text(part.get("id")) not in _FIELD_IDS for part in parts)
+    return id_.startswith("resp_") or any(
+        if_text(part.get("id")) not in _FIELD_IDS for part in parts
+    )

@@ -15,7 +15,17 @@ from dragoman.codec.native import Own
 from dragoman.codec.utc import in_utc
 from dragoman.message import Content, Native
 
-__all__ = ["NAME", "OWN", "applied", "as_read", "formed", "noted_as", "read_time", "whole", "written_time"]
+__all__ = [
+    "NAME",
+    "OWN",
+    "applied",
+    "as_read",
+    "formed",
+    "noted_as",
+    "read_time",
+    "whole",
+    "written_time",
+]
 
 NAME = "pydantic_ai"
 
@@ -31,7 +41,9 @@ def as_read(piece: P, read: Mapping[str, Any], made: Mapping[str, Any], **form: 
     return msgspec.structs.replace(piece, native=noted_as(piece.native, read, made, **form))
 
 
-def noted_as(native: Native, read: Mapping[str, Any], made: Mapping[str, Any], **form: Any) -> Native:
+def noted_as(
+    native: Native, read: Mapping[str, Any], made: Mapping[str, Any], **form: Any
+) -> Native:
     """The same of a native mapping, to which it is added."""
     own, absent = dict(read), list[str]()
     for key, was in made.items():

@@ -12,7 +12,16 @@ from dragoman.codec.json_values import if_list, if_object, if_text, rest, text_o
 from dragoman.codec.replay import kind_of
 from dragoman.formats.pydantic_ai.media import kept, load_item
 from dragoman.formats.pydantic_ai.outgoing import Sent
-from dragoman.formats.pydantic_ai.own import OWN, applied, as_read, formed, noted_as, read_time, whole, written_time
+from dragoman.formats.pydantic_ai.own import (
+    OWN,
+    applied,
+    as_read,
+    formed,
+    noted_as,
+    read_time,
+    whole,
+    written_time,
+)
 from dragoman.formats.pydantic_ai.tools import RETURNS, applied_result, dump_result, load_result
 from dragoman.formats.pydantic_ai.usual import usual_result
 from dragoman.loss import Lost
@@ -36,14 +45,26 @@ INSTRUCTIONS = "instructions"
 _SAME = "same"
 """Wire form of a request: its instructions are those of the one before it."""
 _JOINS = "joins"
-_FRAMEWORK = ("tool-availability-delta", "capability-load-delta", "model-settings-delta", "instruction-baseline")
+_FRAMEWORK = (
+    "tool-availability-delta",
+    "capability-load-delta",
+    "model-settings-delta",
+    "instruction-baseline",
+)
 """Parts by which the library remembers what it did; no model is told."""
 _SYSTEM = ("system-prompt", "instruction-delta")
-_TEXTS = {"retry-feedback": "content", "retry-prompt": "content", "compaction": "content", "speech": "transcript"}
+_TEXTS = {
+    "retry-feedback": "content",
+    "retry-prompt": "content",
+    "compaction": "content",
+    "speech": "transcript",
+}
 """Kind of a part of the user's that is one text → the field that holds it."""
 
 
-def load_request(entry: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], before: str | None) -> list[Message]:
+def load_request(
+    entry: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], before: str | None
+) -> list[Message]:
     """A request → its messages. `before`: the instructions of the request before it."""
     time = entry.get("timestamp")
     times = [part["timestamp"] for part in parts if part.get("timestamp")]
@@ -66,7 +87,9 @@ def load_request(entry: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], b
     if not parts:
         sides.append((Role.USER, []))
         natives.append(None)
-    metadata = {key: value for key, value in if_object(entry.get("metadata")).items() if key != "thinking"}
+    metadata = {
+        key: value for key, value in if_object(entry.get("metadata")).items() if key != "thinking"
+    }
     made = _made(created, metadata, instructions or None)
     last = len(sides) - 1
     form = {"request": _JOINS if last else "begins", **({INSTRUCTIONS: _SAME} if is_same else {})}
@@ -77,7 +100,9 @@ def load_request(entry: Mapping[str, Any], parts: Sequence[Mapping[str, Any]], b
             tuple(content),
             created_at=created,
             metadata=metadata if at == last else {},
-            native=natives[at] if at == last else formed(natives[at], request=_JOINS if at else "begins"),
+            native=natives[at]
+            if at == last
+            else formed(natives[at], request=_JOINS if at else "begins"),
         )
         for at, (role, content) in enumerate(sides)
     ]
@@ -99,22 +124,35 @@ def dump_request(group: Sequence[Sent], before: str | None) -> dict[str, Any]:
     instructions: str | None = None
     for sent in group:
         message = sent.message
-        if instructions is None and OWN.form(message.native).get("place") == INSTRUCTIONS and message.text:
+        if (
+            instructions is None
+            and OWN.form(message.native).get("place") == INSTRUCTIONS
+            and message.text
+        ):
             instructions = message.text
             for place, piece in enumerate(message.content):
                 if not isinstance(piece, (TextPart, MarkPart)):
                     sent.misplaced(place, piece, "instructions are a text")
             continue
         if not message.content and len(group) > 1:
-            sent.lose(None, Lost.message, "it says nothing, and is of one request with what stands beside it")
+            sent.lose(
+                None,
+                Lost.message,
+                "it says nothing, and is of one request with what stands beside it",
+            )
         parts += _dump(sent)
     last = group[-1].message
     if instructions is None and OWN.form(last.native).get(INSTRUCTIONS) == _SAME:
         instructions = before
-    return {"parts": parts, **applied(last.native, _made(last.created_at, last.own_metadata, instructions))}
+    return {
+        "parts": parts,
+        **applied(last.native, _made(last.created_at, last.own_metadata, instructions)),
+    }
 
 
-def _made(created: datetime | None, metadata: dict[str, Any], instructions: str | None) -> dict[str, Any]:
+def _made(
+    created: datetime | None, metadata: dict[str, Any], instructions: str | None
+) -> dict[str, Any]:
     """What is written for a request beside its parts."""
     fields: dict[str, Any] = {INSTRUCTIONS: instructions} if instructions else {}
     if created is not None:
@@ -130,14 +168,28 @@ def _load(part: Mapping[str, Any], created: Any) -> list[Content]:
     if kind == "user-prompt" and (pieces := _load_prompt(part, created)) is not None:
         return pieces
     if RETURNS.get(kind) == "agent" and (result := load_result(part)) is not None:
-        made = usual_result(result, part) or dump_result(result, Sent(Message(Role.USER), 0, [], {}), 0)
+        made = usual_result(result, part) or dump_result(
+            result, Sent(Message(Role.USER), 0, [], {}), 0
+        )
         return [as_read(result, part, {**made, **_time(created)})]
     field = "content" if kind in _SYSTEM else _TEXTS.get(kind)
     if field is not None:
         value = part.get(field)
-        text = value if isinstance(value, str) else text_or_json(value) if isinstance(value, list) and value else ""
+        text = (
+            value
+            if isinstance(value, str)
+            else text_or_json(value)
+            if isinstance(value, list) and value
+            else ""
+        )
         if text:
-            return [as_read(TextPart(text, OWN.note(form={"kind": kind})), part, _text_part(text, kind, created))]
+            return [
+                as_read(
+                    TextPart(text, OWN.note(form={"kind": kind})),
+                    part,
+                    _text_part(text, kind, created),
+                )
+            ]
         if value in (None, ""):
             return [kept(MarkPart(kind), part)]
     return [kept(MarkPart(kind) if kind in _FRAMEWORK else ProviderPart(kind), part)]
@@ -150,15 +202,23 @@ def _load_prompt(part: Mapping[str, Any], created: Any) -> list[Content] | None:
         return None
     if not content:
         return [kept(MarkPart("user-prompt"), part)]
-    pieces = [load_item(item) for item in (cast("list[Any]", content) if isinstance(content, list) else [content])]
-    own = noted_as(None, rest(part, "content"), {**_time(created), "part_kind": "user-prompt"}) or {}
+    pieces = [
+        load_item(item)
+        for item in (cast("list[Any]", content) if isinstance(content, list) else [content])
+    ]
+    own = (
+        noted_as(None, rest(part, "content"), {**_time(created), "part_kind": "user-prompt"}) or {}
+    )
     form: dict[str, Any] = {"part": own}
     if isinstance(content, list) and len(pieces) == 1:
         form["content"] = "list"
     first = msgspec.structs.replace(cast("Any", pieces[0]), native=formed(pieces[0].native, **form))
     return [
         first,
-        *[msgspec.structs.replace(cast("Any", each), native=formed(each.native, part=_JOINS)) for each in pieces[1:]],
+        *[
+            msgspec.structs.replace(cast("Any", each), native=formed(each.native, part=_JOINS))
+            for each in pieces[1:]
+        ],
     ]
 
 
@@ -227,9 +287,15 @@ def _part(piece: Content, sent: Sent, place: int) -> dict[str, Any] | None:
         part = applied(piece.native, _text_part(piece.text, kind, created))
         listed = part.get("content")
         return (
-            {**part, "content": piece.text} if isinstance(listed, list) and text_or_json(listed) != piece.text else part
+            {**part, "content": piece.text}
+            if isinstance(listed, list) and text_or_json(listed) != piece.text
+            else part
         )
-    if isinstance(piece, ToolResultPart) and piece.run_by != "provider" and sent.message.role is Role.USER:
+    if (
+        isinstance(piece, ToolResultPart)
+        and piece.run_by != "provider"
+        and sent.message.role is Role.USER
+    ):
         return applied_result(piece, {**dump_result(piece, sent, place), **_time(created)})
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
         text = sent.stand_in(place, piece, "a system prompt is a text")

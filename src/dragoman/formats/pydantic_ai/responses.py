@@ -22,7 +22,16 @@ from dragoman.formats.pydantic_ai.origins import (
     wire_of,
 )
 from dragoman.formats.pydantic_ai.outgoing import Sent
-from dragoman.formats.pydantic_ai.own import NAME, OWN, applied, as_read, noted_as, read_time, whole, written_time
+from dragoman.formats.pydantic_ai.own import (
+    NAME,
+    OWN,
+    applied,
+    as_read,
+    noted_as,
+    read_time,
+    whole,
+    written_time,
+)
 from dragoman.formats.pydantic_ai.signatures import (
     UNTOLD,
     dump_signed,
@@ -32,7 +41,14 @@ from dragoman.formats.pydantic_ai.signatures import (
     load_text,
     load_thinking,
 )
-from dragoman.formats.pydantic_ai.tools import CALLS, applied_result, dump_call, dump_result, load_call, load_result
+from dragoman.formats.pydantic_ai.tools import (
+    CALLS,
+    applied_result,
+    dump_call,
+    dump_result,
+    load_call,
+    load_result,
+)
 from dragoman.formats.pydantic_ai.usual import usual_part, usual_text
 from dragoman.loss import Lost
 from dragoman.message import (
@@ -85,7 +101,9 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
         tuple(content),
         created_at=read_time(entry.get("timestamp")),
         origin=source,
-        metadata={key: value for key, value in metadata.items() if key != "thinking"} if metadata else {},
+        metadata={key: value for key, value in metadata.items() if key != "thinking"}
+        if metadata
+        else {},
         finish_reason=load_finish(entry),
         usage=usage,
     )
@@ -96,7 +114,9 @@ def load_response(entry: _Part, parts: Sequence[_Part], origin: Origin | None) -
 def dump_response(sent: Sent) -> dict[str, Any]:
     """The message → a response."""
     message = sent.message
-    parts = [part for place, piece in enumerate(message.content) for part in _dump(piece, sent, place)]
+    parts = [
+        part for place, piece in enumerate(message.content) for part in _dump(piece, sent, place)
+    ]
     usage = dump_usage(message.usage)
     used = if_object(OWN.notes(message.native).get("usage"))
     made = {"usage": applied(used, usage)} if used or usage else {}
@@ -121,7 +141,11 @@ def _groups(parts: Sequence[_Part], wire: str | None) -> list[list[_Part]]:
     """The parts, those of one reasoning item together."""
     groups: list[list[_Part]] = []
     for part in parts:
-        id_ = if_text(part.get("id")) if part.get("part_kind") == "thinking" and wire == "openai_responses" else ""
+        id_ = (
+            if_text(part.get("id"))
+            if part.get("part_kind") == "thinking" and wire == "openai_responses"
+            else ""
+        )
         if id_ and groups and _joins(groups[-1], part, id_):
             groups[-1].append(part)
         else:
@@ -133,7 +157,11 @@ def _joins(group: Sequence[_Part], part: _Part, id_: str) -> bool:
     first = group[0]
     same = first.get("part_kind") == "thinking" and first.get("id") == id_
     plain = not part.get("signature") and not part.get("provider_details")
-    return same and plain and all(isinstance(each.get("content"), str) and each["content"] for each in (first, part))
+    return (
+        same
+        and plain
+        and all(isinstance(each.get("content"), str) and each["content"] for each in (first, part))
+    )
 
 
 def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content]:
@@ -148,7 +176,11 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
         return [piece]
     if len(group) == 1 and (usual := usual_part(piece, part)):
         own = rest(part, *usual)
-        return [msgspec.structs.replace(piece, native={**(piece.native or {}), NAME: own})] if own else [piece]
+        return (
+            [msgspec.structs.replace(piece, native={**(piece.native or {}), NAME: own})]
+            if own
+            else [piece]
+        )
     made = _parts(piece, read.origin)
     signed = if_object(made[0].get("provider_details"))
     if signed and (extra := rest(if_object(part.get("provider_details")), *signed)):
@@ -160,11 +192,19 @@ def _load(group: Sequence[_Part], read: _Read, item: str | None) -> list[Content
         return [_noted(piece, part=noted_as(None, part, made[0]) or {})]
     if len(group) == 1:
         return [as_read(piece, part, made[0])]
-    return [_noted(piece, parts=[noted_as(None, each, one) or {} for each, one in zip(group, made, strict=True)])]
+    return [
+        _noted(
+            piece,
+            parts=[noted_as(None, each, one) or {} for each, one in zip(group, made, strict=True)],
+        )
+    ]
 
 
 def _noted(piece: Any, **notes: Any) -> Any:
-    native: dict[str, Any] = {**(piece.native or {}), **(OWN.with_notes(piece.native, **notes) or {})}
+    native: dict[str, Any] = {
+        **(piece.native or {}),
+        **(OWN.with_notes(piece.native, **notes) or {}),
+    }
     return msgspec.structs.replace(piece, native=native)
 
 
@@ -189,7 +229,9 @@ def _parts(piece: Any, origin: Origin | None) -> list[dict[str, Any]]:
     return made
 
 
-def _readable(made: list[dict[str, Any]], piece: ThinkingPart, origin: Origin | None) -> list[dict[str, Any]]:
+def _readable(
+    made: list[dict[str, Any]], piece: ThinkingPart, origin: Origin | None
+) -> list[dict[str, Any]]:
     """The parts of thinking; one with all of its text where nobody who reads the response takes raw reasoning from its details."""
     details = if_object(made[0].get("provider_details"))
     if "raw_content" not in details or reader_of(origin) in (None, "openai_responses"):
@@ -225,7 +267,9 @@ def _load_file(group: Sequence[_Part], read: _Read, _: str | None) -> Content | 
     content = load_binary(if_object(group[0].get("content")))
     if content is None or read.wire != "google":
         return content
-    return msgspec.structs.replace(content, native={**(content.native or {}), **(load_signed(group[0]) or {})})
+    return msgspec.structs.replace(
+        content, native={**(content.native or {}), **(load_signed(group[0]) or {})}
+    )
 
 
 def _load_compaction(group: Sequence[_Part], read: _Read, _: str | None) -> Content | None:
@@ -261,7 +305,12 @@ def _dump(piece: Content, sent: Sent, place: int) -> list[dict[str, Any]]:
     if isinstance(piece, MarkPart):
         return []
     if isinstance(piece, ProviderPart) and piece.kind != "compaction":
-        sent.lose(place, Lost.provider, "it is another format's", f"a block of the provider's, {piece.kind}")
+        sent.lose(
+            place,
+            Lost.provider,
+            "it is another format's",
+            f"a block of the provider's, {piece.kind}",
+        )
         return []
     if isinstance(piece, ProviderPart) and "anthropic" not in (piece.native or {}):
         sent.lose(place, Lost.provider, "it is another format's", "a compaction")
@@ -271,24 +320,41 @@ def _dump(piece: Content, sent: Sent, place: int) -> list[dict[str, Any]]:
         return []
     if isinstance(piece, (LinkPart, FilePart)):
         return [
-            {"content": sent.stand_in(place, piece, "a response holds files by their bytes alone"), "part_kind": "text"}
+            {
+                "content": sent.stand_in(
+                    place, piece, "a response holds files by their bytes alone"
+                ),
+                "part_kind": "text",
+            }
         ]
     if isinstance(piece, DataPart) and piece.name:
         sent.lose(place, Lost.file_name, f"the format knows no name of a file, {piece.name}")
     made = _parts(piece, sent.message.origin)
     if isinstance(piece, ToolResultPart):
         made = [{**made[0], **dump_result(piece, sent, place)}]
-    if piece.native and not isinstance(piece, ProviderPart) and _loses_signature(piece, made[0], sent.message.origin):
+    if (
+        piece.native
+        and not isinstance(piece, ProviderPart)
+        and _loses_signature(piece, made[0], sent.message.origin)
+    ):
         sent.lose(place, Lost.signature, "the format has no place for what this provider signed")
     several = if_list(OWN.notes(piece.native).get("parts"))
     if len(several) == len(made) > 1:
         return [applied(if_object(each), one) for each, one in zip(several, made, strict=True)]
-    if isinstance(piece, ThinkingPart) and not (piece.text or _is_signed(made[0]) or OWN.is_ours(piece.native)):
-        sent.lose(place, Lost.thinking, "nothing of it can be held: it is signed for another format")
+    if isinstance(piece, ThinkingPart) and not (
+        piece.text or _is_signed(made[0]) or OWN.is_ours(piece.native)
+    ):
+        sent.lose(
+            place, Lost.thinking, "nothing of it can be held: it is signed for another format"
+        )
         return []
     if isinstance(piece, ToolResultPart):
         return [applied_result(piece, made[0])]
-    own = if_object(OWN.notes(piece.native).get("part")) if isinstance(piece, DataPart) else piece.native
+    own = (
+        if_object(OWN.notes(piece.native).get("part"))
+        if isinstance(piece, DataPart)
+        else piece.native
+    )
     return [applied(own, made[0])] if len(made) == 1 else made
 
 
@@ -298,9 +364,16 @@ def _is_signed(part: _Part) -> bool:
 
 def _loses_signature(piece: Content, part: _Part, origin: Origin | None) -> bool:
     """Whether somebody signed a piece and its part does not hold that, or would be read as if another had signed it."""
-    signed = [(wire, signature) for wire, signature in signatures(piece.native).items() if wire != NAME]
+    signed = [
+        (wire, signature) for wire, signature in signatures(piece.native).items() if wire != NAME
+    ]
     if not signed:
         return False
-    written = (part.get("signature"), if_object(part.get("provider_details")).get("thought_signature"))
+    written = (
+        part.get("signature"),
+        if_object(part.get("provider_details")).get("thought_signature"),
+    )
     read_by = reader_of(origin)
-    return any(signature not in written or read_by not in (None, wire) for wire, signature in signed)
+    return any(
+        signature not in written or read_by not in (None, wire) for wire, signature in signed
+    )

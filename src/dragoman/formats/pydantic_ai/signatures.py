@@ -64,7 +64,12 @@ def dump_thinking(piece: ThinkingPart) -> list[dict[str, Any]]:
     """The inverse, without what each part has beside it."""
     anthropic = _ANTHROPIC.fields(piece.native)
     if anthropic.get("type") == _REDACTED:
-        signed = {"content": "", "id": _REDACTED, "signature": anthropic.get("data"), "provider_name": "anthropic"}
+        signed = {
+            "content": "",
+            "id": _REDACTED,
+            "signature": anthropic.get("data"),
+            "provider_name": "anthropic",
+        }
         return [{**signed, "part_kind": "thinking"}]
     if isinstance(anthropic.get("signature"), str):
         signed = {"signature": anthropic["signature"], "provider_name": "anthropic"}
@@ -83,7 +88,12 @@ def load_text(part: Mapping[str, Any], wire: str | None, before: str | None) -> 
     if not id_ or id_ == before:
         return None
     phase = if_object(part.get("provider_details")).get("phase")
-    item = {"type": "message", "id": id_, "status": "completed", **({"phase": phase} if isinstance(phase, str) else {})}
+    item = {
+        "type": "message",
+        "id": id_,
+        "status": "completed",
+        **({"phase": phase} if isinstance(phase, str) else {}),
+    }
     return _RESPONSES.with_notes(None, item=item)
 
 
@@ -92,7 +102,9 @@ def dump_text(piece: TextPart) -> dict[str, Any]:
     item = if_object(_RESPONSES.notes(piece.native).get("item"))
     if not isinstance(item.get("id"), str):
         return dump_signed(piece.native)
-    details = _details(piece.native, {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {})
+    details = _details(
+        piece.native, {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
+    )
     return {"id": item["id"], "provider_name": "openai", **details}
 
 
@@ -109,13 +121,17 @@ def load_call(part: Mapping[str, Any], wire: str | None) -> Native:
 def dump_call(call: ToolCallPart) -> dict[str, Any]:
     """The inverse: the fields of a call's part."""
     id_ = _RESPONSES.fields(call.native).get("id")
-    return {"id": id_, "provider_name": "openai"} if isinstance(id_, str) else dump_signed(call.native)
+    return (
+        {"id": id_, "provider_name": "openai"} if isinstance(id_, str) else dump_signed(call.native)
+    )
 
 
 def load_signed(part: Mapping[str, Any]) -> Native:
     """Google's native of a part that it signed."""
     signature = if_object(part.get("provider_details")).get("thought_signature")
-    return _GOOGLE.note({_SIGNATURE: signature}) if isinstance(signature, str) and signature else None
+    return (
+        _GOOGLE.note({_SIGNATURE: signature}) if isinstance(signature, str) and signature else None
+    )
 
 
 def dump_signed(native: Native) -> dict[str, Any]:
@@ -137,10 +153,13 @@ def _reasoning(piece: ThinkingPart, fields: Mapping[str, Any]) -> list[dict[str,
         "summary": [len(piece.text)] if piece.text else []
     }
     summary, content = (
-        [size for size in if_list(pieces.get(key)) if type(size) is int] for key in ("summary", "content")
+        [size for size in if_list(pieces.get(key)) if type(size) is int]
+        for key in ("summary", "content")
     )
     texts = split_joined(piece.text, [*summary, *content])
-    shown, raw = (texts[: len(summary)], texts[len(summary) :]) if texts is not None else ([piece.text], [])
+    shown, raw = (
+        (texts[: len(summary)], texts[len(summary) :]) if texts is not None else ([piece.text], [])
+    )
     parts: list[dict[str, Any]] = [
         {"content": text, "id": fields["id"], "provider_name": "openai", "part_kind": "thinking"}
         for text in shown or [""]

@@ -18,7 +18,15 @@ from dragoman.formats.pydantic_ai.signatures import load_call as load_signed_cal
 from dragoman.loss import Lost
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["CALLS", "RETURNS", "applied_result", "dump_call", "dump_result", "load_call", "load_result"]
+__all__ = [
+    "CALLS",
+    "RETURNS",
+    "applied_result",
+    "dump_call",
+    "dump_result",
+    "load_call",
+    "load_result",
+]
 
 CALLS = {"tool-call": "agent", "builtin-tool-call": "provider"}
 RETURNS = {"tool-return": "agent", "retry-prompt": "agent", "builtin-tool-return": "provider"}
@@ -81,7 +89,9 @@ def load_result(part: Mapping[str, Any]) -> ToolResultPart | None:
         form |= {"content": "one"} if isinstance(result, dict) else {}
         result = parts
     who = cast("Any", RETURNS[part["part_kind"]])
-    return ToolResultPart(id_, name, result, failed, who, OWN.note(form=form), denied=outcome == "denied")
+    return ToolResultPart(
+        id_, name, result, failed, who, OWN.note(form=form), denied=outcome == "denied"
+    )
 
 
 def dump_result(part: ToolResultPart, sent: Sent, place: int) -> dict[str, Any]:
@@ -90,7 +100,12 @@ def dump_result(part: ToolResultPart, sent: Sent, place: int) -> dict[str, Any]:
     outcome = "denied" if part.denied else "failed" if part.is_error else None
     named = part.name or OWN.form(part.native).get("name") == _UNNAMED
     name = part.name if named else sent.names.get(part.id, "")
-    made = {"tool_name": name, "tool_call_id": part.id, "content": _content(part, sent, place), "part_kind": kind}
+    made = {
+        "tool_name": name,
+        "tool_call_id": part.id,
+        "content": _content(part, sent, place),
+        "part_kind": kind,
+    }
     return {**made, **({"outcome": outcome} if outcome else {})}
 
 
@@ -99,7 +114,9 @@ def applied_result(part: ToolResultPart, made: Mapping[str, Any]) -> dict[str, A
     fields = applied(part.native, made)
     outcome = fields.get("outcome")
     is_retry = fields["part_kind"] == "retry-prompt"
-    if not is_retry and ((outcome in _ERRORS) != part.is_error or (outcome == "denied") != part.denied):
+    if not is_retry and (
+        (outcome in _ERRORS) != part.is_error or (outcome == "denied") != part.denied
+    ):
         fields["outcome"] = made.get("outcome", "success")
     return fields
 
@@ -122,7 +139,9 @@ def _text(item: Any) -> TextPart:
 
 def _file(item: Any) -> Any:
     fields = if_object(item)
-    if if_text(fields.get("kind")).endswith("-url") and not ("media_type" in fields and fields["media_type"] != ""):
+    if if_text(fields.get("kind")).endswith("-url") and not (
+        "media_type" in fields and fields["media_type"] != ""
+    ):
         return None  # the library takes a link without a type for data of the tool's own
     return load_file(fields) if fields else None
 
@@ -132,7 +151,11 @@ def _content(part: ToolResultPart, sent: Sent, place: int) -> Any:
         return part.result
     pieces: tuple[Any, ...] = part.result
     if all(isinstance(piece, TextPart) for piece in pieces):
-        sent.lose(place, Lost.texts, "the format takes a list of texts for data of the tool's; they are one text")
+        sent.lose(
+            place,
+            Lost.texts,
+            "the format takes a list of texts for data of the tool's; they are one text",
+        )
         return "\n".join(piece.text for piece in pieces)
     items = [_item(piece, sent, place) for piece in pieces]
     return items[0] if len(items) == 1 and OWN.form(part.native).get("content") == "one" else items

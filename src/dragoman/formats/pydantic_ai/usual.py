@@ -20,7 +20,11 @@ def usual_part(piece: Content, part: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields that are written for a text or a call of the model's that nobody signed, as the part has them that it was read from. Empty:
     it is another piece."""
     kind = part["part_kind"]
-    if isinstance(piece, ToolCallPart) and kind == "tool-call" and all(key == _FORM for key in piece.native or ()):
+    if (
+        isinstance(piece, ToolCallPart)
+        and kind == "tool-call"
+        and all(key == _FORM for key in piece.native or ())
+    ):
         return _OF_CALLS
     if isinstance(piece, TextPart) and kind == "text" and piece.native is None:
         return _OF_TEXTS
@@ -30,7 +34,9 @@ def usual_part(piece: Content, part: Mapping[str, Any]) -> tuple[str, ...]:
 def usual_text(piece: Content) -> dict[str, Any] | None:
     """The part of a text of the model's that has nothing but fields of this format; `None`: it is another piece."""
     native = piece.native
-    if not isinstance(piece, TextPart) or not (native is None or (len(native) == 1 and NAME in native)):
+    if not isinstance(piece, TextPart) or not (
+        native is None or (len(native) == 1 and NAME in native)
+    ):
         return None
     return {"content": piece.text, "part_kind": "text", **OWN.fields(native)}
 

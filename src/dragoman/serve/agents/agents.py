@@ -42,20 +42,33 @@ class AgentBackend:
     references = False
     """What its provider keeps is the agent's."""
 
-    def __init__(self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None) -> None:
+    def __init__(
+        self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None
+    ) -> None:
         """Raises:
         SettingsError: there is no agent, or a name is none.
         TypeError: something is no agent, or no policy.
         """
         for each in agents.values() if isinstance(agents, Mapping) else [agents]:
-            expect("agents", each, Agent, hint='give dragoman.Agent("openai:gpt-4o"), or several by their names')
+            expect(
+                "agents",
+                each,
+                Agent,
+                hint='give dragoman.Agent("openai:gpt-4o"), or several by their names',
+            )
         if not agents:
-            raise SettingsError('a server needs an agent: agents={} has none; give {"NAME": Agent(…)}')
+            raise SettingsError(
+                'a server needs an agent: agents={} has none; give {"NAME": Agent(…)}'
+            )
         for name in agents if isinstance(agents, Mapping) else ():
             _check_name(name)
         expect("policy", policy, AgentPolicy, NoneType)
         self._only = None if isinstance(agents, Mapping) else agents
-        self._agents = dict(agents) if isinstance(agents, Mapping) else {agents.model.partition("?")[0]: agents}
+        self._agents = (
+            dict(agents)
+            if isinstance(agents, Mapping)
+            else {agents.model.partition("?")[0]: agents}
+        )
         self._policy = policy or AgentPolicy()
 
     @property
@@ -78,21 +91,32 @@ class AgentBackend:
 
     async def models(self) -> Sequence[ModelInfo]:
         """The names of the agents."""
-        return [ModelInfo(name, "dragoman", display_name=each.display_name) for name, each in self._agents.items()]
+        return [
+            ModelInfo(name, "dragoman", display_name=each.display_name)
+            for name, each in self._agents.items()
+        ]
 
     def check_keys(self) -> Mapping[str, AuthenticationError | None]:
         """See `Agent.check_keys`; of all agents."""
-        return {name: error for agent in self._agents.values() for name, error in agent.check_keys().items()}
+        return {
+            name: error
+            for agent in self._agents.values()
+            for name, error in agent.check_keys().items()
+        }
 
     def serves(self, model: str) -> bool:
         """See `Backend`."""
         return self._only is not None or model in self._agents
 
-    def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
+    def answer(
+        self, call: Call, known: Recalled, recording: Recording
+    ) -> AsyncGenerator[list[Event], None]:
         """A run, as its client may see it: the agent's own calls are hidden, the client's tools wait for the client."""
         return self._answer(call, known, recording)
 
-    async def _answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
+    async def _answer(
+        self, call: Call, known: Recalled, recording: Recording
+    ) -> AsyncGenerator[list[Event], None]:
         agent, known = self._agent(known.request.model), without_cache_marks(known)
         own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
         what = allowed(known.request, call.wire.name, self._policy, own)
@@ -110,7 +134,10 @@ class AgentBackend:
                     ]
                     recording.pending = result.pending
                 ending = step.events[-1] if step.events else None
-                if isinstance(ending, RunError) and (error := of_client(ending.error, what.tools)) is not ending.error:
+                if (
+                    isinstance(ending, RunError)
+                    and (error := of_client(ending.error, what.tools)) is not ending.error
+                ):
                     raise error
                 if events := shown.feed(step.events):
                     yield events
@@ -132,7 +159,9 @@ class AgentBackend:
         return self._only or self._agents[model]
 
 
-async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, recording: Recording) -> Run[Any]:
+async def _run(
+    agent: Agent[Any], call: Call, known: Recalled, what: Allowed, recording: Recording
+) -> Run[Any]:
     """The run that answers a request.
 
     Raises:
@@ -154,15 +183,21 @@ async def _run(agent: Agent[Any], call: Call, known: Recalled, what: Allowed, re
     )
     claim = claim_of(call, known)
     try:
-        return agent.run(request, output_schema=what.output_schema, trusted_history=talk.trusted, claim=claim)
+        return agent.run(
+            request, output_schema=what.output_schema, trusted_history=talk.trusted, claim=claim
+        )
     except SettingsError as error:
         if what.output_schema is None:
             raise
-        raise InvalidRequestError("the model here gives no answers by a schema; leave the schema out") from error
+        raise InvalidRequestError(
+            "the model here gives no answers by a schema; leave the schema out"
+        ) from error
 
 
 def _check_name(name: object) -> None:
-    if not (isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= _LONGEST):
+    if not (
+        isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= _LONGEST
+    ):
         raise SettingsError(
             f"agents={{{name!r:.100}: …}}: a name has 1 to {_LONGEST} characters, all of which can be printed"
         )

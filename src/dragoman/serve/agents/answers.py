@@ -69,16 +69,26 @@ class AgentAnswer:
         return [self._own(event) for event in seen]
 
     def _note(self, event: Event) -> None:
-        if not self._inner.has(event) and isinstance(event, MessageStarted) and event.role is Role.MODEL:
+        if (
+            not self._inner.has(event)
+            and isinstance(event, MessageStarted)
+            and event.role is Role.MODEL
+        ):
             self._last = event.message_id
 
     def _waiting_events(self, pending: Sequence[Interrupt]) -> list[Event]:
         """What the run waits for, beside the client's tools, behind what the model said."""
-        parts = [dump_interrupt(each, self._call.wire) for each in pending if each.reason in RESERVED]
-        if self._last is None and parts:  # the model was not asked: of several things one was answered
+        parts = [
+            dump_interrupt(each, self._call.wire) for each in pending if each.reason in RESERVED
+        ]
+        if (
+            self._last is None and parts
+        ):  # the model was not asked: of several things one was answered
             return unfold([Message.model(*parts).replace(id=self._call.service.new_id())])
         last = self._last or ""
-        return [event for at, part in enumerate(parts, _BEHIND) for event in whole_part(last, at, part)]
+        return [
+            event for at, part in enumerate(parts, _BEHIND) for event in whole_part(last, at, part)
+        ]
 
     def _own(self, event: Event) -> Event:
         """An event without what it says of the provider behind the agent."""

@@ -30,7 +30,9 @@ def without_cache_marks(known: Recalled) -> Recalled:
     tools = [_unmark(tool) for tool in request.tools]
     if all(map(is_, messages, request.messages)) and all(map(is_, tools, request.tools)):
         return known
-    by_id = {id(message): unmarked for message, unmarked in zip(request.messages, messages, strict=True)}
+    by_id = {
+        id(message): unmarked for message, unmarked in zip(request.messages, messages, strict=True)
+    }
     new = [by_id.get(id(message)) or _unmark_message(message) for message in known.new]
     request = request.replace(messages=tuple(messages), tools=tuple(tools))
     return msgspec.structs.replace(known, request=_with_cache(request), new=tuple(new))
@@ -59,7 +61,9 @@ def _unmark_piece(piece: Content) -> Content:
 
 def _unmark(bearer: T) -> T:
     native = bearer.native
-    if not native or not any(_MARK in fields for fields in native.values() if isinstance(fields, dict)):
+    if not native or not any(
+        _MARK in fields for fields in native.values() if isinstance(fields, dict)
+    ):
         return bearer
     left: dict[str, Any] = {}
     for name, fields in native.items():

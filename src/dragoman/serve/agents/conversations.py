@@ -63,9 +63,16 @@ def _without_memory(call: Call, known: Recalled, allowed: Allowed, thread: str |
         end = since_model(messages)
         check_results(messages[:end], messages[end:], resumes, trusted=False)
         system = [message for message in messages if message.role is Role.SYSTEM]
-        return Conversed(system, [message for message in messages if message.role is not Role.SYSTEM], thread, resumes)
+        return Conversed(
+            system,
+            [message for message in messages if message.role is not Role.SYSTEM],
+            thread,
+            resumes,
+        )
     kept = set(map(id, messages))
-    new = [message for message in known.new if id(message) in kept and message.role is not Role.SYSTEM]
+    new = [
+        message for message in known.new if id(message) in kept and message.role is not Role.SYSTEM
+    ]
     added = set(map(id, new))
     before = [
         message for message in messages if id(message) not in added
@@ -78,10 +85,17 @@ def _without_memory(call: Call, known: Recalled, allowed: Allowed, thread: str |
 
 
 def _in_thread(
-    agent: Agent[Any], call: Call, known: Recalled, allowed: Allowed, thread: str, stored: Sequence[Message]
+    agent: Agent[Any],
+    call: Call,
+    known: Recalled,
+    allowed: Allowed,
+    thread: str,
+    stored: Sequence[Message],
 ) -> Conversed:
     """What a thread holds goes before what the client says of it: only what follows the client's last answer is new."""
-    pending = agent.pending(stored, thread_id=thread, resource_id=resource_of(call), tools=allowed.tools)
+    pending = agent.pending(
+        stored, thread_id=thread, resource_id=resource_of(call), tools=allowed.tools
+    )
     sent = allowed.messages
     end = since_model(sent)
     new = [message for message in sent[end:] if message.role is not Role.SYSTEM]
@@ -96,7 +110,9 @@ def _in_thread(
 def _ids(sent: Message, stored: Sequence[Message], pending: Sequence[Interrupt]) -> dict[str, str]:
     """The ids of the client's last calls → those by which the thread has them; clients of some formats make ids of their own."""
     end = since_model(stored)
-    calls = [call.id for call in stored[end - 1].tool_calls if call.run_by == "client"] if end else []
+    calls = (
+        [call.id for call in stored[end - 1].tool_calls if call.run_by == "client"] if end else []
+    )
     reserved = list(waiting_in(pending))
     return dict(zip([call.id for call in sent.tool_calls], [*calls, *reserved], strict=False))
 
@@ -105,7 +121,11 @@ async def _thread(call: Call, known: Recalled, resource: str) -> str:
     """The id of the thread that a request goes on with; a new one where the client goes on from elsewhere than its end."""
     if known.named and known.thread_id is not None:
         return known.thread_id
-    if known.parent is not None and known.thread_id is not None and belongs(known.thread_id, resource):
+    if (
+        known.parent is not None
+        and known.thread_id is not None
+        and belongs(known.thread_id, resource)
+    ):
         latest = await call.service.answers.find(call.caller.id, [f"thread:{known.thread_id}"])
         if latest is not None and latest.id == known.parent:
             return known.thread_id

@@ -15,11 +15,26 @@ import msgspec
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import InvalidRequestError
 from dragoman.interrupt import Interrupt, Reason, Resume
-from dragoman.message import Content, Message, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    Message,
+    ProviderPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
-__all__ = ["RESERVED", "dump_interrupt", "interrupts_in", "resumes_in", "waiting_in", "without_interrupts"]
+__all__ = [
+    "RESERVED",
+    "dump_interrupt",
+    "interrupts_in",
+    "resumes_in",
+    "waiting_in",
+    "without_interrupts",
+]
 
 RESERVED: Mapping[Reason, str] = {
     "approval": "request_approval",
@@ -48,7 +63,9 @@ def dump_interrupt(interrupt: Interrupt, wire: Wire) -> Content:
         "url": interrupt.metadata.get("url"),
         "editable": interrupt.editable or None,
         "expires_at": expires and expires.isoformat(),
-        "id": interrupt.id if interrupt.signature else None,  # clients of some formats make call ids of their own
+        "id": interrupt.id
+        if interrupt.signature
+        else None,  # clients of some formats make call ids of their own
         "signature": interrupt.signature,
     }
     given = {name: value for name, value in fields.items() if value is not None}
@@ -100,7 +117,11 @@ def without_interrupts(messages: Sequence[Message], wire: Wire) -> list[Message]
     left: list[Message] = []
     for message in messages:
         ids |= interrupts_in(message, wire).keys()
-        kept = [piece for piece in message.content if not _is_interrupt(piece, wire) and not _answers(piece, ids, wire)]
+        kept = [
+            piece
+            for piece in message.content
+            if not _is_interrupt(piece, wire) and not _answers(piece, ids, wire)
+        ]
         if len(kept) == len(message.content):
             left.append(message)
         elif kept:
@@ -127,12 +148,19 @@ def _interrupt_of(piece: Content, wire: Wire) -> Interrupt | None:
         return None
     fields = piece.arguments
     call = ToolCallPart(
-        if_text(fields.get("id")) or piece.id, if_text(fields.get("tool")), dict(if_object(fields.get("arguments")))
+        if_text(fields.get("id")) or piece.id,
+        if_text(fields.get("tool")),
+        dict(if_object(fields.get("arguments"))),
     )
     schema = if_object(fields.get("schema")) or None
-    signature, message = if_text(fields.get("signature")) or None, if_text(fields.get("message")) or None
+    signature, message = (
+        if_text(fields.get("signature")) or None,
+        if_text(fields.get("message")) or None,
+    )
     interrupt_id = if_text(fields.get("id")) or piece.id
-    return Interrupt(interrupt_id, reason, call=call, message=message, schema=schema, signature=signature)
+    return Interrupt(
+        interrupt_id, reason, call=call, message=message, schema=schema, signature=signature
+    )
 
 
 def _resume(piece: Content, waiting: Mapping[str, Interrupt], wire: Wire) -> Resume | None:
@@ -177,9 +205,17 @@ def _own_resume(piece: Content, wire: Wire) -> Resume | None:
 
 def _approval(interrupt: Interrupt, value: Any) -> Resume:
     fields = {"approved": value} if isinstance(value, bool) else if_object(value)
-    approved, reason, arguments = fields.get("approved"), fields.get("reason"), fields.get("arguments")
+    approved, reason, arguments = (
+        fields.get("approved"),
+        fields.get("reason"),
+        fields.get("arguments"),
+    )
     given = None if arguments is None else if_object(arguments)
-    if not isinstance(approved, bool) or not isinstance(reason, str | None) or not isinstance(arguments, dict | None):
+    if (
+        not isinstance(approved, bool)
+        or not isinstance(reason, str | None)
+        or not isinstance(arguments, dict | None)
+    ):
         raise InvalidRequestError(
             f"the result of {RESERVED['approval']} {interrupt.id!r:.100} cannot be understood; give the JSON "
             '{"approved": true} or {"approved": false, "reason": "…"}'

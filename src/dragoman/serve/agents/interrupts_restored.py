@@ -20,7 +20,9 @@ def restored(messages: Sequence[Message], wire: Wire) -> tuple[list[Message], li
     Raises:
         InvalidRequestError: an answer cannot be understood.
     """
-    last = max((at for at, message in enumerate(messages) if message.role is Role.MODEL), default=None)
+    last = max(
+        (at for at, message in enumerate(messages) if message.role is Role.MODEL), default=None
+    )
     waiting = {} if last is None else interrupts_in(messages[last], wire)
     end = 0 if last is None else last + 1
     tail, resumes = resumes_in(messages[end:], waiting, wire)
@@ -30,7 +32,9 @@ def restored(messages: Sequence[Message], wire: Wire) -> tuple[list[Message], li
     content: list[Content] = []
     marks: list[Content] = []
     for piece in messages[last].content:
-        interrupt = next(iter(interrupts_in(messages[last].replace(content=(piece,)), wire).values()), None)
+        interrupt = next(
+            iter(interrupts_in(messages[last].replace(content=(piece,)), wire).values()), None
+        )
         if interrupt is None:
             content.append(piece)
         elif interrupt.id in answered and interrupt.call is not None:

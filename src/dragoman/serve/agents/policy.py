@@ -35,8 +35,12 @@ class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
         for field in ("system", "tools", "on_disconnect"):
             values, given = get_args(kinds[field]), getattr(self, field)
             if given not in values:
-                raise SettingsError(f"AgentPolicy({field}={given!r:.100}) is unknown; there are {', '.join(values)}")
+                raise SettingsError(
+                    f"AgentPolicy({field}={given!r:.100}) is unknown; there are {', '.join(values)}"
+                )
         known = (*Settings.__struct_fields__, "output_schema")
         for name in self.settings or ():
             if name not in known:
-                raise SettingsError(f"AgentPolicy(settings=…) names {name!r}; there are {', '.join(known)}")
+                raise SettingsError(
+                    f"AgentPolicy(settings=…) names {name!r}; there are {', '.join(known)}"
+                )

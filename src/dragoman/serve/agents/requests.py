@@ -49,7 +49,10 @@ def allowed(request: ModelRequest, wire: str, policy: AgentPolicy, own: Collecti
     tools = _tools(request, policy, own, losses)
     settings, schema = _settings(request, policy, losses)
     return Allowed(
-        _messages(request.messages, policy, losses), *_chosen(tools, settings, losses), schema, tuple(losses)
+        _messages(request.messages, policy, losses),
+        *_chosen(tools, settings, losses),
+        schema,
+        tuple(losses),
     )
 
 
@@ -70,7 +73,12 @@ def check_results(
     Raises:
         InvalidRequestError: there is one.
     """
-    calls = [call for message in before for call in message.tool_calls if call.run_by == "client" or not trusted]
+    calls = [
+        call
+        for message in before
+        for call in message.tool_calls
+        if call.run_by == "client" or not trusted
+    ]
     calls += [call for message in new for call in message.tool_calls if message.role is Role.MODEL]
     given = {call.id for call in calls}
     for message in new:
@@ -94,13 +102,17 @@ def _taken(name: str) -> InvalidRequestError:
     return InvalidRequestError(f"a tool cannot be called {name!r:.100} here; give it another name")
 
 
-def _messages(messages: Sequence[Message], policy: AgentPolicy, losses: list[Loss]) -> tuple[Message, ...]:
+def _messages(
+    messages: Sequence[Message], policy: AgentPolicy, losses: list[Loss]
+) -> tuple[Message, ...]:
     system = [at for at, message in enumerate(messages) if message.role is Role.SYSTEM]
     if not system or policy.system == "keep":
         return tuple(messages)
     if policy.system == "refuse":
         raise InvalidRequestError("this server takes no system texts from clients; leave them out")
-    losses += [Loss(at, None, Lost.system_message, "the server takes none from clients") for at in system]
+    losses += [
+        Loss(at, None, Lost.system_message, "the server takes none from clients") for at in system
+    ]
     return tuple([message for message in messages if message.role is not Role.SYSTEM])
 
 
@@ -109,16 +121,26 @@ def _tools(
 ) -> tuple[ToolSpec, ...]:
     tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
     others = [tool for tool in request.tools if not isinstance(tool, ToolSpec)]
-    losses += [Loss(None, None, Lost.tool, "the agent's provider is not the client's", tool.name) for tool in others]
+    losses += [
+        Loss(None, None, Lost.tool, "the agent's provider is not the client's", tool.name)
+        for tool in others
+    ]
     if tools and policy.tools == "refuse":
-        raise InvalidRequestError("this server takes no tools from clients; leave them out").at(field="tools")
+        raise InvalidRequestError("this server takes no tools from clients; leave them out").at(
+            field="tools"
+        )
     if policy.tools == "drop":
-        losses += [Loss(None, None, Lost.tool, "the server takes none from clients", tool.name) for tool in tools]
+        losses += [
+            Loss(None, None, Lost.tool, "the server takes none from clients", tool.name)
+            for tool in tools
+        ]
         return ()
     names: set[str] = set()
     for tool in tools:
         if not tool.name:
-            raise InvalidRequestError("a tool of the request has no name; give it one").at(field="tools")
+            raise InvalidRequestError("a tool of the request has no name; give it one").at(
+                field="tools"
+            )
         if tool.name in own:
             raise _taken(tool.name)
         if tool.name in names:
@@ -126,14 +148,22 @@ def _tools(
                 f"two tools of the request are called {tool.name!r:.100}; give each its own name"
             ).at(field="tools")
         names.add(tool.name)
-    return tuple([tool for tool in tools if tool.name not in RESERVED.values()])  # the model does not know these
+    return tuple(
+        [tool for tool in tools if tool.name not in RESERVED.values()]
+    )  # the model does not know these
 
 
-def _settings(request: ModelRequest, policy: AgentPolicy, losses: list[Loss]) -> tuple[Settings, dict[str, Any] | None]:
+def _settings(
+    request: ModelRequest, policy: AgentPolicy, losses: list[Loss]
+) -> tuple[Settings, dict[str, Any] | None]:
     settings, schema = request.settings, request.output_schema
     if policy.settings is not None:
         fields = settings.__struct_fields__
-        fixed = [name for name in fields if name not in policy.settings and getattr(settings, name) is not None]
+        fixed = [
+            name
+            for name in fields
+            if name not in policy.settings and getattr(settings, name) is not None
+        ]
         settings = msgspec.structs.replace(settings, **dict.fromkeys(fixed, None))
         if schema is not None and "output_schema" not in policy.settings:
             schema, fixed = None, [*fixed, "output_schema"]
@@ -155,7 +185,7 @@ def _chosen(
             losses.append(Loss(None, None, Lost.setting, "the request has no tools", "tool_choice"))
         return tools, msgspec.structs.replace(settings, tool_choice=None)
     if choice not in _WORDS and choice not in [tool.name for tool in tools]:
-        raise InvalidRequestError(f"tool_choice names {choice!r:.100}, which is none of the request's tools").at(
-            field="tool_choice"
-        )
+        raise InvalidRequestError(
+            f"tool_choice names {choice!r:.100}, which is none of the request's tools"
+        ).at(field="tool_choice")
     return tools, settings

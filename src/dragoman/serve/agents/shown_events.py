@@ -32,7 +32,10 @@ _WHY = "the model behind the agent does not take it"
 
 def shown(events: Sequence[Event], resource: str) -> list[Event]:
     """The events of a run as its client gets them. `resource`: whose conversations its calls are of."""
-    return [event if type(event) is PartDelta else _of_client(shown_event(event), resource) for event in events]
+    return [
+        event if type(event) is PartDelta else _of_client(shown_event(event), resource)
+        for event in events
+    ]
 
 
 def _of_client(event: Event, resource: str) -> Event:

@@ -112,7 +112,9 @@ class Backend(Protocol):
         """Whether the conversation of a request is looked up and kept, beside what the client may ask for by an id."""
         ...
 
-    def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:
+    def answer(
+        self, call: Call, known: Recalled, recording: Recording
+    ) -> AsyncGenerator[list[Event], None]:
         """A chat → the events that its client gets, one list for each read. A failure is a `RunError`, last; what is raised ends the call.
         What the client does not get of the answer it gives to `recording`."""
         ...

@@ -74,7 +74,9 @@ def without_lengths(request: ModelRequest, wire: str) -> ModelRequest:
     for path in _fields_of(wire).lengths:
         options = options if _at(options, path) is None else _without(options, path)
         own = own if _at(own, path) is None else _without(own, path)
-    return request.replace(options=options, native={**native, wire: own} if wire in native else request.native)
+    return request.replace(
+        options=options, native={**native, wire: own} if wire in native else request.native
+    )
 
 
 def check_references(body: Mapping[str, Any], wire: str) -> None:
@@ -106,7 +108,9 @@ def admitted(call: Call) -> Call:
     body, left_out = allowed.passed(call.body, root, fields.known)
     if body is call.body:
         return call
-    return msgspec.structs.replace(call, body=body, losses=tuple([_not_passed(path) for path in left_out[:_MOST]]))
+    return msgspec.structs.replace(
+        call, body=body, losses=tuple([_not_passed(path) for path in left_out[:_MOST]])
+    )
 
 
 def _not_passed(path: str) -> Loss:
@@ -124,7 +128,10 @@ def foreign_losses(request: ModelRequest, wire: str) -> list[Loss]:
     found = list(islice(chain(_leaves(request.options, fields), _leaves(own, fields)), _MOST))
     why = f"it is a field of {wire}"
     kinds = [Lost.field if _is_minor(path, fields) else Lost.option for path in found]
-    return [Loss(None, None, kind, why, path[:_LONGEST]) for kind, path in zip(kinds, found, strict=True)]
+    return [
+        Loss(None, None, kind, why, path[:_LONGEST])
+        for kind, path in zip(kinds, found, strict=True)
+    ]
 
 
 def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:
@@ -133,7 +140,8 @@ def embedding_losses(request: EmbeddingsRequest, wire: str) -> list[Loss]:
     return [
         Loss(None, None, Lost.field if name in _ACCOUNTING else Lost.option, why, name)
         for name, value in request.options.items()
-        if value is not None and (name not in _PACKING or (isinstance(value, list) and value != ["float"]))
+        if value is not None
+        and (name not in _PACKING or (isinstance(value, list) and value != ["float"]))
     ]
 
 
@@ -150,12 +158,20 @@ def shared_tools(request: ModelRequest, wire: str, there: str) -> tuple[ModelReq
         elif (name := fields.server_tools.get(tool.name, "")) in known:
             tools.append(ServerTool(name))
             losses += [
-                Loss(None, None, Lost.option, f"it is a field of {wire}", f"tools.{tool.name}.{option}"[:_LONGEST])
+                Loss(
+                    None,
+                    None,
+                    Lost.option,
+                    f"it is a field of {wire}",
+                    f"tools.{tool.name}.{option}"[:_LONGEST],
+                )
                 for option, value in tool.options.items()
                 if value is not None and value not in fields.idle.get(f"tools.{option}", ())
             ]
         else:
-            losses.append(Loss(None, None, Lost.tool, f"it is a tool of {wire}", tool.name[:_LONGEST]))
+            losses.append(
+                Loss(None, None, Lost.tool, f"it is a tool of {wire}", tool.name[:_LONGEST])
+            )
     settings = request.settings
     left_out = {tool.name for tool in request.tools if isinstance(tool, ServerTool)}
     if settings.tool_choice in left_out or (not tools and settings.tool_choice is not None):
@@ -167,7 +183,11 @@ def shared_tools(request: ModelRequest, wire: str, there: str) -> tuple[ModelReq
 
 def without_own(request: ModelRequest, wire: str) -> ModelRequest:
     """The request without what only this wire writes."""
-    native = {name: each for name, each in (request.native or {}).items() if name.removesuffix(NOTES) != wire}
+    native = {
+        name: each
+        for name, each in (request.native or {}).items()
+        if name.removesuffix(NOTES) != wire
+    }
     return request.replace(options={}, wire=None, native=native or None)
 
 
@@ -179,7 +199,9 @@ def _leaves(fields: Mapping[str, Any], known: RequestFields, before: str = "") -
     """The paths of what asks for something. Only objects that the table knows have paths of their own: other keys may be the client's."""
     for name, value in fields.items():
         path = f"{before}{name}"
-        if value is None or any(type(value) is type(idle) and value == idle for idle in known.idle.get(path, ())):
+        if value is None or any(
+            type(value) is type(idle) and value == idle for idle in known.idle.get(path, ())
+        ):
             continue
         if isinstance(value, dict) and value and _has_paths(path, known):
             yield from _leaves(if_object(value), known, f"{path}.")
@@ -209,4 +231,8 @@ def _without(fields: Mapping[str, Any], path: str) -> dict[str, Any]:
     if not further:
         return {name: value for name, value in fields.items() if name != step}
     inner = _without(if_object(fields[step]), further)
-    return {name: inner if name == step else value for name, value in fields.items() if name != step or inner}
+    return {
+        name: inner if name == step else value
+        for name, value in fields.items()
+        if name != step or inner
+    }

@@ -172,4 +172,6 @@ class Service:
 
 
 def _ends() -> OverloadedError:
-    return OverloadedError("the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS)
+    return OverloadedError(
+        "the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS
+    )

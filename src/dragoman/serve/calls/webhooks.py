@@ -44,7 +44,9 @@ class Webhooks:
         self._store = store
         self._senders: dict[_Key, asyncio.Task[None]] = {}
 
-    async def add(self, owner: str, task_id: str, config: Mapping[str, Any], new_id: str) -> dict[str, Any]:
+    async def add(
+        self, owner: str, task_id: str, config: Mapping[str, Any], new_id: str
+    ) -> dict[str, Any]:
         """Takes an address → what is kept of it.
 
         Raises:
@@ -56,12 +58,16 @@ class Webhooks:
             raise InvalidRequestError("url must be the address that notifications go to")
         self.policy.place(url)
         if len(id_) > _LONGEST_ID or not id_.isprintable():
-            raise InvalidRequestError(f"id must have {_LONGEST_ID} characters at most, all of which can be printed")
+            raise InvalidRequestError(
+                f"id must have {_LONGEST_ID} characters at most, all of which can be printed"
+            )
         _check_words(config)
         kept = {"id": id_, "taskId": task_id}
         kept |= {name: config[name] for name in _FIELDS if config.get(name) not in (None, "", {})}
         if len(json_bytes.encode(kept)) > _MOST_BYTES:
-            raise InvalidRequestError(f"an address with all that belongs to it has {_MOST_BYTES} bytes at most")
+            raise InvalidRequestError(
+                f"an address with all that belongs to it has {_MOST_BYTES} bytes at most"
+            )
         mine = await self.of(owner, task_id)
         if len(mine) >= _MOST and id_ not in mine:
             raise InvalidRequestError(f"a task has {_MOST} addresses at most; delete one")
@@ -77,12 +83,19 @@ class Webhooks:
         await self._store.delete_push(owner, task_id, config_id)
 
     def send(
-        self, owner: str, task_id: str, config_id: str, run_id: str, objects: AsyncGenerator[Mapping[str, Any], None]
+        self,
+        owner: str,
+        task_id: str,
+        config_id: str,
+        run_id: str,
+        objects: AsyncGenerator[Mapping[str, Any], None],
     ) -> None:
         """Sends what happens in a run to an address until the run ends; once at a time."""
         key = (owner, task_id, config_id, run_id)
         if key not in self._senders:
-            sender = self._senders[key] = asyncio.create_task(self._send(key, objects), name=f"dragoman-push-{task_id}")
+            sender = self._senders[key] = asyncio.create_task(
+                self._send(key, objects), name=f"dragoman-push-{task_id}"
+            )
             sender.add_done_callback(lambda _: self._senders.pop(key, None))
 
     async def close(self) -> None:
@@ -99,12 +112,16 @@ class Webhooks:
         try:
             async with aclosing(objects):
                 async for each in objects:
-                    config = (await self.of(owner, task_id)).get(config_id)  # it may have been changed or deleted since
+                    config = (await self.of(owner, task_id)).get(
+                        config_id
+                    )  # it may have been changed or deleted since
                     if config is None:
                         return
                     failures = 0 if await self._is_posted(config, each) else failures + 1
                     if failures >= _FAILURES:
-                        _LOG.warning("an address of a task takes no notifications, and is forgotten")
+                        _LOG.warning(
+                            "an address of a task takes no notifications, and is forgotten"
+                        )
                         await self.remove(owner, task_id, config_id)
                         return
         except DragomanError as error:
@@ -132,10 +149,15 @@ def _check_words(config: Mapping[str, Any]) -> None:
         raise InvalidRequestError("authentication must be an object with a scheme and credentials")
     words = {
         "token": config.get("token"),
-        **{f"authentication.{name}": if_object(auth).get(name) for name in ("scheme", "credentials")},
+        **{
+            f"authentication.{name}": if_object(auth).get(name)
+            for name in ("scheme", "credentials")
+        },
     }
     for name, value in words.items():
-        if value is not None and not (isinstance(value, str) and value.isascii() and value.isprintable()):
+        if value is not None and not (
+            isinstance(value, str) and value.isascii() and value.isprintable()
+        ):
             raise InvalidRequestError(
                 f"{name} must be a text of ASCII characters that can be printed: it is sent as a header"
             )

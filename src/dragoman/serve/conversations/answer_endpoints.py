@@ -41,19 +41,34 @@ async def input_items(call: Call) -> None:
     answered, query = await _found(call), call.query
     most = call.service.limits.conversation_bytes
     chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
-    messages: list[Message] = [message for one in chain[:-1] for message in (*one.lasting, *one.messages)]
+    messages: list[Message] = [
+        message for one in chain[:-1] for message in (*one.lasting, *one.messages)
+    ]
     items = call.served.dump_input_items([*messages, *answered.request.messages])
     if query.get("order", "desc") != "asc":
         items.reverse()
     limit = query.get("limit", str(_ITEMS))
-    if not (limit.isascii() and limit.isdigit() and len(limit) <= _DIGITS and 0 < int(limit) <= _MOST_ITEMS):
-        raise InvalidRequestError(f"limit must be a number from 1 to {_MOST_ITEMS}, not {limit!r:.20}")
+    if not (
+        limit.isascii()
+        and limit.isdigit()
+        and len(limit) <= _DIGITS
+        and 0 < int(limit) <= _MOST_ITEMS
+    ):
+        raise InvalidRequestError(
+            f"limit must be a number from 1 to {_MOST_ITEMS}, not {limit!r:.20}"
+        )
     if (after := query.get("after")) is not None:
         ids = [item["id"] for item in items]
         items = items[ids.index(after) + 1 :] if after in ids else []
     page = items[: int(limit)]
-    ends = {"first_id": page[0]["id"], "last_id": page[-1]["id"]} if page else {"first_id": None, "last_id": None}
-    await _respond(call, {"object": "list", "data": page, **ends, "has_more": len(page) < len(items)})
+    ends = (
+        {"first_id": page[0]["id"], "last_id": page[-1]["id"]}
+        if page
+        else {"first_id": None, "last_id": None}
+    )
+    await _respond(
+        call, {"object": "list", "data": page, **ends, "has_more": len(page) < len(items)}
+    )
 
 
 async def delete_response(call: Call) -> None:
@@ -71,7 +86,9 @@ async def cancel_response(call: Call) -> None:
         await end_answer(call, answered)
         answered = await settled(call, await _found(call))
     elif answered.state != "cancelled":
-        raise InvalidRequestError("the response is not being made in the background, so that it cannot be cancelled")
+        raise InvalidRequestError(
+            "the response is not being made in the background, so that it cannot be cancelled"
+        )
     await _respond(call, dumped(call, answered))
 
 
@@ -88,10 +105,14 @@ async def _stream_again(call: Call, answered: Answered) -> None:
             "the stream of this response is not kept: it was not made in the background, or is old; ask for it without stream"
         )
     wire, connection = call.wire, call.connection
-    encoder: Any = wire.encoder(**wire.envelope(answered.request, id=answered.id, now=answered.created_at))
+    encoder: Any = wire.encoder(
+        **wire.envelope(answered.request, id=answered.id, now=answered.created_at)
+    )
     encoder.skip = skip
     headers = {"content-type": wire.stream_type}
-    connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
+    connection.stream(
+        headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close()
+    )
     async with aclosing(call.service.runs.pages(status.run_id, paces=True)) as pages:
         async for page in pages:
             if data := b"".join([encoder.feed(event) for event in public_events(page)]):
@@ -103,7 +124,11 @@ def dumped(call: Call, answered: Answered) -> dict[str, Any]:
     """A kept answer, as the wire has a whole response."""
     envelope = call.wire.envelope(answered.request, id=answered.id, now=answered.created_at)
     body = call.wire.dump_response(unfold(answered.visible or answered.output), **envelope)
-    return body if answered.state == "completed" else call.served.with_state(body, answered.state, answered.error)
+    return (
+        body
+        if answered.state == "completed"
+        else call.served.with_state(body, answered.state, answered.error)
+    )
 
 
 def _number(call: Call, name: str, default: int) -> int:
@@ -121,11 +146,15 @@ async def _found(call: Call) -> Answered:
     Raises:
         ModelNotFoundError: there is none that the caller may see.
     """
-    found = await call.service.answers.get(call.caller.id, call.served.call_id(call.parameters["id"]))
+    found = await call.service.answers.get(
+        call.caller.id, call.served.call_id(call.parameters["id"])
+    )
     if found is None or not found.shared or found.wire != call.wire.name:
         raise ModelNotFoundError(f"there is no response {call.parameters['id']!r:.100} here")
     return found
 
 
 async def _respond(call: Call, value: Mapping[str, Any]) -> None:
-    await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(value))
+    await call.connection.respond(
+        200, {"content-type": "application/json"}, json_bytes.encode(value)
+    )

@@ -39,10 +39,16 @@ async def settled(call: Call, answered: Answered) -> Answered:
         return answered
     status = await status_of(call, answered)
     if status is None:
-        return msgspec.structs.replace(answered, state="failed") if _is_old(call, answered) else answered
+        return (
+            msgspec.structs.replace(answered, state="failed")
+            if _is_old(call, answered)
+            else answered
+        )
     if not status.is_over and status.driven:
         return answered
-    kept = await call.service.answers.get(answered.owner, answered.id)  # who made it may have kept it just now
+    kept = await call.service.answers.get(
+        answered.owner, answered.id
+    )  # who made it may have kept it just now
     if kept is not None and kept.state != "in_progress":
         return kept
     found = await _from_log(call, answered, status)
@@ -82,7 +88,9 @@ async def _from_log(call: Call, answered: Answered, status: RunStatus) -> Answer
     last = events[-1] if events else None
     error = last.error if isinstance(last, RunError) and status.state == "error" else None
     if error is None and status.state in ("running", "interrupted", "error"):
-        error = OverloadedError("the process that made this answer ended before it did; send the request again")
+        error = OverloadedError(
+            "the process that made this answer ended before it did; send the request again"
+        )
     output = [message for message in repair(fold(events)) if message.role is Role.MODEL]
     return msgspec.structs.replace(
         answered,
@@ -96,4 +104,7 @@ async def _from_log(call: Call, answered: Answered, status: RunStatus) -> Answer
 def _is_old(call: Call, answered: Answered) -> bool:
     """Whether no process can be making the answer any more."""
     most = call.service.limits.run_seconds
-    return most is not None and (call.now - answered.created_at).total_seconds() > most + _GRACE_SECONDS
+    return (
+        most is not None
+        and (call.now - answered.created_at).total_seconds() > most + _GRACE_SECONDS
+    )

@@ -32,7 +32,9 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
     """
     timer = AnswerTimer()
     links = links_of(call, request)
-    known = await recalled(call, links, edits=backend.edits, remembers=backend.remembers(call, request))
+    known = await recalled(
+        call, links, edits=backend.edits, remembers=backend.remembers(call, request)
+    )
     check_request(known.request, call.service.limits)  # what was kept counts too
     if links.background:  # whoever asks for it while it is made reads what there is
         known = msgspec.structs.replace(known, request=known.request.replace(stream=True))
@@ -54,7 +56,9 @@ async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
         await (_stream if request.stream else _whole)(call, envelope, events, kept)
 
 
-async def _observe(events: AsyncGenerator[list[Event], None], timer: AnswerTimer) -> AsyncGenerator[list[Event], None]:
+async def _observe(
+    events: AsyncGenerator[list[Event], None], timer: AnswerTimer
+) -> AsyncGenerator[list[Event], None]:
     async with aclosing(events):
         async for batch in events:
             timer.observe(batch)
@@ -65,11 +69,16 @@ async def _respond_in_progress(call: Call, envelope: dict[str, Any]) -> None:
     """Answers at once, with an answer that is still being made."""
     wire = call.served
     body = wire.with_state(wire.dump_response([], **envelope), "in_progress", None)
-    await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
+    await call.connection.respond(
+        200, {"content-type": "application/json"}, json_bytes.encode(body)
+    )
 
 
 async def _whole(
-    call: Call, envelope: dict[str, Any], events: AsyncGenerator[list[Event], None], recording: Recording | None
+    call: Call,
+    envelope: dict[str, Any],
+    events: AsyncGenerator[list[Event], None],
+    recording: Recording | None,
 ) -> None:
     whole: list[Event] = []
     async for batch in events:
@@ -85,12 +94,17 @@ async def _whole(
 
 
 async def _stream(
-    call: Call, envelope: dict[str, Any], events: AsyncGenerator[list[Event], None], recording: Recording | None
+    call: Call,
+    envelope: dict[str, Any],
+    events: AsyncGenerator[list[Event], None],
+    recording: Recording | None,
 ) -> None:
     wire, connection = call.wire, call.connection
     encoder = wire.encoder(**envelope)
     kind, ping = stream_form(wire, encoder)
-    connection.stream({"content-type": kind}, ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
+    connection.stream(
+        {"content-type": kind}, ping, lambda error: encoder.feed(RunError(error)) + encoder.close()
+    )
     ends = b""
     async for batch in events:
         if not connection.started:

@@ -30,7 +30,9 @@ def claim_of(call: Call, known: Recalled) -> Callable[[str, str, str], Awaitable
     owner = f"owner:{resource_of(call)}"
 
     async def claim(_: str, name: str, run_id: str) -> bool:
-        return await call.service.log.claim(owner if name.startswith(SIGNED) else place, name, run_id)
+        return await call.service.log.claim(
+            owner if name.startswith(SIGNED) else place, name, run_id
+        )
 
     return claim
 

@@ -51,7 +51,9 @@ def public_events(events: Sequence[Event]) -> Sequence[Event]:
     if not any(type(event) is RunError for event in events):
         return events
     return [
-        msgspec.structs.replace(event, error=public(event.error)) if type(event) is RunError else event
+        msgspec.structs.replace(event, error=public(event.error))
+        if type(event) is RunError
+        else event
         for event in events
     ]
 
@@ -69,14 +71,17 @@ def check_room(call: Call) -> None:
         )
     if most is not None and len(runs.driven) >= most:
         raise OverloadedError(
-            "as many answers are made in the background as may be; try again", retry_after=_AGAIN_SECONDS
+            "as many answers are made in the background as may be; try again",
+            retry_after=_AGAIN_SECONDS,
         )
 
 
 class _Answer:
     """An answer's events as those of a run."""
 
-    def __init__(self, call: Call, events: AsyncGenerator[list[Event], None], recording: Recording) -> None:
+    def __init__(
+        self, call: Call, events: AsyncGenerator[list[Event], None], recording: Recording
+    ) -> None:
         self._call, self._events, self._recording = call, events, recording
         self._has_error = False
         """Whether the recording has the error that ended it."""
@@ -98,7 +103,10 @@ class _Answer:
                     return
             last: Last = RunFinished(self.id)
         except TimeoutError:
-            last = RunError(ProviderTimeoutError("the answer took longer than this server waits for one"), self.id)
+            last = RunError(
+                ProviderTimeoutError("the answer took longer than this server waits for one"),
+                self.id,
+            )
         except Exception as error:  # noqa: BLE001 - its readers get it
             if not isinstance(error, DragomanError):
                 _LOG.exception("an answer in the background failed")
@@ -123,7 +131,9 @@ class _Answer:
                     events = [*events[:-1], RunError(last.error, self.id)]
                 if events:
                     await self._put(events, put)
-                if isinstance(last, RunError) or (isinstance(last, RunFinished) and last.run_id == self.id):
+                if isinstance(last, RunError) or (
+                    isinstance(last, RunFinished) and last.run_id == self.id
+                ):
                     return True
         return False
 

@@ -63,7 +63,12 @@ async def recalled(call: Call, links: Links, *, edits: bool, remembers: bool = T
     Raises:
         InvalidRequestError: it goes on from an answer that is not there.
     """
-    request, store, owner, limits = links.request, call.service.answers, call.caller.id, call.service.limits
+    request, store, owner, limits = (
+        links.request,
+        call.service.answers,
+        call.caller.id,
+        call.service.limits,
+    )
     system = [*takewhile(lambda message: message.role is Role.SYSTEM, request.messages)]
     sent = request.messages[len(system) :]
     resource, name = resource_of(call), thread_name(call, links.conversation)
@@ -79,19 +84,36 @@ async def recalled(call: Call, links: Links, *, edits: bool, remembers: bool = T
                 f"previous_response_id: the response {links.after!r:.80} goes on from one that is not kept any more; send the whole conversation instead"
             ).at(field="previous_response_id")
         heads = _heads(call, system, chain)
-        return _onto(request, heads, chain, sent, thread or chain[-1].thread_id, named=thread is not None)
+        return _onto(
+            request, heads, chain, sent, thread or chain[-1].thread_id, named=thread is not None
+        )
     if links.conversation is not None:
         last = await store.find(owner, [f"thread:{thread}"])
-        chain = [] if last is None else await store.chain(owner, last.id, most_bytes=limits.conversation_bytes)
+        chain = (
+            []
+            if last is None
+            else await store.chain(owner, last.id, most_bytes=limits.conversation_bytes)
+        )
         return _onto(request, _heads(call, system, chain), chain, sent, thread, named=True)
     if not (remembers or links.background or (links.stored and _gives_answers(call))):
         new = tuple(sent)
-        return Recalled(request, new, request.messages, None, thread, thread is not None, sent=request, keeps=False)
+        return Recalled(
+            request,
+            new,
+            request.messages,
+            None,
+            thread,
+            thread is not None,
+            sent=request,
+            keeps=False,
+        )
     scope = scope_of(resource, thread)
     keys = latest_keys(sent, scope)
     chain = await known_answers(store, owner, keys, limits) if keys else []
     if not chain:
-        return Recalled(request, tuple(sent), request.messages, None, thread, thread is not None, sent=request)
+        return Recalled(
+            request, tuple(sent), request.messages, None, thread, thread is not None, sent=request
+        )
     head = _before(chain, sent, scope) if chain[-1].key == keys[0] else None
     if head is not None:  # word for word what the client was given
         known = _after(request, system, chain, sent, head)
@@ -121,17 +143,26 @@ def _heads(call: Call, system: Sequence[Message], chain: Sequence[Answered]) -> 
     """The system texts of a request that goes on by an id: its own, and between them those of its conversation, each once."""
     own = lasting(call, system)
     alone = [each for each in system if not any(each is one for one in own)]
-    return [*alone, *{each.text: each for each in [*(each for one in chain for each in one.lasting), *own]}.values()]
+    return [
+        *alone,
+        *{
+            each.text: each for each in [*(each for one in chain for each in one.lasting), *own]
+        }.values(),
+    ]
 
 
-def _before(chain: Sequence[Answered], sent: Sequence[Message], scope: str) -> Sequence[Message] | None:
+def _before(
+    chain: Sequence[Answered], sent: Sequence[Message], scope: str
+) -> Sequence[Message] | None:
     """What the client has before the first answer that is kept yet, of a conversation that is kept under its words; `None`: that is not to be
     found out."""
     if chain[0].parent is None:
         return ()
     end = max(at for at, message in enumerate(sent) if message.role is Role.MODEL) + 1
     shown = [message for one in chain for message in one.shown if message.parts]
-    spoken = [message for message in sent[:end] if message.parts and message.role is not Role.SYSTEM]
+    spoken = [
+        message for message in sent[:end] if message.parts and message.role is not Role.SYSTEM
+    ]
     head = spoken[: -len(shown)] if shown else spoken
     return head if conversation_key([*head, *shown], scope) == chain[-1].key else None
 
@@ -152,14 +183,27 @@ def _after(
 
 
 def _merged(
-    call: Call, request: ModelRequest, system: Sequence[Message], chain: Sequence[Answered], *, edits: bool
+    call: Call,
+    request: ModelRequest,
+    system: Sequence[Message],
+    chain: Sequence[Answered],
+    *,
+    edits: bool,
 ) -> Recalled:
     """The client's copy put into what is kept."""
     last = chain[-1]
     stored = [message for one in chain for message in one.messages]
     sent = request.messages[len(system) :]
     try:
-        changes = put(stored, call.wire.name, call.body, answers=edits, results=edits, signatures=edits, whole=edits)
+        changes = put(
+            stored,
+            call.wire.name,
+            call.body,
+            answers=edits,
+            results=edits,
+            signatures=edits,
+            whole=edits,
+        )
     except HistoryError:
         return Recalled(request, tuple(sent), request.messages)
     spoken = [message for message in changes.messages if message.role is not Role.SYSTEM]

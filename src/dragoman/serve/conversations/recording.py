@@ -34,7 +34,10 @@ class Recording:
     def __init__(self, call: Call, request: ModelRequest, links: Links, known: Recalled) -> None:
         """`request`: as the client sent it."""
         self._call = call
-        self._known, self._scope = known, scope_of(resource_of(call), known.thread_id if known.named else None)
+        self._known, self._scope = (
+            known,
+            scope_of(resource_of(call), known.thread_id if known.named else None),
+        )
         self._store: AnswerStore = call.service.answers
         self._keeps = known.keeps and not isinstance(self._store, NoAnswers)
         self._events: list[Event] = []
@@ -69,7 +72,9 @@ class Recording:
         if not self._keeps:
             return
         self._events += events
-        if len(self._events) > self._next_compaction:  # of a long answer its text stays, not its deltas
+        if (
+            len(self._events) > self._next_compaction
+        ):  # of a long answer its text stays, not its deltas
             self._events = compact(self._events)
             self._next_compaction = len(self._events) + _UNCOMPACTED
 
@@ -100,7 +105,9 @@ class Recording:
         """Keeps the answer as far as it came. A store that fails takes no answer from anybody. `state`: how it ended, where no event says it."""
         if not self._keeps:
             return
-        error = next((event.error for event in reversed(self._events) if isinstance(event, RunError)), None)
+        error = next(
+            (event.error for event in reversed(self._events) if isinstance(event, RunError)), None
+        )
         visible = tuple([message for message in fold(self._events) if message.role is Role.MODEL])
         output = tuple(self.output) or visible
         answered = msgspec.structs.replace(
@@ -120,7 +127,9 @@ class Recording:
         keys += [f"thread:{self.thread_id}"] if self.thread_id else []
         keys += [f"task:{self.task_id}"] if self.task_id else []
         keys += item_keys(self._call.wire, answered)
-        await keep_answer(self._store, answered, keys, seconds=self._call.service.limits.keep_seconds)
+        await keep_answer(
+            self._store, answered, keys, seconds=self._call.service.limits.keep_seconds
+        )
         self._tell_task()
 
     def _tell_task(self) -> None:
@@ -131,7 +140,10 @@ class Recording:
     def _request(self) -> ModelRequest:
         """Whole where the client may read it again; else what the conversation gains by it."""
         request = self._answered.request
-        if not (self._answered.shared and any(route.purpose == "response" for route in self._call.wire.routes)):
+        if not (
+            self._answered.shared
+            and any(route.purpose == "response" for route in self._call.wire.routes)
+        ):
             return ModelRequest(request.model, tuple(self.new), wire=request.wire)
         return request.replace(messages=(*takewhile(_is_system, request.messages), *self.new))
 

@@ -47,14 +47,16 @@ async def with_references(call: Call, *, passed_on: bool) -> Call:
                 f"input[{place}]: there is no item {name!r:.80} here; send the item itself, as clients do where store is false"
             ).at(field=f"input[{place}]")
         if id(item) in taken:  # two answers may have items of one id
-            raise InvalidRequestError(f"input[{place}]: the item {name!r:.80} is there twice; leave one out").at(
-                field=f"input[{place}]"
-            )
+            raise InvalidRequestError(
+                f"input[{place}]: the item {name!r:.80} is there twice; leave one out"
+            ).at(field=f"input[{place}]")
         taken.add(id(item))
         items[place] = item
     if not items:
         return call
-    check_conversation(len(msgspec.json.encode(list(items.values()))), call.service.limits.conversation_bytes)
+    check_conversation(
+        len(msgspec.json.encode(list(items.values()))), call.service.limits.conversation_bytes
+    )
     return msgspec.structs.replace(call, body=wire.with_items(call.body, items))
 
 

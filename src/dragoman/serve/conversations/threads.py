@@ -11,7 +11,16 @@ from dragoman.errors import InvalidRequestError
 from dragoman.serve.calls.call import Call
 from dragoman.serve.http.callers import ANONYMOUS
 
-__all__ = ["THREAD", "belongs", "name_of", "resource_of", "scope_of", "thread_id", "thread_name", "user_of"]
+__all__ = [
+    "THREAD",
+    "belongs",
+    "name_of",
+    "resource_of",
+    "scope_of",
+    "thread_id",
+    "thread_name",
+    "user_of",
+]
 
 THREAD = "dragoman-thread"
 """Header in which a client of any wire names its conversation."""

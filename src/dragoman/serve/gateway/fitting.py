@@ -68,15 +68,23 @@ class Fitting:
         self._messages, self._recalled = request.messages, recalled
         self._asked, self._client, self._stores = asked, client, stores
 
-    def batches(self, request: ModelRequest, following: Batches, target: Target) -> AsyncGenerator[list[Event], None]:
+    def batches(
+        self, request: ModelRequest, following: Batches, target: Target
+    ) -> AsyncGenerator[list[Event], None]:
         """See `BatchMiddleware`. Where nothing is left out, no step stands between."""
         destination = target(request)
         losses: list[Loss] = []
         if destination is not None:
             request = self.fit(request, destination, losses)
-        return with_losses(following(request), losses, request.on_loss) if losses else following(request)
+        return (
+            with_losses(following(request), losses, request.on_loss)
+            if losses
+            else following(request)
+        )
 
-    def fit(self, request: ModelRequest, destination: Destination, losses: list[Loss]) -> ModelRequest:
+    def fit(
+        self, request: ModelRequest, destination: Destination, losses: list[Loss]
+    ) -> ModelRequest:
         """The request for this provider. What it leaves out there is added to `losses`."""
         wire = request.wire or destination.wire
         if wire != destination.wire:
@@ -85,7 +93,11 @@ class Fitting:
         messages: Sequence[Message] = request.messages
         if client is not None and request.messages is self._messages:
             messages = settle_messages(client.request.messages, client.stored, destination, served)
-            if messages is client.request.messages and client.is_exact and _says_the_same(request, client.request):
+            if (
+                messages is client.request.messages
+                and client.is_exact
+                and _says_the_same(request, client.request)
+            ):
                 body = self._body(request, client.body, destination, served, losses)
                 if body is not None:
                     return request.replace(messages=messages, verbatim=body)
@@ -103,7 +115,11 @@ class Fitting:
         """The body to send; `None`: it is to be written."""
         if served.forward is None:
             return None
-        if self._asked in (destination.model, f"{destination.provider}:{destination.model}", request.model):
+        if self._asked in (
+            destination.model,
+            f"{destination.provider}:{destination.model}",
+            request.model,
+        ):
             return body
         if destination.quirks is not None:
             return None
@@ -117,8 +133,13 @@ class Fitting:
         """The request for a provider of another API. What the model's messages hold of the client's stays with them: nobody writes it."""
         if request.messages is self._messages:  # no middleware has changed it
             request = request.replace(messages=self._recalled)
-        if not request.tools and request.settings.tool_choice in ("auto", "none"):  # some take no choice among none
-            request = request.replace(settings=msgspec.structs.replace(request.settings, tool_choice=None))
+        if not request.tools and request.settings.tool_choice in (
+            "auto",
+            "none",
+        ):  # some take no choice among none
+            request = request.replace(
+                settings=msgspec.structs.replace(request.settings, tool_choice=None)
+            )
         shared, lost = shared_tools(request, wire, destination.wire)
         losses += [*foreign_losses(request, wire), *lost]
         request = without_own(shared, wire)
@@ -127,7 +148,10 @@ class Fitting:
 
 
 async def with_losses(
-    following: AsyncGenerator[list[Event], None], losses: Sequence[Loss], on_loss: OnLoss, behind: Sequence[Loss] = ()
+    following: AsyncGenerator[list[Event], None],
+    losses: Sequence[Loss],
+    on_loss: OnLoss,
+    behind: Sequence[Loss] = (),
 ) -> AsyncGenerator[list[Event], None]:
     """An answer whose first start says these losses too, or the error that refuses them. `behind`: those to be said last."""
     told = bool(losses or behind)
@@ -152,7 +176,9 @@ def _says_the_same(request: ModelRequest, sent: ModelRequest) -> bool:
 def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
     """The messages, those of the model's that have no origin with this one."""
     return tuple(
-        message.replace(origin=origin) if message.role is Role.MODEL and message.origin is None else message
+        message.replace(origin=origin)
+        if message.role is Role.MODEL and message.origin is None
+        else message
         for message in messages
     )
 

@@ -12,7 +12,12 @@ import msgspec
 
 from dragoman import providers
 from dragoman.arguments import expect, expect_sequence
-from dragoman.errors import AuthenticationError, InvalidRequestError, ModelNotFoundError, SettingsError
+from dragoman.errors import (
+    AuthenticationError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    SettingsError,
+)
 from dragoman.event import Event, RunError
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message
@@ -102,7 +107,9 @@ class Gateway:
             TypeError: an argument is of another type.
         """
         if on_loss not in ("tell", "refuse"):
-            raise SettingsError(f'Gateway(on_loss={on_loss!r}) is unknown; it is "tell" or "refuse"')
+            raise SettingsError(
+                f'Gateway(on_loss={on_loss!r}) is unknown; it is "tell" or "refuse"'
+            )
         expect("settings", settings, Settings, type(None))
         if max_tokens is not None and max_tokens < 1:
             raise SettingsError(f"Gateway(max_tokens={max_tokens}) must be 1 or more")
@@ -136,7 +143,11 @@ class Gateway:
 
     @classmethod
     def from_toml(
-        cls, path: Path | str, *, transport: Transport | None = None, environment: Mapping[str, str] | None = None
+        cls,
+        path: Path | str,
+        *,
+        transport: Transport | None = None,
+        environment: Mapping[str, str] | None = None,
     ) -> Gateway:
         """A gateway as a TOML file says it: see `load_gateway`.
 
@@ -160,14 +171,20 @@ class Gateway:
 
     def check_keys(self) -> Mapping[str, AuthenticationError | None]:
         """Returns the error for a key that is missing, or None, for each model that the gateway names and each pattern."""
-        errors = {name: error for each in self._models.values() for name, error in each.check_keys().items()}
+        errors = {
+            name: error
+            for each in self._models.values()
+            for name, error in each.check_keys().items()
+        }
         for pattern in self._patterns:
             errors[pattern.model] = self._upstreams.key_error(pattern.provider)
         return errors
 
     def serves(self, model: str) -> bool:
         """See `Backend`."""
-        return model in self._models or any(each.string(model) is not None for each in self._patterns)
+        return model in self._models or any(
+            each.string(model) is not None for each in self._patterns
+        )
 
     def admit(self, call: Call) -> Call:
         """See `Backend`."""
@@ -180,7 +197,12 @@ class Gateway:
             self._remembering[name] = self._is_mixed(name, serving(call.wire).restores)
         return self._remembering[name]
 
-    def answer(self, call: Call, known: Recalled, recording: Recording) -> AsyncGenerator[list[Event], None]:  # noqa: ARG002
+    def answer(
+        self,
+        call: Call,
+        known: Recalled,
+        recording: Recording,  # noqa: ARG002
+    ) -> AsyncGenerator[list[Event], None]:
         """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen.
 
         Raises:
@@ -193,7 +215,9 @@ class Gateway:
         recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
         client = self._copy_of(call, known, recalled)
         is_own = client is not None and model.provider.wire == call.wire.name
-        request = request.replace(messages=client.request.messages if client is not None and is_own else recalled)
+        request = request.replace(
+            messages=client.request.messages if client is not None and is_own else recalled
+        )
         losses = [*losses, *unopened]
         fitting = Fitting(request, known.request.model, client, recalled, stores=self._stores)
         events = model.with_innermost(fitting).batches(request.replace(model=model.string))
@@ -232,8 +256,12 @@ class Gateway:
         if not is_own:
             options = {}
         purpose = request.purpose or "document"
-        result = await model.embed(request.texts, purpose, dimensions=request.dimensions, options=options)
-        return msgspec.structs.replace(result, metadata=_shown(result.metadata, request.model, is_own=is_own))
+        result = await model.embed(
+            request.texts, purpose, dimensions=request.dimensions, options=options
+        )
+        return msgspec.structs.replace(
+            result, metadata=_shown(result.metadata, request.model, is_own=is_own)
+        )
 
     async def close(self) -> None:
         """Closes the connections."""
@@ -249,7 +277,9 @@ class Gateway:
             return True
         return restores is not None and restores(found[0].quirks)
 
-    def _copy_of(self, call: Call, known: Recalled, recalled: tuple[Message, ...]) -> ClientCopy | None:
+    def _copy_of(
+        self, call: Call, known: Recalled, recalled: tuple[Message, ...]
+    ) -> ClientCopy | None:
         """What the client sent, where that is the whole conversation. `recalled`: the conversation as the server has it, its seals opened."""
         if (sent := known.sent) is None:
             return None
@@ -271,9 +301,13 @@ class Gateway:
         settings = request.settings.over(self._settings)
         if self._most is not None:
             asked = settings.max_tokens or 0  # below 1 there is no limit with some providers
-            settings = msgspec.structs.replace(settings, max_tokens=min(self._most, asked if asked > 0 else self._most))
+            settings = msgspec.structs.replace(
+                settings, max_tokens=min(self._most, asked if asked > 0 else self._most)
+            )
             request = without_lengths(request, wire)
-        return request.replace(wire=wire, settings=settings, on_loss=self._on_loss, retries=self._retries), losses
+        return request.replace(
+            wire=wire, settings=settings, on_loss=self._on_loss, retries=self._retries
+        ), losses
 
     def _found(self, name: str) -> Models:
         """The models of a client's name.
@@ -300,7 +334,9 @@ def _not_found(name: str) -> ModelNotFoundError:
     return ModelNotFoundError(f"there is no model {name!r:.200} here").at(field="model")
 
 
-async def _unlisted(batches: AsyncGenerator[list[Event], None], name: str) -> AsyncGenerator[list[Event], None]:
+async def _unlisted(
+    batches: AsyncGenerator[list[Event], None], name: str
+) -> AsyncGenerator[list[Event], None]:
     """The answer of a model whose name is the client's own, a pattern having let it through: that there is none is its client's business."""
     async with aclosing(batches):
         async for events in batches:
@@ -313,7 +349,11 @@ async def _unlisted(batches: AsyncGenerator[list[Event], None], name: str) -> As
 def _transport(given: Transport | None, record: Path | str | None) -> Transport:
     if record is None:
         return given or default_transport()
-    return Recorder(given, record) if given is not None else Retry(Recorder(AiohttpTransport(), record))
+    return (
+        Recorder(given, record)
+        if given is not None
+        else Retry(Recorder(AiohttpTransport(), record))
+    )
 
 
 async def _seen(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[list[Event], None]:
@@ -329,7 +369,9 @@ async def _seen(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[li
         yield rest
 
 
-async def _sealed(batches: AsyncGenerator[list[Event], None], sealing: Sealing) -> AsyncGenerator[list[Event], None]:
+async def _sealed(
+    batches: AsyncGenerator[list[Event], None], sealing: Sealing
+) -> AsyncGenerator[list[Event], None]:
     """An answer with the tokens that its client keeps."""
     async with aclosing(batches):
         async for events in batches:

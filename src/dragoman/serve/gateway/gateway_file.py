@@ -25,7 +25,10 @@ _SETTINGS = Settings.__struct_fields__
 
 
 def load_gateway(
-    path: Path | str, *, transport: Transport | None = None, environment: Mapping[str, str] | None = None
+    path: Path | str,
+    *,
+    transport: Transport | None = None,
+    environment: Mapping[str, str] | None = None,
 ) -> Gateway:
     """Reads a gateway from a TOML file.
 
@@ -60,12 +63,16 @@ def load_gateway(
     """
     file = _File(Path(path), environment or {})
     top = file.table((), _TOP)
-    given: dict[str, Any] = {name: file.value((name,), kind) for name, kind in _PLAIN.items() if name in top}
+    given: dict[str, Any] = {
+        name: file.value((name,), kind) for name, kind in _PLAIN.items() if name in top
+    }
     if "record" in given:
         given["record"] = file.folder / given["record"]
     if "settings" in top:
         file.table(("settings",), _SETTINGS)
-        given["settings"] = file.made(("settings",), lambda: msgspec.convert(top["settings"], Settings))
+        given["settings"] = file.made(
+            ("settings",), lambda: msgspec.convert(top["settings"], Settings)
+        )
     if "fetch" in top:
         fetch = file.table(("fetch",), (*_POLICY, *_FETCHED))
         given["middleware"] = file.made(("fetch",), lambda: [_fetching(fetch)])
@@ -73,19 +80,32 @@ def load_gateway(
         from dragoman.serve.seals.sealer import Sealer
 
         seals = file.secrets("seal_keys")
-        file.made(("seal_keys",), lambda: Sealer(seals))  # what is wrong with them is said of their line
+        file.made(
+            ("seal_keys",), lambda: Sealer(seals)
+        )  # what is wrong with them is said of their line
         given["seal_key"] = seals
     if "models" not in top:
-        raise file.wrong((), 'models are missing; write [models] and below it fast = "openai:gpt-4o-mini"')
+        raise file.wrong(
+            (), 'models are missing; write [models] and below it fast = "openai:gpt-4o-mini"'
+        )
     providers = file.table(("providers",)) if "providers" in top else {}
     for name in providers:
         file.table(("providers", name), _PROVIDER)
-    places = {field: [name for name in providers if field in providers[name]] for field in _PROVIDER}
+    places = {
+        field: [name for name in providers if field in providers[name]] for field in _PROVIDER
+    }
     keys = {name: file.secret(("providers", name, "key")) for name in places["key"]}
     urls = {name: file.value(("providers", name, "base_url"), str) for name in places["base_url"]}
 
     def make() -> Gateway:
-        return Gateway(top["models"], keys=keys, base_urls=urls, transport=transport, environment=environment, **given)
+        return Gateway(
+            top["models"],
+            keys=keys,
+            base_urls=urls,
+            transport=transport,
+            environment=environment,
+            **given,
+        )
 
     return file.made(("models",), make)
 
@@ -103,7 +123,16 @@ _TOP = (*_PLAIN, "fetch", "models", "providers", "seal_keys", "settings")
 
 
 _POLICY = ("allow", "schemes", "ports", "private", "proxy")
-_SIZES = ("max_bytes", "total_bytes", "kept_bytes", "kept_seconds", "seconds", "most", "at_once", "retries")
+_SIZES = (
+    "max_bytes",
+    "total_bytes",
+    "kept_bytes",
+    "kept_seconds",
+    "seconds",
+    "most",
+    "at_once",
+    "retries",
+)
 _FETCHED = ("every", *_SIZES, "on_failure")
 
 
@@ -139,7 +168,9 @@ class _File:
         for name in table if known is not None else ():
             if known is not None and name not in known:
                 near = get_close_matches(name, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+                hint = (
+                    f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+                )
                 raise self.wrong((*at, name), f"there is no such entry; {hint}")
         return table
 
@@ -158,7 +189,9 @@ class _File:
     def secrets(self, name: str) -> list[str]:
         """What a list of places leads to."""
         found = self._at((name,))
-        if not isinstance(found, list) or not all(isinstance(each, str) for each in cast("list[object]", found)):
+        if not isinstance(found, list) or not all(
+            isinstance(each, str) for each in cast("list[object]", found)
+        ):
             raise self.wrong((name,), 'it must be a list of texts, such as ["env:NAME"]')
         return [self._secret((name,), place) for place in cast("list[str]", found)]
 
@@ -185,14 +218,26 @@ class _File:
             return make()
         except (SettingsError, msgspec.ValidationError, TypeError) as error:
             words = error.message if isinstance(error, SettingsError) else str(error)
-            patterns = {(): r"Gateway\((\w+)=", ("models",): r'"([^"]+)"', ("providers",): r" for (\S+),"}
-            named = [(*place, found[1]) for place, each in patterns.items() if (found := re.search(each, words))]
-            raise self.wrong(next((place for place in named if self._has(place)), at), words) from None
+            patterns = {
+                (): r"Gateway\((\w+)=",
+                ("models",): r'"([^"]+)"',
+                ("providers",): r" for (\S+),",
+            }
+            named = [
+                (*place, found[1])
+                for place, each in patterns.items()
+                if (found := re.search(each, words))
+            ]
+            raise self.wrong(
+                next((place for place in named if self._has(place)), at), words
+            ) from None
 
     def wrong(self, at: tuple[str, ...], words: str) -> SettingsError:
         """The error at a place."""
         line = self._line(at)
-        where = ", ".join([str(self._path), *([f"line {line}"] if line else []), *([".".join(at)] if at else [])])
+        where = ", ".join(
+            [str(self._path), *([f"line {line}"] if line else []), *([".".join(at)] if at else [])]
+        )
         return SettingsError(f"{where}: {words}")
 
     def _has(self, place: tuple[str, ...]) -> bool:
@@ -217,9 +262,13 @@ class _File:
             if (header := re.match(r"\s*\[([^\[\]]+)\]", line)) is not None:
                 table = _keys(header[1])
                 yield number, table
-            elif (entry := re.match(r"""\s*((?:"[^"]*"|'[^']*'|[\w\-.\s])+?)\s*=""", line)) is not None:
+            elif (
+                entry := re.match(r"""\s*((?:"[^"]*"|'[^']*'|[\w\-.\s])+?)\s*=""", line)
+            ) is not None:
                 yield number, (*table, *_keys(entry[1]))
 
 
 def _keys(dotted: str) -> tuple[str, ...]:
-    return tuple(part.strip().strip("\"'") for part in re.findall(r""""[^"]*"|'[^']*'|[^.]+""", dotted))
+    return tuple(
+        part.strip().strip("\"'") for part in re.findall(r""""[^"]*"|'[^']*'|[^.]+""", dotted)
+    )

@@ -56,7 +56,10 @@ class Listings:
             return
         known = (provider.chat_model, "chat"), (provider.embeddings_model, "embeddings")
         usual = [ModelInfo(name, provider.name, (kind,)) for name, kind in known if name]
-        self._lists[provider.name] = (self._clock() + _AGAIN, before or usual)  # for who asks meanwhile
+        self._lists[provider.name] = (
+            self._clock() + _AGAIN,
+            before or usual,
+        )  # for who asks meanwhile
         try:
             with anyio.fail_after(_WAIT):
                 models = await list_models(self._upstreams.access(provider))

@@ -63,7 +63,9 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
     Raises:
         SettingsError: a name or a model is empty or malformed, or no provider has that name.
     """
-    given: Mapping[str, ModelChoice] = offered if isinstance(offered, Mapping) else _by_themselves(offered)
+    given: Mapping[str, ModelChoice] = (
+        offered if isinstance(offered, Mapping) else _by_themselves(offered)
+    )
     if not given:
         raise SettingsError("a gateway needs a model: there is no model in it")
     names: dict[str, ModelChoice] = {}
@@ -71,7 +73,9 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
     for name, choice in given.items():
         expect("a model's name", name, str)
         if not name.strip() or len(name) > _LONGEST:
-            raise SettingsError(f"a gateway's model needs a name of 1 to {_LONGEST} characters, not {name!r:.100}")
+            raise SettingsError(
+                f"a gateway's model needs a name of 1 to {_LONGEST} characters, not {name!r:.100}"
+            )
         if "*" in name:
             patterns.append(pattern_of(name, choice))
             continue
@@ -95,7 +99,9 @@ def pattern_of(name: str, choice: ModelChoice) -> Pattern:
         )
     provider, colon, model = choice.partition(":")
     if not colon or "*" in provider or "*" not in model:
-        raise SettingsError(f'"{choice}" must name its provider before the *, such as "openai:gpt-*"')
+        raise SettingsError(
+            f'"{choice}" must name its provider before the *, such as "openai:gpt-*"'
+        )
     if providers.get(provider).by_url and not _FIXED_HOST.match(model):
         raise SettingsError(
             f'"{choice}" would send a client\'s requests to any host that it names; write the host before the *, such as '
@@ -113,13 +119,17 @@ def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
             found.add(providers.get(each.provider).name)
             continue
         first, layer = chosen(each)
-        found |= {resolve(model)[1].name for model in [first, *(() if layer is None else layer.models)]}
+        found |= {
+            resolve(model)[1].name for model in [first, *(() if layer is None else layer.models)]
+        }
     return found
 
 
 def _by_themselves(strings: Iterable[str]) -> dict[str, ModelChoice]:
     if isinstance(strings, str) or not hasattr(strings, "__iter__"):
-        raise SettingsError(f"models={strings!r:.100} must be a list of model strings, or names with their models")
+        raise SettingsError(
+            f"models={strings!r:.100} must be a list of model strings, or names with their models"
+        )
     for string in strings:
         expect("models", string, str, hint="a list holds model strings; give others a name")
     return {string: string for string in strings}
@@ -127,7 +137,9 @@ def _by_themselves(strings: Iterable[str]) -> dict[str, ModelChoice]:
 
 def _check_choice(name: str, choice: object) -> None:
     if not isinstance(choice, str | Provider | Fallback | Sequence) or not choice:
-        raise SettingsError(f'the model "{name}" must be a model string such as "openai:gpt-4o", or a list of them')
+        raise SettingsError(
+            f'the model "{name}" must be a model string such as "openai:gpt-4o", or a list of them'
+        )
 
 
 def _check(name: str, model: str | Provider) -> None:

@@ -22,7 +22,9 @@ def settle_messages(
     sent: Sequence[Message], stored: Sequence[Message], destination: Destination, served: Serving
 ) -> tuple[Message, ...]:
     """The client's messages for this provider; the very same where nothing is done to them."""
-    answers = [message for message in stored if message.role is Role.MODEL and message.origin is not None]
+    answers = [
+        message for message in stored if message.role is Role.MODEL and message.origin is not None
+    ]
     if not answers:
         return tuple(sent)
     restores = served.restores is not None and served.restores(destination.quirks)
@@ -44,21 +46,30 @@ def settle_messages(
     return tuple(out) if changed or not isinstance(sent, tuple) else sent
 
 
-def _settle(message: Message, answer: Message, destination: Destination, *, restores: bool) -> Message:
+def _settle(
+    message: Message, answer: Message, destination: Destination, *, restores: bool
+) -> Message:
     origin = answer.origin
     thinks = any(isinstance(piece, ThinkingPart) for piece in message.content)
     if origin is None or origin.provider != destination.provider:
         return message.replace(origin=origin) if thinks else message
     if not restores:
         return message
-    thinking = () if thinks else [piece for piece in answer.content if isinstance(piece, ThinkingPart)]
+    thinking = (
+        () if thinks else [piece for piece in answer.content if isinstance(piece, ThinkingPart)]
+    )
     calls = iter(answer.tool_calls)
     pieces = [
-        _with_native(piece, next(calls)) if isinstance(piece, ToolCallPart) else piece for piece in message.content
+        _with_native(piece, next(calls)) if isinstance(piece, ToolCallPart) else piece
+        for piece in message.content
     ]
-    if not thinking and all(one is other for one, other in zip(pieces, message.content, strict=True)):
+    if not thinking and all(
+        one is other for one, other in zip(pieces, message.content, strict=True)
+    ):
         return message
-    whose = Origin(origin.provider, origin.endpoint, origin.model)  # whatever became of what stands before
+    whose = Origin(
+        origin.provider, origin.endpoint, origin.model
+    )  # whatever became of what stands before
     return message.replace(content=(*thinking, *pieces), origin=whose)
 
 
@@ -73,4 +84,6 @@ def _with_native(call: ToolCallPart, kept: ToolCallPart) -> Content:
 
 def _said(message: Message) -> tuple[Any, ...]:
     """What a message says: its text, and its calls by their ids."""
-    return message.text, [(call.id, call.name, call.arguments, call.raw) for call in message.tool_calls]
+    return message.text, [
+        (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
+    ]

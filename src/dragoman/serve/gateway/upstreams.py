@@ -115,8 +115,14 @@ class Upstreams:
         for kind, given in (("key", self._keys), ("base URL", self._base_urls)):
             for name in given.keys() - used:
                 meant = get_close_matches(name, used, n=1)
-                hint = f"did you mean {meant[0]}?" if meant else f"the models' providers are {', '.join(sorted(used))}"
-                raise SettingsError(f"there is a {kind} for {name}, and no model of the gateway is there; {hint}")
+                hint = (
+                    f"did you mean {meant[0]}?"
+                    if meant
+                    else f"the models' providers are {', '.join(sorted(used))}"
+                )
+                raise SettingsError(
+                    f"there is a {kind} for {name}, and no model of the gateway is there; {hint}"
+                )
 
 
 def _by_name(what: str, given: Mapping[str, T]) -> dict[str, T]:

@@ -28,7 +28,10 @@ def _taken(count: int) -> None:
 
 
 async def read_body(
-    receive: Receive, headers: Mapping[str, str], limits: ServerLimits, take: Callable[[int], None] = _taken
+    receive: Receive,
+    headers: Mapping[str, str],
+    limits: ServerLimits,
+    take: Callable[[int], None] = _taken,
 ) -> bytes:
     """The bytes of a body. `take`: is given how many more there are, before they are held.
 
@@ -41,9 +44,16 @@ async def read_body(
     """
     most = limits.body_bytes
     if headers.get("content-encoding", "identity").strip().lower() not in ("identity", ""):
-        raise InvalidRequestError("the body is compressed, which this server does not read; send it as it is")
+        raise InvalidRequestError(
+            "the body is compressed, which this server does not read; send it as it is"
+        )
     length = headers.get("content-length", "").strip()
-    if most is not None and length.isascii() and length.isdigit() and (len(length) > 18 or int(length) > most):
+    if (
+        most is not None
+        and length.isascii()
+        and length.isdigit()
+        and (len(length) > 18 or int(length) > most)
+    ):
         raise _too_large(most)
     data = bytearray()
     with anyio.move_on_after(limits.body_seconds):
@@ -58,7 +68,9 @@ async def read_body(
             data += piece
             if not message.get("more_body", False):
                 return bytes(data)
-    raise BodyTimeoutError(f"the body did not come whole in {limits.body_seconds:g} seconds; send it again")
+    raise BodyTimeoutError(
+        f"the body did not come whole in {limits.body_seconds:g} seconds; send it again"
+    )
 
 
 def json_object(data: bytes, limits: ServerLimits) -> dict[str, Any]:
@@ -96,12 +108,18 @@ def _bound(data: bytes, limits: ServerLimits) -> None:
         raise RequestTooLargeError(
             f"the body has more than {most} commas and brackets, which is the most that this server takes; send files as base64"
         )
-    depth = json_bytes.MOST_DEPTH if limits.depth is None else min(limits.depth, json_bytes.MOST_DEPTH)
+    depth = (
+        json_bytes.MOST_DEPTH if limits.depth is None else min(limits.depth, json_bytes.MOST_DEPTH)
+    )
     try:
         json_bytes.bound(data, depth)
     except ValueError as error:
-        raise InvalidRequestError(f"the body has more than {depth} levels of objects and lists") from error
+        raise InvalidRequestError(
+            f"the body has more than {depth} levels of objects and lists"
+        ) from error
 
 
 def _too_large(most: int) -> RequestTooLargeError:
-    return RequestTooLargeError(f"the body has more than {most} bytes, which is the most that this server takes")
+    return RequestTooLargeError(
+        f"the body has more than {most} bytes, which is the most that this server takes"
+    )

@@ -16,7 +16,16 @@ from dragoman.codec.serving import BEARER, KeyPlace
 from dragoman.errors import SettingsError
 from dragoman.serve.http.names import fits_pattern
 
-__all__ = ["ANONYMOUS", "STRANGER", "Auth", "Authenticate", "Caller", "Key", "authenticator", "presented_keys"]
+__all__ = [
+    "ANONYMOUS",
+    "STRANGER",
+    "Auth",
+    "Authenticate",
+    "Caller",
+    "Key",
+    "authenticator",
+    "presented_keys",
+]
 
 _SHORTEST = 8
 """Characters that a key must have at least."""
@@ -38,7 +47,9 @@ class Caller(msgspec.Struct, frozen=True):
         """Whether the caller may name that model or agent."""
         if self.models is None:
             return True
-        return len(model) <= _LONGEST_NAME and any(fits_pattern(model, pattern) for pattern in self.models)
+        return len(model) <= _LONGEST_NAME and any(
+            fits_pattern(model, pattern) for pattern in self.models
+        )
 
 
 ANONYMOUS = Caller("anonymous")
@@ -73,7 +84,9 @@ class Key(msgspec.Struct, frozen=True):
                 "print(secrets.token_urlsafe(32))'"
             )
         if not self.secret.isprintable() or self.secret != self.secret.strip():
-            raise SettingsError("a key begins or ends with a space, or holds a character that no client can send")
+            raise SettingsError(
+                "a key begins or ends with a space, or holds a character that no client can send"
+            )
 
     def __repr__(self) -> str:
         return f"Key(name={self.name!r}, models={self.models!r})"
@@ -89,7 +102,9 @@ class Key(msgspec.Struct, frozen=True):
 Authenticate: TypeAlias = Callable[[Sequence[str]], Awaitable["Caller | None"]]
 """The keys that a request presents, where its wire's clients put them → who calls; `None`: nobody who may."""
 
-Auth: TypeAlias = "str | Key | Iterable[str | Key] | Mapping[str, str] | Callable[[str], Any] | None"
+Auth: TypeAlias = (
+    "str | Key | Iterable[str | Key] | Mapping[str, str] | Callable[[str], Any] | None"
+)
 """A key, or several, or a name for each key → the key; or a function, plain or async, of a key: the `Caller`, or `None` for a key that it
 does not know. `None`: nobody needs a key."""
 
@@ -120,10 +135,14 @@ def _known(auth: str | Key | Iterable[str | Key] | Mapping[str, str]) -> list[tu
         given = expect_sequence("auth", auth, "keys")
     keys = [each if isinstance(each, Key) else Key(each) for each in given]
     if not keys:
-        raise SettingsError("auth= holds no key, so that nobody could call; give one, or None to let everybody in")
+        raise SettingsError(
+            "auth= holds no key, so that nobody could call; give one, or None to let everybody in"
+        )
     known = [(_digest(key.secret), key.caller) for key in keys]
     if len({digest for digest, _ in known}) < len(known):
-        raise SettingsError("two keys of auth= are the same, so that it would not be clear who calls")
+        raise SettingsError(
+            "two keys of auth= are the same, so that it would not be clear who calls"
+        )
     return known
 
 

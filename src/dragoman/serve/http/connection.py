@@ -31,7 +31,11 @@ class Connection:
     """
 
     def __init__(
-        self, receive: Receive, send: Send, limits: ServerLimits, headers: Mapping[str, str] | None = None
+        self,
+        receive: Receive,
+        send: Send,
+        limits: ServerLimits,
+        headers: Mapping[str, str] | None = None,
     ) -> None:
         """`receive`: whose body was read already; `headers`: of whatever is answered."""
         self._headers = [*_encoded(headers or {}), _NO_SNIFFING]
@@ -64,7 +68,10 @@ class Connection:
         return self
 
     async def __aexit__(
-        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
     ) -> bool | None:
         if self._timer is not None:
             self._timer.cancel()
@@ -100,10 +107,16 @@ class Connection:
         if self._work is not None:
             self._work.cancel()
 
-    def stream(self, headers: Mapping[str, str], ping: bytes, error_bytes: Callable[[DragomanError], bytes]) -> None:
+    def stream(
+        self, headers: Mapping[str, str], ping: bytes, error_bytes: Callable[[DragomanError], bytes]
+    ) -> None:
         """A stream is to come: it begins with the first `write`, or where nothing comes for long. `ping`: a sign of life; empty: the
         format has none. `error_bytes`: how the format ends a stream with an error."""
-        self._start, self._ping, self._error_bytes = self._begun(200, {**headers, **_AT_ONCE}), ping, error_bytes
+        self._start, self._ping, self._error_bytes = (
+            self._begun(200, {**headers, **_AT_ONCE}),
+            ping,
+            error_bytes,
+        )
 
     def add_headers(self, headers: Mapping[str, str]) -> None:
         """Headers of a stream that has not begun; later they are left out."""
@@ -141,7 +154,11 @@ class Connection:
         await self._sent({"type": "http.response.body", "body": body, "more_body": False})
 
     def _begun(self, status: int, headers: Mapping[str, str]) -> Message:
-        return {"type": "http.response.start", "status": status, "headers": [*_encoded(headers), *self._headers]}
+        return {
+            "type": "http.response.start",
+            "status": status,
+            "headers": [*_encoded(headers), *self._headers],
+        }
 
     async def _begin(self) -> None:
         assert self._start is not None, "stream() comes before what is streamed"
@@ -171,7 +188,9 @@ class Connection:
         if since is not None:
             cut = _NEVER if limits.write_seconds is None else since + limits.write_seconds
             if now >= cut:
-                _LOG.warning("a client read nothing for %g seconds; its call is ended", limits.write_seconds)
+                _LOG.warning(
+                    "a client read nothing for %g seconds; its call is ended", limits.write_seconds
+                )
                 self._group.cancel_scope.cancel()
                 return
             again = min(again, cut)
@@ -188,7 +207,9 @@ class Connection:
             if not self.started:
                 await self._begin()
             if self._ping:
-                await self._sent({"type": "http.response.body", "body": self._ping, "more_body": True})
+                await self._sent(
+                    {"type": "http.response.body", "body": self._ping, "more_body": True}
+                )
         finally:
             self._pinging = None
 
@@ -205,4 +226,8 @@ def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
 
 def _one_line(value: str) -> str:
     """Without what a header cannot hold."""
-    return value if value.isprintable() else "".join([each if each.isprintable() else " " for each in value])
+    return (
+        value
+        if value.isprintable()
+        else "".join([each if each.isprintable() else " " for each in value])
+    )

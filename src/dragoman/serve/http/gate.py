@@ -42,14 +42,18 @@ class Gate:
         """
         limits, mine = self._limits, self._by_caller
         if self.closed:
-            raise OverloadedError("the server is being restarted; send the request again", retry_after=_AGAIN_SECONDS)
+            raise OverloadedError(
+                "the server is being restarted; send the request again", retry_after=_AGAIN_SECONDS
+            )
         if limits.open_calls is not None and self.open >= limits.open_calls:
             raise OverloadedError(
-                "the server has as many calls open as it takes; try again", retry_after=_AGAIN_SECONDS
+                "the server has as many calls open as it takes; try again",
+                retry_after=_AGAIN_SECONDS,
             )
         if limits.calls_per_caller is not None and mine[caller.id] >= limits.calls_per_caller:
             raise RateLimitError(
-                "as many calls are open with this key as may be; try again", retry_after=_AGAIN_SECONDS
+                "as many calls are open with this key as may be; try again",
+                retry_after=_AGAIN_SECONDS,
             )
         self.open += 1
         mine[caller.id] += 1
@@ -74,7 +78,8 @@ class Gate:
             most = self._limits.bodies_bytes
             if most is not None and self.bytes + count > most:
                 raise OverloadedError(
-                    "the server holds as many bytes of requests as it takes; try again", retry_after=_AGAIN_SECONDS
+                    "the server holds as many bytes of requests as it takes; try again",
+                    retry_after=_AGAIN_SECONDS,
                 )
             held += count
             self.bytes += count

@@ -28,11 +28,15 @@ def read_keys(path: Path | str) -> list[Key]:
             data = file.read(_MOST_BYTES + 1)
         text = data.decode("utf-8-sig")
     except OSError as error:
-        raise SettingsError(f"the keys in {path} cannot be read: {error.strerror or error}") from error
+        raise SettingsError(
+            f"the keys in {path} cannot be read: {error.strerror or error}"
+        ) from error
     except UnicodeDecodeError as error:
         raise SettingsError(f"{path} is no text in UTF-8, as a file of keys must be") from error
     if len(data) > _MOST_BYTES:
-        raise SettingsError(f"{path} has more than {_MOST_BYTES} bytes; a file of keys has a line for each")
+        raise SettingsError(
+            f"{path} has more than {_MOST_BYTES} bytes; a file of keys has a line for each"
+        )
     if os.name == "posix" and stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
         _LOG.warning("%s holds keys, and other users of this machine may read it: chmod 600", path)
     return keys_in(text, where=str(path))
@@ -50,7 +54,9 @@ def keys_in(text: str, *, where: str) -> list[Key]:
         words = line.split()
         if not words or words[0].startswith("#"):
             continue
-        secret, name, *models = [*words, ""] if len(words) == 1 else words  # the name may be left out
+        secret, name, *models = (
+            [*words, ""] if len(words) == 1 else words
+        )  # the name may be left out
         try:
             keys.append(Key(secret, name, models=tuple(models) or None))
         except SettingsError as error:

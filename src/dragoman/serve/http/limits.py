@@ -52,9 +52,17 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
     def __post_init__(self) -> None:
         for name in self.__struct_fields__:
             value: object = getattr(self, name)
-            expect(f"ServerLimits({name})", value, int, float, *([] if name == "ping_seconds" else [type(None)]))
+            expect(
+                f"ServerLimits({name})",
+                value,
+                int,
+                float,
+                *([] if name == "ping_seconds" else [type(None)]),
+            )
             if isinstance(value, int | float) and not value > 0:
-                raise SettingsError(f"ServerLimits({name}={value}) must be above 0; None takes the limit away")
+                raise SettingsError(
+                    f"ServerLimits({name}={value}) must be above 0; None takes the limit away"
+                )
 
 
 def check_request(request: ModelRequest, limits: ServerLimits) -> None:

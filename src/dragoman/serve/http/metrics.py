@@ -24,9 +24,15 @@ class Metrics:
         """`open_calls`: how many run."""
         self._registry = registry = CollectorRegistry()
         labels = ("wire", "purpose", "model")
-        self._calls = Counter("dragoman_calls", "Calls that are over.", (*labels, "status"), registry=registry)
+        self._calls = Counter(
+            "dragoman_calls", "Calls that are over.", (*labels, "status"), registry=registry
+        )
         self._seconds = Histogram(
-            "dragoman_call_seconds", "From a call to its end.", labels, buckets=_SECONDS, registry=registry
+            "dragoman_call_seconds",
+            "From a call to its end.",
+            labels,
+            buckets=_SECONDS,
+            registry=registry,
         )
         self._first = Histogram(
             "dragoman_first_event_seconds",
@@ -35,12 +41,20 @@ class Metrics:
             buckets=_SECONDS,
             registry=registry,
         )
-        self._tokens = Counter("dragoman_tokens", "Tokens of answers.", (*labels, "kind"), registry=registry)
+        self._tokens = Counter(
+            "dragoman_tokens", "Tokens of answers.", (*labels, "kind"), registry=registry
+        )
         self._cost = Counter(
-            "dragoman_cost_dollars", "What answers cost, where it is known.", labels, registry=registry
+            "dragoman_cost_dollars",
+            "What answers cost, where it is known.",
+            labels,
+            registry=registry,
         )
         self._losses = Counter(
-            "dragoman_losses", "What of requests was left out.", (*labels, "what"), registry=registry
+            "dragoman_losses",
+            "What of requests was left out.",
+            (*labels, "what"),
+            registry=registry,
         )
         Gauge("dragoman_open_calls", "Calls that run.", registry=registry).set_function(open_calls)
 

@@ -25,7 +25,9 @@ LEFT = 499
 class Observed:
     """One call, as far as it came."""
 
-    def __init__(self, *, call_id: str, wire: str, purpose: str, method: str, path: str, started: float) -> None:
+    def __init__(
+        self, *, call_id: str, wire: str, purpose: str, method: str, path: str, started: float
+    ) -> None:
         """`started`: when it came, on the loop's clock."""
         self.id = call_id
         """As the client reads it in a header of the answer."""
@@ -81,7 +83,9 @@ def offered_name(model: str, names: Sequence[str]) -> str:
     characters), else its first name. So there are no more than it offers, whatever clients send."""
     if model in names:
         return model
-    return next((name for name in names if "*" in name and fits_pattern(model, name)), next(iter(names), ""))
+    return next(
+        (name for name in names if "*" in name and fits_pattern(model, name)), next(iter(names), "")
+    )
 
 
 def log_call(call: Observed) -> None:
@@ -89,11 +93,25 @@ def log_call(call: Observed) -> None:
     if not _LOG.isEnabledFor(logging.INFO):
         return
     usage = call.usage or Usage()
-    took = f"{call.seconds:.3f} s" + ("" if call.first_seconds is None else f", first after {call.first_seconds:.3f} s")
-    tokens = f", {usage.input_tokens or 0} + {usage.output_tokens or 0} tokens" if call.usage else ""
+    took = f"{call.seconds:.3f} s" + (
+        "" if call.first_seconds is None else f", first after {call.first_seconds:.3f} s"
+    )
+    tokens = (
+        f", {usage.input_tokens or 0} + {usage.output_tokens or 0} tokens" if call.usage else ""
+    )
     who = f" by {call.caller}" if call.caller else ""
     model = f" {call.model}" if call.model else ""
-    _LOG.info("%s %s %d%s%s, %s%s, %s", call.method, call.path, call.status, model, who, took, tokens, call.id)
+    _LOG.info(
+        "%s %s %d%s%s, %s%s, %s",
+        call.method,
+        call.path,
+        call.status,
+        model,
+        who,
+        took,
+        tokens,
+        call.id,
+    )
 
 
 def _cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:

@@ -15,13 +15,23 @@ from dragoman.wires.wire import Wire
 __all__ = ["description"]
 
 _NAMES = re.compile(r"\{(\w+)\}")
-_KIND: Mapping[object, str] = {str: "string", bool: "boolean", int: "integer", float: "number", type(None): "null"}
+_KIND: Mapping[object, str] = {
+    str: "string",
+    bool: "boolean",
+    int: "integer",
+    float: "number",
+    type(None): "null",
+}
 _TEXT = {"text/plain": {"schema": {"type": "string"}}}
 _OPERATIONS: Mapping[str, Any] = {
     "/healthz": ("Whether the server lives.", _TEXT, {"200"}),
     "/readyz": ("Whether it takes calls: not while it ends.", _TEXT, {"200", "503"}),
     "/metrics": ("What Prometheus reads.", _TEXT, {"200", "401", "403"}),
-    "/openapi.json": ("This document.", {"application/json": {"schema": {"type": "object"}}}, {"200"}),
+    "/openapi.json": (
+        "This document.",
+        {"application/json": {"schema": {"type": "object"}}},
+        {"200"},
+    ),
 }
 
 
@@ -34,20 +44,29 @@ def description(places: Iterable[Place], *, has_keys: bool) -> dict[str, Any]:
     except PackageNotFoundError:
         number = "0"
     paths: dict[str, dict[str, Any]] = {
-        path: {"get": _own(path, words, content, statuses)} for path, (words, content, statuses) in _OPERATIONS.items()
+        path: {"get": _own(path, words, content, statuses)}
+        for path, (words, content, statuses) in _OPERATIONS.items()
     }
     wires: dict[str, Wire] = {}
     for place in places:
-        paths.setdefault(place.path, {})[place.method.lower()] = _operation(place, has_keys=has_keys)
+        paths.setdefault(place.path, {})[place.method.lower()] = _operation(
+            place, has_keys=has_keys
+        )
         wires |= {wire.name: wire for wire, _ in place.candidates}
     keys = {_scheme(key): _security(key) for wire in wires.values() for key in _keys(wire)}
     return {
         "openapi": "3.1.0",
-        "info": {"title": "dragoman", "version": number, "description": "Every API at the paths of its own clients."},
+        "info": {
+            "title": "dragoman",
+            "version": number,
+            "description": "Every API at the paths of its own clients.",
+        },
         "paths": paths,
         "components": {
             "securitySchemes": keys,
-            "schemas": {f"{name}_error": _shape(_error(wire)) for name, wire in sorted(wires.items())},
+            "schemas": {
+                f"{name}_error": _shape(_error(wire)) for name, wire in sorted(wires.items())
+            },
         },
         "tags": [{"name": name} for name in sorted(wires)],
     }
@@ -64,13 +83,27 @@ def _operation(place: Place, *, has_keys: bool) -> dict[str, Any]:
     }
     if names := _NAMES.findall(place.path):
         made["parameters"] = [
-            {"name": name, "in": "path", "required": True, "schema": {"type": "string", "minLength": 1}}
+            {
+                "name": name,
+                "in": "path",
+                "required": True,
+                "schema": {"type": "string", "minLength": 1},
+            }
             for name in names
         ]
     if place.method == "POST":
         bodies = [body for each, one in place.candidates if (body := _body(each, one))]
-        schema = {"type": "object"} if not bodies else bodies[0] if len(bodies) == 1 else {"anyOf": bodies}
-        made["requestBody"] = {"required": bool(bodies), "content": {"application/json": {"schema": schema}}}
+        schema = (
+            {"type": "object"}
+            if not bodies
+            else bodies[0]
+            if len(bodies) == 1
+            else {"anyOf": bodies}
+        )
+        made["requestBody"] = {
+            "required": bool(bodies),
+            "content": {"application/json": {"schema": schema}},
+        }
     if has_keys:
         names = dict.fromkeys(_scheme(key) for each, _ in place.candidates for key in _keys(each))
         made["security"] = [{name: []} for name in names]
@@ -91,14 +124,23 @@ def _answer(wire: Wire, route: Route) -> dict[str, Any]:
 def _refusal(names: Sequence[str]) -> dict[str, Any]:
     shapes = [{"$ref": f"#/components/schemas/{name}_error"} for name in names]
     schema = shapes[0] if len(shapes) == 1 else {"anyOf": shapes}
-    return {"description": "Why there is none.", "content": {"application/json": {"schema": schema}}}
+    return {
+        "description": "Why there is none.",
+        "content": {"application/json": {"schema": schema}},
+    }
 
 
 def _own(path: str, words: str, content: Any, statuses: set[str]) -> dict[str, Any]:
-    responses: dict[str, Any] = {each: {"description": words, "content": content} for each in ("200",)}
+    responses: dict[str, Any] = {
+        each: {"description": words, "content": content} for each in ("200",)
+    }
     for status in sorted(statuses - {"200"}):
         responses[status] = {"description": "It may not, or does not."}
-    return {"operationId": path.strip("/").replace(".", "_"), "summary": words, "responses": responses}
+    return {
+        "operationId": path.strip("/").replace(".", "_"),
+        "summary": words,
+        "responses": responses,
+    }
 
 
 def _body(wire: Wire, route: Route) -> Mapping[str, Any] | None:
@@ -141,4 +183,6 @@ def _shape(value: Any) -> dict[str, Any]:
     if isinstance(value, list):
         return {"type": "array"}
     kind = _KIND[type(value)]
-    return {"type": [kind, "null"]} if kind == "string" else {} if kind == "null" else {"type": kind}
+    return (
+        {"type": [kind, "null"]} if kind == "string" else {} if kind == "null" else {"type": kind}
+    )

@@ -38,7 +38,12 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
         return {}
     given = list(cards.values()) if isinstance(cards, Mapping) else [cards]
     for card in given:
-        expect("cards", card, AgentCard, hint="give serve.AgentCard(…), or several by the agents' names")
+        expect(
+            "cards",
+            card,
+            AgentCard,
+            hint="give serve.AgentCard(…), or several by the agents' names",
+        )
         if card.signer is not None and find_spec("a2a") is None:
             raise SettingsError(f"a signed card needs a2a-sdk: {extra_hint('a2a')}")
     if isinstance(cards, AgentCard):
@@ -49,7 +54,9 @@ def cards_of(cards: Cards, names: list[str]) -> Mapping[str, AgentCard]:
         return dict.fromkeys([*names, ""], cards)  # a single agent answers to every name
     for name in cards:
         if name not in names:
-            raise SettingsError(f"cards= names {name!r:.100}, and there is no such agent; there are {', '.join(names)}")
+            raise SettingsError(
+                f"cards= names {name!r:.100}, and there is no such agent; there are {', '.join(names)}"
+            )
     return dict(cards)
 
 
@@ -60,7 +67,9 @@ def card_of(call: Call, served: Served) -> AgentCard:
     is_named = served.name != agent.model.partition("?")[0]
     name = given.name or (served.name if is_named else _UNNAMED)
     return msgspec.structs.replace(
-        given, name=name, description=given.description or (agent.display_name if is_named else name)
+        given,
+        name=name,
+        description=given.description or (agent.display_name if is_named else name),
     )
 
 

@@ -49,7 +49,9 @@ class Joined(msgspec.Struct, frozen=True):
     """Id of the task that waits for what is answered, where it was asked over a protocol that has tasks."""
 
 
-async def joined(agent: Agent[Any], call: Call, request: RunRequest, messages: Sequence[Message]) -> Joined:
+async def joined(
+    agent: Agent[Any], call: Call, request: RunRequest, messages: Sequence[Message]
+) -> Joined:
     """The conversation that a request goes on with. `messages`: those of the request that count.
 
     Raises:
@@ -67,12 +69,18 @@ async def joined(agent: Agent[Any], call: Call, request: RunRequest, messages: S
         )
     else:
         most = call.service.limits.conversation_bytes
-        chain = [] if last is None else await call.service.answers.chain(call.caller.id, last.id, most_bytes=most)
+        chain = (
+            []
+            if last is None
+            else await call.service.answers.chain(call.caller.id, last.id, most_bytes=most)
+        )
         stored = [message for one in chain for message in one.messages]
         pending = chain[-1].pending if chain else ()
     if not stored:
         return _unknown(request, messages, thread)
-    goes_on = await _goes_on(agent, call, request, messages, stored, pending, thread, last and last.id)
+    goes_on = await _goes_on(
+        agent, call, request, messages, stored, pending, thread, last and last.id
+    )
     task_id = last.task_id if last is not None and goes_on.resumes else None
     return msgspec.structs.replace(goes_on, task_id=task_id)
 
@@ -106,7 +114,9 @@ async def _goes_on(
     end = since_model(spoken)
     new = [message for message in spoken[end:] if message.role is not Role.SYSTEM]
     said = [message for message in new if message in changes.added]
-    check_results([*spoken[:end], *[each for each in new if each not in said]], said, resumes, trusted=True)
+    check_results(
+        [*spoken[:end], *[each for each in new if each not in said]], said, resumes, trusted=True
+    )
     goes_on = changes.branched is None
     made_up = any(message.role is Role.MODEL for message in changes.added)
     before = () if agent.memory is not None else tuple(spoken[: len(spoken) - len(new)])
@@ -126,15 +136,25 @@ async def _goes_on(
 
 
 def _only_answers(
-    request: RunRequest, copy: Sequence[Message], stored: Sequence[Message], pending: Sequence[Interrupt]
+    request: RunRequest,
+    copy: Sequence[Message],
+    stored: Sequence[Message],
+    pending: Sequence[Interrupt],
 ) -> bool:
     """Whether a client answers what waits and says nothing else, but repeats questions of its own. Then it cuts nothing off: it keeps no
     copy of what the agent said."""
-    if not {resume.interrupt_id for resume in request.resume} & {interrupt.id for interrupt in pending}:
+    if not {resume.interrupt_id for resume in request.resume} & {
+        interrupt.id for interrupt in pending
+    }:
         return False
-    asked = {message.id: message.text for message in stored if message.role is Role.USER and message.id}
+    asked = {
+        message.id: message.text for message in stored if message.role is Role.USER and message.id
+    }
     spoken = [message for message in copy if message.role is not Role.SYSTEM]
-    return all(message.role is Role.USER and asked.get(message.id or "") == message.text for message in spoken)
+    return all(
+        message.role is Role.USER and asked.get(message.id or "") == message.text
+        for message in spoken
+    )
 
 
 def _check_open(stored: Sequence[Message], added: Sequence[Message]) -> None:
@@ -185,7 +205,9 @@ def _resumes(given: Sequence[Resume], pending: Sequence[Interrupt]) -> tuple[Res
                 f"nothing waits under the id {resume.interrupt_id!r:.100}, or it is answered already"
             )
         signed = msgspec.structs.replace(
-            resume, signature=resume.signature or interrupt.signature, metadata=resume.metadata or interrupt.metadata
+            resume,
+            signature=resume.signature or interrupt.signature,
+            metadata=resume.metadata or interrupt.metadata,
         )
         found.setdefault(resume.interrupt_id, signed)
     return tuple(found.values())
@@ -193,8 +215,13 @@ def _resumes(given: Sequence[Resume], pending: Sequence[Interrupt]) -> tuple[Res
 
 def _from_first_known(messages: Sequence[Message], stored: Sequence[Message]) -> list[Message]:
     """The client's copy from where the newest messages of a long thread begin."""
-    known = {message.id for message in stored} - {None} | {message.turn for message in stored} - {None}
-    first = next((at for at, message in enumerate(messages) if message.id in known or message.turn in known), 0)
+    known = {message.id for message in stored} - {None} | {message.turn for message in stored} - {
+        None
+    }
+    first = next(
+        (at for at, message in enumerate(messages) if message.id in known or message.turn in known),
+        0,
+    )
     return list(messages[first:])
 
 

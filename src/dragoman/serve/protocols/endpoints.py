@@ -47,23 +47,36 @@ async def attach(call: Call) -> None:
         return
     skip, again = _offset(call), serving(call.wire).envelope_again
     if skip or again is None:
-        await stream_run(call, found.run_id, await _request_of(call, found, goes_on=bool(skip)), skip=skip)
+        await stream_run(
+            call, found.run_id, await _request_of(call, found, goes_on=bool(skip)), skip=skip
+        )
     else:
-        await stream_run(call, found.run_id, await _request_of(call, found, goes_on=True), envelope=again)
+        await stream_run(
+            call, found.run_id, await _request_of(call, found, goes_on=True), envelope=again
+        )
 
 
 async def _request_of(call: Call, found: Answered, *, goes_on: bool) -> RunRequest:
     """What a run was asked, with the conversation before it, of which nothing that a provider signed is shown. `goes_on`: who goes on has its
     own question too."""
     request = found.asked or RunRequest(thread_id=call.parameters.get("id"), run_id=found.run_id)
-    chain = [] if found.parent is None else await call.service.answers.chain(call.caller.id, found.parent)
+    chain = (
+        []
+        if found.parent is None
+        else await call.service.answers.chain(call.caller.id, found.parent)
+    )
     before = [message for one in chain for message in one.messages]
     own = [message for message in found.request.messages if message.role is Role.USER]
-    return request.replace(messages=tuple([_plain(message) for message in (*before, *(own if goes_on else ()))]))
+    return request.replace(
+        messages=tuple([_plain(message) for message in (*before, *(own if goes_on else ()))])
+    )
 
 
 def _plain(message: Message) -> Message:
-    content = [msgspec.structs.replace(piece, native=None) if piece.native else piece for piece in message.content]
+    content = [
+        msgspec.structs.replace(piece, native=None) if piece.native else piece
+        for piece in message.content
+    ]
     return message.replace(content=tuple(content), native=None, origin=None)
 
 
@@ -80,7 +93,9 @@ async def capabilities(call: Call) -> None:
     """What an agent can do, as the wire words it."""
     served = served_agent(call, call.parameters.get("model", ""))
     body = call.served.dump_capabilities(card_of(call, served), abilities_of(call, served))
-    await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(body))
+    await call.connection.respond(
+        200, {"content-type": "application/json"}, json_bytes.encode(body)
+    )
 
 
 async def stream_run(
@@ -97,14 +112,18 @@ async def stream_run(
     wire, connection = _wire(call), call.connection
     encoder = wire.encoder(**(envelope or wire.envelope)(request, id=run_id, now=call.now))
     headers = {"content-type": wire.stream_type, **serving(wire).stream_headers}
-    connection.stream(headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close())
+    connection.stream(
+        headers, wire.ping, lambda error: encoder.feed(RunError(error)) + encoder.close()
+    )
     count, is_sse = 0, wire.stream_type.startswith(_SSE)
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
         async for page in pages:
             call.observed.add(page)
             pieces = [encoder.feed(event) for event in shown(page, resource_of(call))]
             if is_sse:
-                pieces = [_numbered(piece, number) for number, piece in enumerate(pieces, count + 1)]
+                pieces = [
+                    _numbered(piece, number) for number, piece in enumerate(pieces, count + 1)
+                ]
             if data := b"".join(pieces[max(0, skip - count) :]):
                 await connection.write(data)
             count += len(page)

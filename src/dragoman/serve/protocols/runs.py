@@ -65,11 +65,18 @@ def served_agent(call: Call, name: str = "") -> Served:
             if call.caller.may_use(known) and backend.serves(known):
                 call.observed.model = offered_name(known, backend.names)
                 return Served(known, *backend.served(known))
-    raise ModelNotFoundError(f"there is no agent {name!r:.200} here" if name else "there is no agent here")
+    raise ModelNotFoundError(
+        f"there is no agent {name!r:.200} here" if name else "there is no agent here"
+    )
 
 
 async def begun(
-    call: Call, request: RunRequest, served: Served, *, task_id: str | None = None, shown: Sequence[Message] = ()
+    call: Call,
+    request: RunRequest,
+    served: Served,
+    *,
+    task_id: str | None = None,
+    shown: Sequence[Message] = (),
 ) -> str:
     """Begins the run that answers a request → its id in the server's log. What becomes of it is kept whether its client stays or leaves.
     `task_id`: of the task that it is a part of. `shown`: the client's messages, where an answer took the place of one.
@@ -83,7 +90,11 @@ async def begun(
     check_room(call)
     agent = served.agent
     model_request = ModelRequest(
-        served.name, request.messages, request.tools, request.settings or Settings(), options=request.options or {}
+        served.name,
+        request.messages,
+        request.tools,
+        request.settings or Settings(),
+        options=request.options or {},
     )
     check_request(model_request, call.service.limits)
     own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
@@ -92,7 +103,10 @@ async def begun(
     with store_deadline(call.service.limits):
         conversation = await joined(agent, call, request, what.messages)
     conversation = _with_ids(call, conversation)
-    check_request(model_request.replace(messages=(*conversation.before, *conversation.new)), call.service.limits)
+    check_request(
+        model_request.replace(messages=(*conversation.before, *conversation.new)),
+        call.service.limits,
+    )
     task_id = task_id or conversation.task_id
     record = _Record(call, request, conversation, model_request, task_id, shown)
     run = request.replace(
@@ -109,7 +123,9 @@ async def begun(
         with store_deadline(call.service.limits):
             await record.begin()
             await change_memory(agent, conversation, resource_of(call))
-            run_id = await call.service.runs.start(agent, run, ended=record.end, trusted_history=conversation.trusted)
+            run_id = await call.service.runs.start(
+                agent, run, ended=record.end, trusted_history=conversation.trusted
+            )
     except DragomanError:
         await record.forget()  # the client is answered that nothing was begun
         raise
@@ -120,7 +136,9 @@ async def begun(
 
 
 @asynccontextmanager
-async def read_run(call: Call, run_id: str, *, cancel_on_leave: bool) -> AsyncGenerator[AsyncIterator[Sequence[Event]]]:
+async def read_run(
+    call: Call, run_id: str, *, cancel_on_leave: bool
+) -> AsyncGenerator[AsyncIterator[Sequence[Event]]]:
     """The events of a run from its first to its end, by the page, for as long as its client stays. A client that reads slowly
     holds the run back. `cancel_on_leave`: the run ends if the client leaves before it does."""
     is_over = False
@@ -174,7 +192,9 @@ class _Record:
             self._keys.append(f"run:{request.run_id}")
         if task_id:
             self._keys.append(f"task:{task_id}")
-        self._given = {message.id for message in (*conversation.before, *conversation.new, *conversation.added)}
+        self._given = {
+            message.id for message in (*conversation.before, *conversation.new, *conversation.added)
+        }
         self._answered = Answered(
             id=call.id,
             owner=call.caller.id,
@@ -185,19 +205,27 @@ class _Record:
             thread_id=conversation.thread_id,
             task_id=task_id,
             run_id=call.id,
-            asked=RunRequest(answer, thread_id=request.thread_id, run_id=request.run_id, native=request.native),
+            asked=RunRequest(
+                answer, thread_id=request.thread_id, run_id=request.run_id, native=request.native
+            ),
             state="in_progress",
         )
 
     async def begin(self) -> None:
         """Keeps that there is a run."""
-        keys = [latest_key(self._answered.thread_id), *self._keys[1:]]  # its conversation goes on from it at its end
+        keys = [
+            latest_key(self._answered.thread_id),
+            *self._keys[1:],
+        ]  # its conversation goes on from it at its end
         await keep_answer(self._store, self._answered, keys, seconds=self._seconds)
 
     async def forget(self) -> None:
         """Removes the record of a run that could not begin. A store that is slow gets the request and is not waited
         for: the client has waited long enough."""
-        with suppress(Exception), anyio.move_on_after(_FORGET_SECONDS):  # a store of the user's raises what it likes
+        with (
+            suppress(Exception),
+            anyio.move_on_after(_FORGET_SECONDS),
+        ):  # a store of the user's raises what it likes
             await self._store.delete(self._answered.owner, self._answered.id)
 
     def bound(self, run_id: str) -> None:
@@ -207,13 +235,19 @@ class _Record:
             self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, run_id)
 
     def _expire(self, run_id: str) -> None:
-        self._expiring = asyncio.create_task(self._call.service.runs.cancel(run_id), name=f"dragoman-expire-{run_id}")
+        self._expiring = asyncio.create_task(
+            self._call.service.runs.cancel(run_id), name=f"dragoman-expire-{run_id}"
+        )
 
     async def end(self, result: ChatResult[str], last: RunFinished | RunError) -> None:
         """Keeps what it gave. `last`: the event that ended it."""
         if self._timer is not None:
             self._timer.cancel()
-        output = [each for each in result.messages if each.id not in self._given and each.role is not Role.SYSTEM]
+        output = [
+            each
+            for each in result.messages
+            if each.id not in self._given and each.role is not Role.SYSTEM
+        ]
         answered = msgspec.structs.replace(
             self._answered,
             output=tuple(output),

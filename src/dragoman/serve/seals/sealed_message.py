@@ -75,7 +75,14 @@ def is_needed(message: Message) -> bool:
 def pack(message: Message) -> bytes | None:
     """The content of a message's token; `None`: it holds what cannot be written."""
     assert message.origin is not None
-    return _written(_Sealed(message.origin, _digest(message.content), _pieces(message.content), _sent(message.native)))
+    return _written(
+        _Sealed(
+            message.origin,
+            _digest(message.content),
+            _pieces(message.content),
+            _sent(message.native),
+        )
+    )
 
 
 def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes | None:
@@ -83,7 +90,9 @@ def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes |
     tokens of earlier calls hold."""
     text, shown = _visible(content[:since])
     pieces = _pieces(content[since:])
-    return _written(_Sealed(origin, _call_digest(*_visible(content)), pieces, after=(len(text), len(shown))))
+    return _written(
+        _Sealed(origin, _call_digest(*_visible(content)), pieces, after=(len(text), len(shown)))
+    )
 
 
 def unpack(content: bytes) -> _Sealed | None:
@@ -111,7 +120,9 @@ def restored_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | Non
         if each.after is None or each.after[0] < letters or each.after[1] < calls:
             return None
         content += _plain(text[letters : each.after[0]], shown[calls : each.after[1]])
-        letters = each.after[0] + sum(piece.length for piece in each.pieces if isinstance(piece, _Text))
+        letters = each.after[0] + sum(
+            piece.length for piece in each.pieces if isinstance(piece, _Text)
+        )
         calls = each.after[1] + sum(isinstance(piece, _Shown) for piece in each.pieces)
         if _call_digest(text[:letters], shown[:calls]) != each.digest:
             return None
@@ -122,15 +133,23 @@ def restored_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | Non
 
 def _visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
     """What every format shows of a message: its text, and the pieces beside it."""
-    text = "".join([piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)])
-    return text, [piece for piece in content if not isinstance(piece, TextPart | MarkPart) and not _is_hidden(piece)]
+    text = "".join(
+        [piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)]
+    )
+    return text, [
+        piece
+        for piece in content
+        if not isinstance(piece, TextPart | MarkPart) and not _is_hidden(piece)
+    ]
 
 
 def _plain(text: str, shown: Sequence[Content]) -> list[Content]:
     return [*([TextPart(text)] if text else []), *shown]
 
 
-def _filled(pieces: Sequence[_Text | _Shown | _Hidden], text: str, shown: Sequence[Content]) -> list[Content]:
+def _filled(
+    pieces: Sequence[_Text | _Shown | _Hidden], text: str, shown: Sequence[Content]
+) -> list[Content]:
     """The pieces of a token, with what the client has of them."""
     content: list[Content] = []
     left, start = iter(shown), 0
@@ -144,7 +163,9 @@ def _filled(pieces: Sequence[_Text | _Shown | _Hidden], text: str, shown: Sequen
             content.append(msgspec.structs.replace(piece, native=each.native, raw=each.raw))
         else:
             content.append(
-                msgspec.structs.replace(piece, native={**(piece.native or {}), **(each.native or {})} or None)
+                msgspec.structs.replace(
+                    piece, native={**(piece.native or {}), **(each.native or {})} or None
+                )
             )
     return content
 
@@ -172,7 +193,9 @@ def _is_hidden(piece: Content) -> bool:
     """Whether a format may leave the piece out, or show it in a form of its own."""
     if isinstance(piece, TextPart):
         return not piece.text.strip()
-    return isinstance(piece, ThinkingPart | ProviderPart) or getattr(piece, "run_by", "") == "provider"
+    return (
+        isinstance(piece, ThinkingPart | ProviderPart) or getattr(piece, "run_by", "") == "provider"
+    )
 
 
 def _own(native: Native) -> bool:
@@ -184,7 +207,11 @@ def _sent(native: Native) -> Native:
     kept: dict[str, Any] = {}
     for wire, fields in (native or {}).items():
         if NOTES in wire:
-            fields = {name: value for name, value in if_object(fields).items() if name not in ("response", "echo")}
+            fields = {
+                name: value
+                for name, value in if_object(fields).items()
+                if name not in ("response", "echo")
+            }
         if fields or NOTES not in wire:
             kept[wire] = fields
     return kept or None
@@ -198,7 +225,9 @@ def _digest(content: Sequence[Content]) -> bytes:
 
 def _call_digest(text: str, shown: Sequence[Content]) -> bytes:
     """Of what is known when the last of these calls begins."""
-    return _hashed(text, [[getattr(piece, "id", None), getattr(piece, "name", None)] for piece in shown])
+    return _hashed(
+        text, [[getattr(piece, "id", None), getattr(piece, "name", None)] for piece in shown]
+    )
 
 
 def _hashed(text: str, facts: Sequence[Iterable[Any]]) -> bytes:

@@ -50,7 +50,9 @@ class Sealer:
         """
         secrets = [key.encode() if isinstance(key, str) else bytes(key) for key in keys]
         if not secrets or isinstance(keys, str | bytes):
-            raise SettingsError("Sealer(keys=…) takes a list of one secret or more, the newest first")
+            raise SettingsError(
+                "Sealer(keys=…) takes a list of one secret or more, the newest first"
+            )
         if any(len(secret) < _LEAST_KEY for secret in secrets):
             raise SettingsError(
                 f"a key of Sealer must have {_LEAST_KEY} bytes or more; secrets.token_bytes(32) makes one"

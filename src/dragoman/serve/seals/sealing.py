@@ -69,13 +69,17 @@ class Sealing:
             return [event]
         if isinstance(event, MessageStarted) and event.role is Role.MODEL:
             self._messages[event.message_id] = _Open(event)
-        elif isinstance(event, PartStarted | PartFinished) and (known := self._messages.get(event.message_id)):
+        elif isinstance(event, PartStarted | PartFinished) and (
+            known := self._messages.get(event.message_id)
+        ):
             return [self._part(known, event)]
         elif isinstance(event, MessageDropped):
             self._messages.pop(event.message_id, None)
         elif isinstance(event, RunError):
             self._messages.clear()
-        elif isinstance(event, MessageFinished) and (known := self._messages.pop(event.message_id, None)):
+        elif isinstance(event, MessageFinished) and (
+            known := self._messages.pop(event.message_id, None)
+        ):
             return [*self._sealed(known, event), event]
         return [event]
 
@@ -86,12 +90,18 @@ class Sealing:
             sealed_id = known.ids.get(event.index)
             if sealed_id is None or not isinstance(event.part, ToolCallPart):
                 return event
-            return msgspec.structs.replace(event, part=msgspec.structs.replace(event.part, id=sealed_id))
+            return msgspec.structs.replace(
+                event, part=msgspec.structs.replace(event.part, id=sealed_id)
+            )
         if not isinstance(event.part, ToolCallPart) or event.part.run_by == "provider":
             return event
         known.parts[event.index] = event.part
         token = self._call_token(known, event.index)
-        return event if token is None else msgspec.structs.replace(event, part=self._with(token, known, event))
+        return (
+            event
+            if token is None
+            else msgspec.structs.replace(event, part=self._with(token, known, event))
+        )
 
     def _call_token(self, known: _Open, index: int) -> str | None:
         """What a call holds of the message so far: all that no earlier call does."""
@@ -125,7 +135,11 @@ class Sealing:
         content = tuple([part for _, part in sorted(known.parts.items())])
         native = {**(known.start.native or {}), **(finish.native or {})} or None
         origin = _joined(known.start.origin, finish.origin)
-        if origin is not None and wire_of(origin.prefix or "") == self._wire and not self._is_from_a_gateway(content):
+        if (
+            origin is not None
+            and wire_of(origin.prefix or "") == self._wire
+            and not self._is_from_a_gateway(content)
+        ):
             return []  # the client has it all in its own fields
         message = Message(Role.MODEL, content, origin=origin, native=native)
         packed = pack(message) if is_needed(message) else None
@@ -133,7 +147,10 @@ class Sealing:
         if token is None:
             return []
         piece, index = self._dump(token), known.last + 1
-        return [PartStarted(finish.message_id, index, piece), PartFinished(finish.message_id, index, piece)]
+        return [
+            PartStarted(finish.message_id, index, piece),
+            PartFinished(finish.message_id, index, piece),
+        ]
 
     def _is_from_a_gateway(self, content: Sequence[Content]) -> bool:
         """Whether a gateway that was asked has put a token of its own into an answer: no server takes another's from a client, so that it
@@ -154,5 +171,7 @@ def _joined(start: Origin | None, end: Origin | None) -> Origin | None:
     """An origin, with what the end of the answer adds to it."""
     if start is None or end is None:
         return end or start
-    known = {name: value for name in end.__struct_fields__ if (value := getattr(end, name)) is not None}
+    known = {
+        name: value for name in end.__struct_fields__ if (value := getattr(end, name)) is not None
+    }
     return msgspec.structs.replace(start, **known)

@@ -77,7 +77,11 @@ def _taken(wire: Wire, message: Message) -> _Taken | None:
             places.append(place)
         if left is not None:
             content.append(left)
-    return _Taken(message.replace(content=tuple(content)), places[0], tokens, calls) if places else None
+    return (
+        _Taken(message.replace(content=tuple(content)), places[0], tokens, calls)
+        if places
+        else None
+    )
 
 
 def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Content, list[str]]:

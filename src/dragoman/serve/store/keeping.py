@@ -27,7 +27,9 @@ async def begin_answer(store: AnswerStore, answered: Answered, *, seconds: float
     await _save(store, answered, (), seconds)
 
 
-async def keep_answer(store: AnswerStore, answered: Answered, keys: Sequence[str], *, seconds: float | None) -> bool:
+async def keep_answer(
+    store: AnswerStore, answered: Answered, keys: Sequence[str], *, seconds: float | None
+) -> bool:
     """Keeps an answer → whether it is kept. `seconds`: so long it is waited for; a store that is slower may keep it yet."""
     try:
         await _save(store, answered, keys, seconds)
@@ -37,7 +39,9 @@ async def keep_answer(store: AnswerStore, answered: Answered, keys: Sequence[str
     return True
 
 
-async def known_answers(store: AnswerStore, owner: str, keys: Sequence[str], limits: ServerLimits) -> list[Answered]:
+async def known_answers(
+    store: AnswerStore, owner: str, keys: Sequence[str], limits: ServerLimits
+) -> list[Answered]:
     """The conversation under the first of these keys that one is kept under, the oldest answer first. Where the store fails or is slow there
     is none: who asks has a copy of its own.
 
@@ -54,7 +58,8 @@ async def known_answers(store: AnswerStore, owner: str, keys: Sequence[str], lim
         raise
     except Exception as failure:  # noqa: BLE001 - a store of the user's raises what it likes
         _LOG.warning(
-            "a conversation goes on from its client's copy, since the store of answers failed: %s", _of(failure)
+            "a conversation goes on from its client's copy, since the store of answers failed: %s",
+            _of(failure),
         )
         return []
 
@@ -76,7 +81,9 @@ def store_deadline(limits: ServerLimits) -> Generator[None]:
         ) from error
 
 
-async def _save(store: AnswerStore, answered: Answered, keys: Sequence[str], seconds: float | None) -> None:
+async def _save(
+    store: AnswerStore, answered: Answered, keys: Sequence[str], seconds: float | None
+) -> None:
     try:
         with anyio.fail_after(seconds):
             await store.save(answered, keys)

@@ -91,7 +91,9 @@ class MemoryAnswers:
             runs = share.by_task.pop(answered.task_id, {})
             share.by_task[answered.task_id] = {**runs, answered.id: None}
         while self._count > self._most:
-            self._remove_oldest(max(self._shares, key=lambda owner: len(self._shares[owner].answers)))
+            self._remove_oldest(
+                max(self._shares, key=lambda owner: len(self._shares[owner].answers))
+            )
         while self._bytes > self._most_bytes:
             self._remove_oldest(max(self._shares, key=lambda owner: self._shares[owner].bytes))
 
@@ -129,7 +131,9 @@ class MemoryAnswers:
         """See `AnswerStore`."""
         share = self._shares.get(owner, _Share())
         latest = [share.answers[next(reversed(runs))] for runs in reversed(share.by_task.values())]
-        found = sorted([each for each in latest if _is_wanted(each, wanted)], key=lambda each: -each.number)
+        found = sorted(
+            [each for each in latest if _is_wanted(each, wanted)], key=lambda each: -each.number
+        )
         after = [each for each in found if wanted.after is None or each.number < wanted.after]
         page = [(each.number, self._of(each)) for each in after[: wanted.most]]
         return TaskPage(page, len(found), more=len(after) > len(page))
@@ -137,7 +141,9 @@ class MemoryAnswers:
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
         """See `AnswerStore`."""
         self._push.setdefault((owner, task_id), {})[config["id"]] = dict(config)
-        while len(self._push) > 2 * self._most:  # they go with their tasks, of which there are no more than that
+        while (
+            len(self._push) > 2 * self._most
+        ):  # they go with their tasks, of which there are no more than that
             self._push.popitem(last=False)
 
     async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
@@ -156,7 +162,9 @@ class MemoryAnswers:
         count = self._count
         for owner, share in list(self._shares.items()):
             needed: set[str | None] = set()
-            for answer, kept in reversed(list(share.answers.items())):  # what goes on comes after what it goes on from
+            for answer, kept in reversed(
+                list(share.answers.items())
+            ):  # what goes on comes after what it goes on from
                 if kept.created_at >= before or answer in needed:
                     needed.add(kept.parent)
                 else:
@@ -196,7 +204,13 @@ class MemoryAnswers:
         return True
 
     def _leave_task(
-        self, owner: str, by_task: dict[str, dict[str, None]], task: str, run: str, *, replaced: bool
+        self,
+        owner: str,
+        by_task: dict[str, dict[str, None]],
+        task: str,
+        run: str,
+        *,
+        replaced: bool,
     ) -> None:
         by_task[task].pop(run)
         if not by_task[task]:

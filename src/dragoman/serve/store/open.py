@@ -21,7 +21,10 @@ def open_answers(store: str | AnswerStore | None) -> AnswerStore:
     if not isinstance(store, str):
         if not callable(getattr(store, "chain", None)):
             raise wrong(
-                "store", store, "the URL of a database, or a store of answers", 'give "memory:" or "sqlite:///FILE"'
+                "store",
+                store,
+                "the URL of a database, or a store of answers",
+                'give "memory:" or "sqlite:///FILE"',
             )
         return store
     if store == "memory:":

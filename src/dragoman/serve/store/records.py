@@ -72,7 +72,9 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     def stage(self) -> Stage:
         """How far the task is whose latest run this is."""
         if self.state == "completed" and self.pending:
-            return "signing_in" if all(each.reason == "auth" for each in self.pending) else "waiting"
+            return (
+                "signing_in" if all(each.reason == "auth" for each in self.pending) else "waiting"
+            )
         if self.state == "failed":
             return "refused" if self.refused else "failed"
         return "working" if self.state == "in_progress" else self.state
@@ -94,7 +96,9 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 def conversation_key(conversation: Iterable[Message], scope: str) -> str:
     """The key of a conversation as its client has it; what no client shows, and system texts, do not count. `scope`: within which it is looked for."""
-    shown = [message for message in conversation if message.role is not Role.SYSTEM and message.parts]
+    shown = [
+        message for message in conversation if message.role is not Role.SYSTEM and message.parts
+    ]
     return f"conversation:{_digest(scope, *[_key_of(message) for message in shown])}"
 
 
@@ -115,7 +119,9 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
 
 def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
     """The keys under which the latest answer of a conversation may be found, as its client sends it back."""
-    last = max((at for at, message in enumerate(conversation) if message.role is Role.MODEL), default=None)
+    last = max(
+        (at for at, message in enumerate(conversation) if message.role is Role.MODEL), default=None
+    )
     if last is None:
         return []
     return keys_of(conversation[:last], [conversation[last]], scope)

@@ -77,12 +77,16 @@ class SqlAnswers:
         """See `AnswerStore`."""
         same = (answers.c.owner == owner, answers.c.answer_id == _sendable(id))
         wanted = select(answers.c.number, answers.c.body).where(*same)
-        return self._one(await self._database.read(lambda connection: connection.execute(wanted).first()))
+        return self._one(
+            await self._database.read(lambda connection: connection.execute(wanted).first())
+        )
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
         """See `AnswerStore`."""
         wanted = [_key(key) for key in keys]
-        return self._one(await self._database.read(lambda connection: _found(connection, owner, wanted)))
+        return self._one(
+            await self._database.read(lambda connection: _found(connection, owner, wanted))
+        )
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`. Only what was not read before is read whole."""
@@ -93,7 +97,11 @@ class SqlAnswers:
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        return bool(await self._database.write(lambda connection: _deleted(connection, owner, _sendable(id))))
+        return bool(
+            await self._database.write(
+                lambda connection: _deleted(connection, owner, _sendable(id))
+            )
+        )
 
     async def prune(self, before: datetime) -> int:
         """See `AnswerStore`. So many at a time that others come between."""
@@ -106,24 +114,32 @@ class SqlAnswers:
 
     async def task(self, owner: str, task_id: str) -> list[Answered]:
         """See `AnswerStore`."""
-        rows = await self._database.read(lambda connection: read_task(connection, owner, _sendable(task_id)))
+        rows = await self._database.read(
+            lambda connection: read_task(connection, owner, _sendable(task_id))
+        )
         return [self._decoded.of(*row) for row in rows]
 
     async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
         """See `AnswerStore`."""
         thread = None if wanted.thread is None else _key(wanted.thread)
-        found, total = await self._database.read(lambda connection: read_tasks(connection, owner, wanted, thread))
+        found, total = await self._database.read(
+            lambda connection: read_tasks(connection, owner, wanted, thread)
+        )
         page = [(number, self._decoded.of(number, body)) for number, body in found[: wanted.most]]
         return TaskPage(page, total, more=len(found) > len(page))
 
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
         """See `AnswerStore`."""
         now = datetime.now(UTC)
-        await self._database.write(lambda connection: save_push(connection, owner, task_id, config, now))
+        await self._database.write(
+            lambda connection: save_push(connection, owner, task_id, config, now)
+        )
 
     async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
         """See `AnswerStore`."""
-        return await self._database.read(lambda connection: read_push(connection, owner, _sendable(task_id)))
+        return await self._database.read(
+            lambda connection: read_push(connection, owner, _sendable(task_id))
+        )
 
     async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
@@ -160,9 +176,14 @@ def _save(connection: Connection, answered: Answered, body: bytes, given: Sequen
     }
     if connection.dialect.name == "sqlite":
         values["number"] = _next_number(connection)
-    number = connection.execute(insert(answers).values(values).returning(answers.c.number)).scalar_one()
+    number = connection.execute(
+        insert(answers).values(values).returning(answers.c.number)
+    ).scalar_one()
     sendable = [_key(key) for key in given if _sendable(key) == key]
-    rows = [{"owner": answered.owner, "key": key, "number": number} for key in dict.fromkeys([*kept, *sendable])]
+    rows = [
+        {"owner": answered.owner, "key": key, "number": number}
+        for key in dict.fromkeys([*kept, *sendable])
+    ]
     if rows:
         connection.execute(insert(keys), rows)
 
@@ -189,7 +210,11 @@ def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any
 
 
 def _deleted(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is
-    gone = delete(answers).where(answers.c.owner == owner, answers.c.answer_id == id).returning(answers.c.task)
+    gone = (
+        delete(answers)
+        .where(answers.c.owner == owner, answers.c.answer_id == id)
+        .returning(answers.c.task)
+    )
     row = connection.execute(gone).first()
     if row is not None and row.task is not None:
         forget_push(connection, push_configs.c.owner == owner, push_configs.c.task == row.task)
@@ -199,11 +224,17 @@ def _deleted(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002
 def _pruned(connection: Connection, before: int) -> int:
     """Forgets some answers from which none goes on, and then those that they went on from → how many."""
     later = answers.alias("later")
-    goes_on = exists().where(later.c.owner == answers.c.owner, later.c.parent == answers.c.answer_id)
-    old = select(answers.c.number, answers.c.owner, answers.c.parent).where(answers.c.created_at < before, ~goes_on)
+    goes_on = exists().where(
+        later.c.owner == answers.c.owner, later.c.parent == answers.c.answer_id
+    )
+    old = select(answers.c.number, answers.c.owner, answers.c.parent).where(
+        answers.c.created_at < before, ~goes_on
+    )
     count, leaves = 0, connection.execute(old.limit(_PRUNED)).all()
     while leaves:
-        connection.execute(delete(answers).where(answers.c.number.in_([number for number, _, _ in leaves])))
+        connection.execute(
+            delete(answers).where(answers.c.number.in_([number for number, _, _ in leaves]))
+        )
         count += len(leaves)
         parents = [(owner, parent) for _, owner, parent in leaves if parent is not None]
         if not parents or count >= _PRUNED:
@@ -222,13 +253,25 @@ def _chain(
 ) -> list[tuple[int, bytes | Answered]]:
     """An answer and those that it goes on from, the latest first; as JSON those that are not known."""
     first = (
-        select(answers.c.number, answers.c.parent, func.length(answers.c.body).label("size"), literal(1).label("depth"))
+        select(
+            answers.c.number,
+            answers.c.parent,
+            func.length(answers.c.body).label("size"),
+            literal(1).label("depth"),
+        )
         .where(answers.c.owner == owner, answers.c.answer_id == id)
         .cte("chain", recursive=True)
     )
     before = select(
-        answers.c.number, answers.c.parent, func.length(answers.c.body), (first.c.depth + 1).label("depth")
-    ).where(answers.c.owner == owner, answers.c.answer_id == first.c.parent, first.c.depth < _LONGEST_CHAIN)
+        answers.c.number,
+        answers.c.parent,
+        func.length(answers.c.body),
+        (first.c.depth + 1).label("depth"),
+    ).where(
+        answers.c.owner == owner,
+        answers.c.answer_id == first.c.parent,
+        first.c.depth < _LONGEST_CHAIN,
+    )
     chain = first.union_all(before)
     wanted = select(chain.c.number, chain.c.size).order_by(chain.c.depth)
     bodies = select(answers.c.number, answers.c.body)
@@ -240,7 +283,9 @@ def _chain(
         numbers = [number for number, body in found.items() if body is None]
         for start in range(0, len(numbers), _AT_ONCE):
             some = answers.c.number.in_(numbers[start : start + _AT_ONCE])
-            found.update([(number, body) for number, body in connection.execute(bodies.where(some))])
+            found.update(
+                [(number, body) for number, body in connection.execute(bodies.where(some))]
+            )
         if None not in found.values():
             break
     there = takewhile(lambda each: each[1] is not None, found.items())

@@ -21,7 +21,9 @@ from dragoman.sql.migrate import Migrations
 __all__ = ["MIGRATIONS", "answers", "keys", "metadata", "push_configs"]
 
 metadata = MetaData()
-MIGRATIONS = Migrations("dragoman.serve.store:migrations", "0003", "dragoman_serve_version", metadata)
+MIGRATIONS = Migrations(
+    "dragoman.serve.store:migrations", "0003", "dragoman_serve_version", metadata
+)
 _ID = BigInteger().with_variant(Integer, "sqlite")  # which alone counts by itself there
 
 

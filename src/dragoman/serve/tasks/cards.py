@@ -39,7 +39,9 @@ async def card(call: Call) -> None:
         raise
     wire = task_wire(call)
     made = _made(call, served, is_whole=not is_stranger)
-    is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get("version", "").startswith("1")
+    is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get(
+        "version", ""
+    ).startswith("1")
     is_current |= not served.policy.older
     body = json_bytes.encode(made if is_current else {**made, **wire.old_card(made)})
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
@@ -70,9 +72,17 @@ async def extended(call: Call, params: dict[str, Any], frame: Frame) -> None:  #
 def _made(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
     wire = task_wire(call)
     service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
-    root = f"{_origin(call)}/a2a" + (f"/agents/{call.parameters['model']}" if "model" in call.parameters else "")
-    places = {"jsonrpc": root, "rest": root, **({"grpc": service.grpc_address} if service.grpc_address else {})}
-    security = {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if service.has_keys else {}
+    root = f"{_origin(call)}/a2a" + (
+        f"/agents/{call.parameters['model']}" if "model" in call.parameters else ""
+    )
+    places = {
+        "jsonrpc": root,
+        "rest": root,
+        **({"grpc": service.grpc_address} if service.grpc_address else {}),
+    }
+    security = (
+        {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if service.has_keys else {}
+    )
     made: dict[str, Any] = wire.dump_card(
         agent_card,
         abilities if is_whole else without_tools(abilities),

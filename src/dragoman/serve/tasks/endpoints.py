@@ -82,7 +82,9 @@ def _check_rpc(call: Call, id_: Any) -> None:
     body = call.body
     wrong = body.get("jsonrpc") != "2.0" or not isinstance(body.get("method"), str)
     if wrong or isinstance(id_, bool) or not isinstance(id_, str | int | float | None):
-        raise TaskError('a request of JSON-RPC has "jsonrpc": "2.0", a method and an id', "INVALID_REQUEST")
+        raise TaskError(
+            'a request of JSON-RPC has "jsonrpc": "2.0", a method and an id', "INVALID_REQUEST"
+        )
 
 
 def _of_key(call: Call) -> Call:
@@ -101,13 +103,18 @@ def _check_type(call: Call) -> None:
 def _check_version(call: Call) -> None:
     version = call.headers.get("a2a-version") or call.query.get("A2A-Version", "")
     if version not in ("", "1.0", "0.3"):
-        raise TaskError(f"the version {version!r:.20} is not spoken here; 1.0 and 0.3 are", "VERSION_NOT_SUPPORTED")
+        raise TaskError(
+            f"the version {version!r:.20} is not spoken here; 1.0 and 0.3 are",
+            "VERSION_NOT_SUPPORTED",
+        )
 
 
 # by paths
 
 
-async def _by_path(call: Call, work: Callable[[Call, dict[str, Any], Frame], Awaitable[None]]) -> None:
+async def _by_path(
+    call: Call, work: Callable[[Call, dict[str, Any], Frame], Awaitable[None]]
+) -> None:
     wire = task_wire(call)
     named = call.parameters
     ids = {"id": named["id"]} if "id" in named else {}
@@ -123,7 +130,9 @@ async def _by_path(call: Call, work: Callable[[Call, dict[str, Any], Frame], Awa
         await work(_of_key(call), given, Frame(old=old))
     except TaskError as error:
         refused = wire.rest_error(error, error.reason)
-        await call.connection.respond(refused.status, refused.headers, json_bytes.encode(refused.body))
+        await call.connection.respond(
+            refused.status, refused.headers, json_bytes.encode(refused.body)
+        )
 
 
 async def send_message(call: Call) -> None:

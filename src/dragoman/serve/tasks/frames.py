@@ -76,4 +76,6 @@ def task_wire(call: Call) -> TaskWire:
 
 async def respond(call: Call, value: Any) -> None:
     """Answers with JSON."""
-    await call.connection.respond(200, {"content-type": "application/json"}, json_bytes.encode(value))
+    await call.connection.respond(
+        200, {"content-type": "application/json"}, json_bytes.encode(value)
+    )

@@ -48,7 +48,9 @@ async def serve_grpc(
     """
     service: Any = app.state.service
     if not service.has_keys and not is_loopback(host):
-        raise SettingsError(f"{host} can be reached from other machines; give keys that clients must send (auth=)")
+        raise SettingsError(
+            f"{host} can be reached from other machines; give keys that clients must send (auth=)"
+        )
     try:
         import grpc
 
@@ -59,7 +61,11 @@ async def serve_grpc(
     service_name, found = methods()
     handlers: dict[str, Any] = {}
     for name, method in found.items():
-        kind: Any = grpc.unary_stream_rpc_method_handler if method.streams else grpc.unary_unary_rpc_method_handler
+        kind: Any = (
+            grpc.unary_stream_rpc_method_handler
+            if method.streams
+            else grpc.unary_unary_rpc_method_handler
+        )
         handlers[name] = kind(_stream(app, method) if method.streams else _unary(app, method))
     made.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
     try:
@@ -105,22 +111,32 @@ def _stream(app: Any, method: Method) -> Any:
     return call
 
 
-async def _forwarded(app: Any, method: Method, request: bytes, context: Any) -> AsyncGenerator[bytes]:
+async def _forwarded(
+    app: Any, method: Method, request: bytes, context: Any
+) -> AsyncGenerator[bytes]:
     """The body of the answer, piece by piece. Where it is left, the client has left."""
     params = method.read(request)
     if params is None:
         await _refuse(context, 400)
     data = json_bytes.encode({"jsonrpc": "2.0", "id": 1, "method": method.name, "params": params})
-    given = {key.lower(): value for key, value in context.invocation_metadata() or () if isinstance(value, str)}
+    given = {
+        key.lower(): value
+        for key, value in context.invocation_metadata() or ()
+        if isinstance(value, str)
+    }
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
-    headers += [(key.encode(), given[key].encode("latin-1", "replace")) for key in _PASSED if key in given]
+    headers += [
+        (key.encode(), given[key].encode("latin-1", "replace")) for key in _PASSED if key in given
+    ]
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
         "path": _PATH, "raw_path": _PATH.encode(), "query_string": b"", "root_path": "", "headers": headers,
         "client": None, "server": ("127.0.0.1", 0), "state": {},
     }  # fmt: skip
     pipe = _Pipe(data)
-    work = asyncio.create_task(app(scope, pipe.receive, pipe.send), name=f"dragoman-grpc-{method.name}")
+    work = asyncio.create_task(
+        app(scope, pipe.receive, pipe.send), name=f"dragoman-grpc-{method.name}"
+    )
     work.add_done_callback(lambda _: pipe.end())
     try:
         while (piece := await pipe.take()) is not None:
@@ -196,7 +212,9 @@ async def _abort(context: Any, error: Mapping[str, Any]) -> None:
     info = if_object(next(iter(if_list(error.get("data"))), None))
     reason = if_text(info.get("reason"))
     name = FAULTS[reason].grpc if reason in FAULTS else "INTERNAL"
-    status: Any = status_pb2.Status(code=code_pb2.Code.Value(name), message=if_text(error.get("message")))
+    status: Any = status_pb2.Status(
+        code=code_pb2.Code.Value(name), message=if_text(error.get("message"))
+    )
     detail: Any = any_pb2.Any()
     detail.Pack(error_details_pb2.ErrorInfo(reason=reason, domain=if_text(info.get("domain"))))
     status.details.append(detail)

@@ -31,7 +31,10 @@ async def listed_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
     Raises:
         TaskError: what is asked for is no page.
     """
-    size, token = _number(params.get("pageSize"), _FEW, "pageSize"), if_text(params.get("pageToken"))
+    size, token = (
+        _number(params.get("pageSize"), _FEW, "pageSize"),
+        if_text(params.get("pageToken")),
+    )
     if not 0 < size <= _MOST:
         raise TaskError(f"pageSize must be a number from 1 to {_MOST}", "INVALID_PARAMS")
     history = params.get("historyLength")
@@ -99,7 +102,9 @@ def _time(text: Any) -> datetime | None:
         time = datetime.fromisoformat(text)
         return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
     except (TypeError, ValueError) as error:
-        raise TaskError("statusTimestampAfter must be a time such as 2026-01-02T03:04:05Z", "INVALID_PARAMS") from error
+        raise TaskError(
+            "statusTimestampAfter must be a time such as 2026-01-02T03:04:05Z", "INVALID_PARAMS"
+        ) from error
 
 
 def _without(task: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:

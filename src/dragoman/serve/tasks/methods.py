@@ -32,7 +32,13 @@ from dragoman.serve.tasks.tasks import (
     unkept,
     whole_task,
 )
-from dragoman.serve.tasks.webhook_methods import config_id, notify, notify_record, push_config, subscribed
+from dragoman.serve.tasks.webhook_methods import (
+    config_id,
+    notify,
+    notify_record,
+    push_config,
+    subscribed,
+)
 
 __all__ = [
     "METHODS",
@@ -64,7 +70,12 @@ async def send(call: Call, params: dict[str, Any], frame: Frame) -> None:
     made = bounded(await whole_task(call, record), frame.history_length(how.get("historyLength")))
     wire = task_wire(call)
     reply = wire.reply_of(await events_of(call, record.last), context_of(call, record))
-    await respond(call, frame.result(wire, frame.shape(wire, {"task": made} if reply is None else {"message": reply})))
+    await respond(
+        call,
+        frame.result(
+            wire, frame.shape(wire, {"task": made} if reply is None else {"message": reply})
+        ),
+    )
 
 
 async def stream(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -77,7 +88,12 @@ async def stream(call: Call, params: dict[str, Any], frame: Frame) -> None:
 
 
 async def _begun(
-    call: Call, params: dict[str, Any], request: RunRequest, shown_request: RunRequest, served: Served, task_id: str
+    call: Call,
+    params: dict[str, Any],
+    request: RunRequest,
+    shown_request: RunRequest,
+    served: Served,
+    task_id: str,
 ) -> str:
     """Begins the run of a message, and sends what happens in it where its client wants → its id."""
     config = await subscribed(call, task_id, params)
@@ -105,7 +121,9 @@ async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, Ru
         record = await _record(call, task_id)
         context = context_of(call, record)
         if request.thread_id not in (None, context):
-            raise TaskError("the task is of another conversation; leave contextId out", "INVALID_PARAMS")
+            raise TaskError(
+                "the task is of another conversation; leave contextId out", "INVALID_PARAMS"
+            )
         if not record.waits:
             what = "is over" if record.is_over else "works"
             raise TaskError(f"the task {what}, and takes no message; send it without a taskId")
@@ -120,12 +138,22 @@ async def _requested(call: Call, params: dict[str, Any]) -> tuple[RunRequest, Ru
         pending = () if last is None else last.pending
         answer = wire.answered(request, pending)
         if last is not None and last.task_id and pending and answer.resume:
-            return wire.in_task(answer, last.task_id), wire.in_task(request, last.task_id), last.task_id
+            return (
+                wire.in_task(answer, last.task_id),
+                wire.in_task(request, last.task_id),
+                last.task_id,
+            )
     return wire.in_task(wire.answered(request, pending), ""), wire.in_task(request, ""), call.id
 
 
 async def _streamed(
-    call: Call, run_id: str, request: RunRequest, task_id: str, frame: Frame, *, cancel_on_leave: bool = False
+    call: Call,
+    run_id: str,
+    request: RunRequest,
+    task_id: str,
+    frame: Frame,
+    *,
+    cancel_on_leave: bool = False,
 ) -> None:
     wire, connection = task_wire(call), call.connection
     envelope = wire.envelope(request, id=task_id, now=call.now)
@@ -138,7 +166,11 @@ async def _streamed(
         return b"".join([frame.piece(wire, each) for each in encoder.objects(event)])
 
     def end() -> bytes:
-        return b"".join([frame.piece(wire, each) for each in encoder.closing()]) if frame.old else encoder.close()
+        return (
+            b"".join([frame.piece(wire, each) for each in encoder.closing()])
+            if frame.old
+            else encoder.close()
+        )
 
     connection.stream(headers, wire.ping, lambda error: piece(RunError(error)) + end())
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
@@ -152,7 +184,9 @@ async def _streamed(
 async def get(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A task."""
     record = await _record(call, if_text(params.get("id")))
-    made = bounded(await whole_task(call, record), frame.history_length(params.get("historyLength")))
+    made = bounded(
+        await whole_task(call, record), frame.history_length(params.get("historyLength"))
+    )
     await respond(call, frame.result(task_wire(call), frame.task(task_wire(call), made)))
 
 
@@ -185,12 +219,16 @@ async def subscribe(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """A task that goes on or waits, streamed."""
     record = await _record(call, if_text(params.get("id")))
     if record.is_over:
-        raise TaskError("the task is over, so that there is nothing to subscribe to; get it instead")
+        raise TaskError(
+            "the task is over, so that there is nothing to subscribe to; get it instead"
+        )
     if record.waits:
         record = await _next_run(call, record, frame)
     run_id = record.last.run_id
     if record.is_over or run_id is None or not await logged(call, run_id):
-        await call.connection.end(frame.piece(task_wire(call), {"task": await whole_task(call, record)}))
+        await call.connection.end(
+            frame.piece(task_wire(call), {"task": await whole_task(call, record)})
+        )
         return
     wire = task_wire(call)
     request = RunRequest(client_messages(record.last)[-1:], thread_id=context_of(call, record))
@@ -200,9 +238,15 @@ async def subscribe(call: Call, params: dict[str, Any], frame: Frame) -> None:
 
 async def _next_run(call: Call, record: TaskRecord, frame: Frame) -> TaskRecord:
     """Shows a task that waits, and stays until somebody goes on with it or ends it."""
-    headers = {"content-type": call.wire.stream_type, "cache-control": "no-cache", "x-accel-buffering": "no"}
+    headers = {
+        "content-type": call.wire.stream_type,
+        "cache-control": "no-cache",
+        "x-accel-buffering": "no",
+    }
     call.connection.stream(headers, call.wire.ping, lambda error: b"")  # noqa: ARG005 the task is as it was
-    await call.connection.write(frame.piece(task_wire(call), {"task": await whole_task(call, record)}))
+    await call.connection.write(
+        frame.piece(task_wire(call), {"task": await whole_task(call, record)})
+    )
     asked, beginning = record.last.id, 0
     for seconds in look_seconds():
         with call.service.waiting.change((call.caller.id, record.id)) as changed:
@@ -223,7 +267,9 @@ async def _next_run(call: Call, record: TaskRecord, frame: Frame) -> TaskRecord:
 
 async def _push_task(call: Call, params: dict[str, Any]) -> TaskRecord:
     if call.service.webhooks.policy is None:
-        raise TaskError("push notifications are not sent by this server", "PUSH_NOTIFICATION_NOT_SUPPORTED")
+        raise TaskError(
+            "push notifications are not sent by this server", "PUSH_NOTIFICATION_NOT_SUPPORTED"
+        )
     return await _record(call, if_text(params.get("taskId")) or if_text(params.get("id")))
 
 

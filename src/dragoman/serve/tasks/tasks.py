@@ -98,9 +98,13 @@ async def whole_task(call: Call, record: TaskRecord) -> dict[str, Any]:
             _request(call, record, run, number), id=record.id, now=run.updated_at or run.created_at
         )
         encoder = wire.encoder(**envelope)
-        objects = [each for event in shown(events, resource_of(call)) for each in encoder.objects(event)]
+        objects = [
+            each for event in shown(events, resource_of(call)) for each in encoder.objects(event)
+        ]
         task = _joined(task, wire.aggregated(objects))
-    if record.last.state == "cancelled" and record.last.pending == ():  # perhaps while it waited, which no event says
+    if (
+        record.last.state == "cancelled" and record.last.pending == ()
+    ):  # perhaps while it waited, which no event says
         return wire.cancelled(task)
     return task
 
@@ -121,10 +125,16 @@ async def events_of(call: Call, run: Answered) -> list[Event]:
         return found
     ended: list[Event] = []
     if run.state == "failed":
-        error = ContentRefusedError("the agent refused") if run.refused else ProviderError("the run failed")
+        error = (
+            ContentRefusedError("the agent refused")
+            if run.refused
+            else ProviderError("the run failed")
+        )
         ended = [RunError(error, run.id)]
     elif run.state != "in_progress":
-        outcome = "cancelled" if run.state == "cancelled" else "pending" if run.pending else "success"
+        outcome = (
+            "cancelled" if run.state == "cancelled" else "pending" if run.pending else "success"
+        )
         ended = [RunFinished(run.id, outcome, run.usage, run.pending)]
     return [RunStarted(run.id), *unfold(run.output), *ended]
 
@@ -134,9 +144,14 @@ def _joined(before: Mapping[str, Any], after: dict[str, Any]) -> dict[str, Any]:
     if not before:
         return after
     question = if_object(before.get("status")).get("message")
-    history = [*if_list(before.get("history")), *([question] if question else []), *if_list(after.get("history"))]
+    history = [
+        *if_list(before.get("history")),
+        *([question] if question else []),
+        *if_list(after.get("history")),
+    ]
     artifacts = {
-        one["artifactId"]: one for one in [*if_list(before.get("artifacts")), *if_list(after.get("artifacts"))]
+        one["artifactId"]: one
+        for one in [*if_list(before.get("artifacts")), *if_list(after.get("artifacts"))]
     }
     joined = {**before, **after}
     if history:

@@ -46,7 +46,11 @@ async def subscribed(call: Call, task_id: str, params: Mapping[str, Any]) -> str
     how = if_object(params.get("configuration"))
     named = any(if_object(how.get(name)) for name in _NAMES)
     if named and call.service.webhooks.policy is not None:
-        return (await call.service.webhooks.add(call.caller.id, task_id, push_config(how), call.service.new_id()))["id"]
+        return (
+            await call.service.webhooks.add(
+                call.caller.id, task_id, push_config(how), call.service.new_id()
+            )
+        )["id"]
     return None
 
 
@@ -61,7 +65,9 @@ async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> 
         _LOG.exception("where notifications of a task go could not be read")
         return
     for config in configs:
-        hooks.send(call.caller.id, task_id, config, run_id, _objects(call, run_id, task_id, request))
+        hooks.send(
+            call.caller.id, task_id, config, run_id, _objects(call, run_id, task_id, request)
+        )
 
 
 def notify_record(call: Call, record: TaskRecord, config: str) -> None:

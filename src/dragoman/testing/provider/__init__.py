@@ -3,7 +3,17 @@
 from typing import Any
 
 from dragoman.testing.check import Check
-from dragoman.testing.provider import chat, embeddings, faults, history, media, record, settings, tools, typed
+from dragoman.testing.provider import (
+    chat,
+    embeddings,
+    faults,
+    history,
+    media,
+    record,
+    settings,
+    tools,
+    typed,
+)
 
 __all__ = ["CHECKS"]
 

@@ -25,13 +25,25 @@ from dragoman.tools import Tool
 from dragoman.transport.base import Transport
 from dragoman.transport.player import Player
 
-__all__ = ["KEY", "ProviderBench", "Reply", "call", "obliging", "played", "provider_check", "says", "weather"]
+__all__ = [
+    "KEY",
+    "ProviderBench",
+    "Reply",
+    "call",
+    "obliging",
+    "played",
+    "provider_check",
+    "says",
+    "weather",
+]
 
 KEY = "kit-secret-key"
 """The key that scripted requests carry."""
 _ELSEWHERE = "https://api.conformance.invalid/v1"
 
-Reply = Message | DragomanError | Answer | Callable[[ModelRequest], Message | DragomanError | Answer]
+Reply = (
+    Message | DragomanError | Answer | Callable[[ModelRequest], Message | DragomanError | Answer]
+)
 
 
 class ProviderBench:
@@ -87,7 +99,9 @@ class ProviderBench:
         }
         own = self.provider.base_url
         self.base_url = own if isinstance(own, str) else _ELSEWHERE
-        self.server = ScriptedServer(self.wire, lambda _: says("Nothing was asked for."), base_url=self.base_url)
+        self.server = ScriptedServer(
+            self.wire, lambda _: says("Nothing was asked for."), base_url=self.base_url
+        )
 
     def can(self, capability: Capability) -> bool:
         """Whether the record says so."""
@@ -140,10 +154,17 @@ class ProviderBench:
 
         def embedded(request: EmbeddingsRequest) -> list[Vector] | DragomanError:
             given = reply(ModelRequest(request.model))
-            return given if isinstance(given, DragomanError) else [made(text) for text in request.texts]
+            return (
+                given
+                if isinstance(given, DragomanError)
+                else [made(text) for text in request.texts]
+            )
 
         self.server = ScriptedServer(
-            self.wire, reply, base_url=self.base_url, vectors=embedded if vectors is not None else None
+            self.wire,
+            reply,
+            base_url=self.base_url,
+            vectors=embedded if vectors is not None else None,
         )
         access: dict[str, Any] = {"api_key": KEY, "base_url": self.base_url, "environment": {}}
         own = {**access, "transport": wrap(self.server), **how}
@@ -162,7 +183,9 @@ class ProviderBench:
 
     def _record(self, model: str | None) -> Provider:
         embeddings_model = self.provider.embeddings_model or "kit-embeddings-1"
-        return msgspec.structs.replace(self.provider, chat_model=model or self.model, embeddings_model=embeddings_model)
+        return msgspec.structs.replace(
+            self.provider, chat_model=model or self.model, embeddings_model=embeddings_model
+        )
 
 
 def played(folder: Path | str) -> Player:
@@ -174,7 +197,9 @@ def played(folder: Path | str) -> Player:
     """
     if not any(Path(folder).glob("*.json")):
         found = "the folder holds no *.json" if Path(folder).is_dir() else "there is no such folder"
-        raise SettingsError(f"no recordings in {folder}: {found}. Make some with --live --record FOLDER")
+        raise SettingsError(
+            f"no recordings in {folder}: {found}. Make some with --live --record FOLDER"
+        )
     return Player.load(folder)
 
 
@@ -185,7 +210,9 @@ def provider_check(
     runs on a real server."""
 
     def made(function: Callable[[ProviderBench], Awaitable[None] | None]) -> Check[ProviderBench]:
-        return Check(function=function, bench=ProviderBench, needs=needs, shows=shows, look=look, live=live)
+        return Check(
+            function=function, bench=ProviderBench, needs=needs, shows=shows, look=look, live=live
+        )
 
     return made
 
@@ -219,7 +246,9 @@ def obliging(value: Any, tools: Sequence[ToolCallPart] = ()) -> Callable[[ModelR
     object that holds it as `result`."""
 
     def reply(request: ModelRequest) -> Message:
-        schemas = {tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)}
+        schemas = {
+            tool.name: tool.input_schema for tool in request.tools if isinstance(tool, ToolSpec)
+        }
         answered = any(message.tool_results for message in request.messages)
         if tools and not answered and all(each.name in schemas for each in tools):
             return says(*tools)

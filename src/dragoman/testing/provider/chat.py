@@ -40,9 +40,16 @@ async def answers(bench: ProviderBench) -> None:
         result = await agent.send("Say hello.")
     demand(result.output.strip(), "the answer is empty")
     same(result.finish_reason, FinishReason.stop, "the finish reason")
-    same([message.role for message in result.messages], [Role.USER, Role.MODEL], "the roles of the messages")
+    same(
+        [message.role for message in result.messages],
+        [Role.USER, Role.MODEL],
+        "the roles of the messages",
+    )
     origin = result.messages[-1].origin
-    demand(origin is not None and origin.provider == bench.name, f"the origin of the answer is {origin}")
+    demand(
+        origin is not None and origin.provider == bench.name,
+        f"the origin of the answer is {origin}",
+    )
     if bench.scripted:
         same(result.output, "Hello there.", "the answer")
         same(bench.received().model, bench.model, "the model that is asked")
@@ -76,8 +83,12 @@ async def streams_text(bench: ProviderBench) -> None:
     for chunk in chunks:
         output = chunk.joined(output)
     same(chunks[0].messages[0].role, Role.USER, "the role of the first chunk's message")
-    demand(sum(bool(chunk.output) for chunk in chunks) > 1, f"the text came in one piece: {output!r}")
-    spoken = [message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL]
+    demand(
+        sum(bool(chunk.output) for chunk in chunks) > 1, f"the text came in one piece: {output!r}"
+    )
+    spoken = [
+        message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL
+    ]
     same("".join(message.text for message in spoken), output, "the text of the messages")
     if bench.scripted:
         same(output, words, "the answer")
@@ -88,13 +99,16 @@ async def streams_text(bench: ProviderBench) -> None:
 async def unicode_arrives(bench: ProviderBench) -> None:
     """Signs of every script, quotes and line breaks arrive as they are, both ways."""
     async with bench.agent(says(TEXT)) as agent:
-        result = await agent.send(f"Repeat the following word for word, and say nothing else:\n{TEXT}")
+        result = await agent.send(
+            f"Repeat the following word for word, and say nothing else:\n{TEXT}"
+        )
     if bench.scripted:
         demand(TEXT in bench.received().messages[-1].text, "the prompt did not arrive as it was")
         same(result.output, TEXT, "the answer")
     else:
         bench.judge(
-            any(sign in result.output for sign in "üÅ🌍言"), f"no sign beyond ASCII came back: {result.output!r}"
+            any(sign in result.output for sign in "üÅ🌍言"),
+            f"no sign beyond ASCII came back: {result.output!r}",
         )
 
 
@@ -102,10 +116,14 @@ async def unicode_arrives(bench: ProviderBench) -> None:
 async def long_prompts_arrive(bench: ProviderBench) -> None:
     """A prompt and an answer of some hundred thousand signs arrive whole."""
     long = TEXT * 2500
-    answer = "".join(f"{number} {TEXT}" for number in range(40))  # one that repeats itself may be ended
+    answer = "".join(
+        f"{number} {TEXT}" for number in range(40)
+    )  # one that repeats itself may be ended
     async with bench.agent(says(answer)) as agent:
         result = await agent.send(long)
-    same(len(bench.received().messages[-1].text), len(long), "the length of the prompt that arrived")
+    same(
+        len(bench.received().messages[-1].text), len(long), "the length of the prompt that arrived"
+    )
     demand(bench.received().messages[-1].text == long, "the prompt did not arrive as it was")
     same(len(result.output), len(answer), "the length of the answer")
 
@@ -116,7 +134,11 @@ async def empty_answers_are_answers(bench: ProviderBench) -> None:
     async with bench.agent(says(), says("Well.")) as agent:
         first = await agent.send("Say nothing.")
         second = await agent.send("And now?", history=first.messages)
-    same((first.output, first.finish_reason), ("", FinishReason.stop), "the output and the finish reason of nothing")
+    same(
+        (first.output, first.finish_reason),
+        ("", FinishReason.stop),
+        "the output and the finish reason of nothing",
+    )
     same(second.output, "Well.", "the next answer")
 
 
@@ -126,9 +148,14 @@ async def system_prompts_arrive(bench: ProviderBench) -> None:
     system = "Whatever you are asked, answer with the one word PONG."
     async with bench.agent(says("PONG"), system=system) as agent:
         result = await agent.send("How are you?")
-    bench.judge("pong" in result.output.lower(), f"the model does not follow the system prompt: {result.output!r}")
+    bench.judge(
+        "pong" in result.output.lower(),
+        f"the model does not follow the system prompt: {result.output!r}",
+    )
     if bench.scripted:
-        found = [message.text for message in bench.received().messages if message.role is Role.SYSTEM]
+        found = [
+            message.text for message in bench.received().messages if message.role is Role.SYSTEM
+        ]
         same(found, [system], "the system messages that arrived")
 
 

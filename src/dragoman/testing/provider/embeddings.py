@@ -35,7 +35,9 @@ def _vector(text: str, size: int = 8) -> Vector:
 
 def _near(one: Vector, other: Vector) -> bool:
     """Whether two vectors are the same but for what 32 bits cannot hold."""
-    return len(one) == len(other) and all(abs(a - b) < 1e-5 for a, b in zip(one, other, strict=True))
+    return len(one) == len(other) and all(
+        abs(a - b) < 1e-5 for a, b in zip(one, other, strict=True)
+    )
 
 
 @provider_check(Capability.embeddings, look=_LOOK, live=True)
@@ -43,10 +45,19 @@ async def embeds_queries(bench: ProviderBench) -> None:
     """A text becomes a vector of finite numbers, with the tokens that it cost."""
     async with bench.agent(vectors=_vector) as agent:
         result = await agent.embed_query(_TEXTS[0])
-    demand(result.embeddings and all(map(isfinite, result.embeddings)), f"the vector is {result.embeddings[:5]}…")
-    demand(result.usage is not None and (result.usage.input_tokens or 0) > 0, f"the usage is {result.usage}")
+    demand(
+        result.embeddings and all(map(isfinite, result.embeddings)),
+        f"the vector is {result.embeddings[:5]}…",
+    )
+    demand(
+        result.usage is not None and (result.usage.input_tokens or 0) > 0,
+        f"the usage is {result.usage}",
+    )
     if bench.scripted:
-        demand(_near(result.embeddings, _vector(_TEXTS[0])), "the vector is not the one that the server sent")
+        demand(
+            _near(result.embeddings, _vector(_TEXTS[0])),
+            "the vector is not the one that the server sent",
+        )
         same(bench.server.embedded[-1].texts, _TEXTS[:1], "the texts that arrived")
 
 
@@ -56,10 +67,17 @@ async def embeds_documents(bench: ProviderBench) -> None:
     async with bench.agent(vectors=_vector) as agent:
         result = await agent.embed_documents(_TEXTS)
     same(result.count, len(_TEXTS), "the number of vectors")
-    same({len(vector) for vector in result.embeddings}, {result.dimensions}, "the lengths of the vectors")
+    same(
+        {len(vector) for vector in result.embeddings},
+        {result.dimensions},
+        "the lengths of the vectors",
+    )
     if bench.scripted:
         for text, vector in zip(_TEXTS, result.embeddings, strict=True):
-            demand(_near(vector, _vector(text)), f"the vector of {text!r} is not the one that the server sent")
+            demand(
+                _near(vector, _vector(text)),
+                f"the vector of {text!r} is not the one that the server sent",
+            )
         return
     cat, kitten, stocks = result.embeddings
     bench.judge(
@@ -83,7 +101,11 @@ async def embeddings_come_in_order(bench: ProviderBench) -> None:
         sorted(texts),
         "the texts that arrived",
     )
-    same(max(len(request.texts) for request in bench.server.embedded), 2, "the most texts of a request")
+    same(
+        max(len(request.texts) for request in bench.server.embedded),
+        2,
+        "the most texts of a request",
+    )
     for text, vector in zip(texts, result.embeddings, strict=True):
         demand(_near(vector, _vector(text)), f"the vector of {text!r} is another's")
 
@@ -129,6 +151,9 @@ async def providers_without_embeddings_say_so(bench: ProviderBench) -> None:
         try:
             await agent.embed_query("Hello.")
         except SettingsError as error:
-            demand("openai" in error.message, f"the error names nobody who makes embeddings: {error.message}")
+            demand(
+                "openai" in error.message,
+                f"the error names nobody who makes embeddings: {error.message}",
+            )
             return
     demand(False, "embeddings of a provider that has none raised no SettingsError")

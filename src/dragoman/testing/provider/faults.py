@@ -68,16 +68,32 @@ async def refusals_have_their_class(bench: ProviderBench) -> None:
         error = await _failure(bench, kind("The kit says no."))
         same(type(error).__name__, kind.__name__, "the class of the error")
         same(error.provider, bench.name, "`provider` of the error")
-        demand(error.status is not None and error.status >= 400, f"`status` of the error is {error.status}")
+        demand(
+            error.status is not None and error.status >= 400,
+            f"`status` of the error is {error.status}",
+        )
         demand(error.body, "`body` of the error is empty")
-        demand("The kit says no." in str(error), f"the error does not say what the provider said: {error}")
+        demand(
+            "The kit says no." in str(error),
+            f"the error does not say what the provider said: {error}",
+        )
 
 
 @provider_check(Capability.chat, look="the wire's load_error: the table of statuses")
 async def refusals_without_a_body_have_their_class(bench: ProviderBench) -> None:
     """A refusal whose body says nothing, such as a proxy's page, is told by its status."""
-    kinds = {401: AuthenticationError, 403: errors.PermissionDeniedError, 429: RateLimitError, 503: OverloadedError}
-    for status, kind in {**kinds, 529: OverloadedError, 500: ProviderError, 502: ProviderError}.items():
+    kinds = {
+        401: AuthenticationError,
+        403: errors.PermissionDeniedError,
+        429: RateLimitError,
+        503: OverloadedError,
+    }
+    for status, kind in {
+        **kinds,
+        529: OverloadedError,
+        500: ProviderError,
+        502: ProviderError,
+    }.items():
         for body in (_PAGE, b""):
             error = await _failure(bench, Answer(status=status, body=body))
             same(
@@ -104,7 +120,11 @@ async def retries_lead_to_the_answer(bench: ProviderBench) -> None:
     async def sleep(seconds: float) -> None:
         waits.append(seconds)
 
-    replies: list[Reply] = [RateLimitError("Too fast.", retry_after=7), OverloadedError("Full."), says("Hello.")]
+    replies: list[Reply] = [
+        RateLimitError("Too fast.", retry_after=7),
+        OverloadedError("Full."),
+        says("Hello."),
+    ]
     async with bench.agent(*replies, wrap=lambda server: Retry(server, sleep=sleep)) as agent:
         result = await agent.send("Hi.")
     same(result.output, "Hello.", "the answer")
@@ -126,7 +146,9 @@ async def cut_answers_keep_what_came(bench: ProviderBench) -> None:
         except StreamCutError as error:
             demand(error.partial is not None, "`partial` of the error is None")
             partial = error.partial.text if error.partial else ""
-            demand(partial and words.startswith(partial), f"`partial` of the error says {partial!r}")
+            demand(
+                partial and words.startswith(partial), f"`partial` of the error says {partial!r}"
+            )
             same("".join(shown), partial, "what was shown before the error")
             same(error.provider, bench.name, "`provider` of the error")
             same(bench.server.open, 0, "the number of answers left open")
@@ -142,7 +164,9 @@ async def spoilt_answers_are_errors(bench: ProviderBench) -> None:
         error = await _failure(bench, Answer(content=says(words), wrong=wrong * 2))
         demand(isinstance(error, DecodeError | StreamCutError), f"the error is {error!r}")
         partial = error.partial.text if error.partial else ""
-        demand(partial and words.startswith(partial[:4]), f"`partial` of the error says {partial!r}")
+        demand(
+            partial and words.startswith(partial[:4]), f"`partial` of the error says {partial!r}"
+        )
 
 
 @provider_check(Capability.chat, look="the wire's decoder: a body that is no answer")
@@ -150,7 +174,10 @@ async def strange_answers_are_errors(bench: ProviderBench) -> None:
     """A status of success with a page, nothing or other JSON in place of an answer is an error, and no empty answer."""
     for body in (_PAGE, b"", b"[]", b"null", b"{}"):
         error = await _failure(bench, Answer(body=body))
-        demand(isinstance(error, DecodeError | ProviderError), f"the body {body!r} is the error {error!r}")
+        demand(
+            isinstance(error, DecodeError | ProviderError),
+            f"the body {body!r} is the error {error!r}",
+        )
 
 
 @provider_check(Capability.chat, look="the wire's decoder: errors in a stream")
@@ -186,7 +213,8 @@ async def cancelled_answers_are_closed(bench: ProviderBench) -> None:
             result = await run.result()
         same(result.finish_reason, FinishReason.cancelled, "the finish reason")
         demand(
-            result.output and words.startswith(result.output), f"what there is of a cancelled run: {result.output!r}"
+            result.output and words.startswith(result.output),
+            f"what there is of a cancelled run: {result.output!r}",
         )
         same(bench.server.open, 0, "the number of answers left open after a cancellation")
 
@@ -218,7 +246,9 @@ async def wrong_keys_are_refused(bench: ProviderBench) -> None:
 @provider_check(Capability.chat, look=f"{_LOOK}: 404", live=True)
 async def unknown_models_are_refused(bench: ProviderBench) -> None:
     """A model that there is not is a `ModelNotFoundError` that says what the provider said; the name that was asked for arrived."""
-    error = await _failure(bench, ModelNotFoundError("No such model."), must=bench.judge, model="kit-no-such-model")
+    error = await _failure(
+        bench, ModelNotFoundError("No such model."), must=bench.judge, model="kit-no-such-model"
+    )
     bench.judge(isinstance(error, ModelNotFoundError), f"an unknown model is {error!r}")
     if bench.scripted:
         same(bench.received().model, "kit-no-such-model", "the model that was asked for")
@@ -231,7 +261,8 @@ def _names_the_cause(bench: ProviderBench, error: DragomanError) -> None:
     runs = [words[at : at + 3] for words in texts for at in range(max(1, len(words) - 2)) if words]
     message = _words(error.message)
     bench.judge(
-        not runs or any(run == message[at : at + len(run)] for run in runs for at in range(len(message))),
+        not runs
+        or any(run == message[at : at + len(run)] for run in runs for at in range(len(message))),
         f"the error says nothing of what the provider said: {error.message!r}; the body is {error.body!r}",
     )
 
@@ -255,7 +286,10 @@ async def _failure(
     async with bench.agent(reply, **how) as agent:
         async with agent.run("Hi.") as run:
             events = [event async for event in run]
-        must(isinstance(events[-1], RunError), f"the last event of a run that failed is {events[-1]!r}")
+        must(
+            isinstance(events[-1], RunError),
+            f"the last event of a run that failed is {events[-1]!r}",
+        )
         same(bench.server.open, 0, "the number of answers left open")
         try:
             result = await agent.send("Hi.")

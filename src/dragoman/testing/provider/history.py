@@ -33,12 +33,25 @@ async def conversations_go_on(bench: ProviderBench) -> None:
         first = await agent.send("My name is Ada. Remember it.")
         history = [Message.from_json(message.to_json()) for message in first.messages]
         second = await agent.send("What is my name? Answer with the name.", history=history)
-    bench.judge("ada" in second.output.lower(), f"the model does not know what was said before: {second.output!r}")
+    bench.judge(
+        "ada" in second.output.lower(),
+        f"the model does not know what was said before: {second.output!r}",
+    )
     if bench.scripted:
         texts = [(message.role.value, message.text) for message in bench.received().messages]
-        if len(texts) > 1:  # a wire may link to a response that is stored, and send only what follows
-            same(texts[0][1], "My name is Ada. Remember it.", "the first message of the second request")
-            same([role for role, _ in texts], ["user", "model", "user"], "the roles of the second request")
+        if (
+            len(texts) > 1
+        ):  # a wire may link to a response that is stored, and send only what follows
+            same(
+                texts[0][1],
+                "My name is Ada. Remember it.",
+                "the first message of the second request",
+            )
+            same(
+                [role for role, _ in texts],
+                ["user", "model", "user"],
+                "the roles of the second request",
+            )
 
 
 @provider_check(Capability.chat, look="the wire's dump_messages, with a target", live=True)
@@ -49,14 +62,20 @@ async def conversations_of_others_go_on(bench: ProviderBench) -> None:
     history = [
         Message.user("What is the weather in Oslo?"),
         Message.model(
-            ThinkingPart("I look.", native), "I look.", call("get_weather", "id of another/provider: 1", city="Oslo")
+            ThinkingPart("I look.", native),
+            "I look.",
+            call("get_weather", "id of another/provider: 1", city="Oslo"),
         ).replace(origin=elsewhere),
-        Message.user(ToolResultPart("id of another/provider: 1", "get_weather", "Rain, 7 degrees.")),
+        Message.user(
+            ToolResultPart("id of another/provider: 1", "get_weather", "Rain, 7 degrees.")
+        ),
         Message.model("It rains.").replace(origin=elsewhere),
     ]
     tools = [weather()] if bench.can(Capability.tools) else []
     async with bench.agent(says("Rain."), tools=tools) as agent:
-        result = await agent.send("Say in one word what falls from the sky in Oslo.", history=history)
+        result = await agent.send(
+            "Say in one word what falls from the sky in Oslo.", history=history
+        )
     demand(result.messages, "nothing came back")
     if bench.scripted:
         arrived = bench.received().messages
@@ -65,7 +84,11 @@ async def conversations_of_others_go_on(bench: ProviderBench) -> None:
         if bench.can(Capability.tools):
             calls = [part for message in arrived for part in message.tool_calls]
             same([part.name for part in calls], ["get_weather"], "the calls that arrived")
-            same([part.id for part in results], [part.id for part in calls], "the ids of results and calls")
+            same(
+                [part.id for part in results],
+                [part.id for part in calls],
+                "the ids of results and calls",
+            )
 
 
 @provider_check(Capability.chat, look="whatever in a request depends on what follows")
@@ -82,7 +105,11 @@ async def requests_are_append_only(bench: ProviderBench) -> None:
     for before, after in pairwise(bodies):
         for name in before:
             if isinstance(before[name], list) and before[name][:1] == after.get(name, [None])[:1]:
-                same(after[name][: len(before[name])], before[name], f"the beginning of `{name}` in the next request")
+                same(
+                    after[name][: len(before[name])],
+                    before[name],
+                    f"the beginning of `{name}` in the next request",
+                )
     if len(bench.received().messages) > len(bench.received(0).messages):
         same(
             bench.received().messages[: len(bench.received(0).messages)],
@@ -92,7 +119,8 @@ async def requests_are_append_only(bench: ProviderBench) -> None:
 
 
 @provider_check(
-    Capability.thinking, look="native in the wire's decoder and dump_messages, and `reads` in the record's quirks"
+    Capability.thinking,
+    look="native in the wire's decoder and dump_messages, and `reads` in the record's quirks",
 )
 async def signatures_go_back_in_a_round(bench: ProviderBench) -> None:
     """What the provider signed of its thinking goes back with the results of the tools that followed it, byte for byte, unless
@@ -102,6 +130,11 @@ async def signatures_go_back_in_a_round(bench: ProviderBench) -> None:
     async with bench.agent(*rounds, tools=[weather()]) as agent:
         result = await agent.send("How is it in Oslo?")
     if seal not in str(result.messages[1].content):
-        raise Skipped(f"the wire {bench.wire.name} holds no thinking signed as the kit's; where yours is, pass signed=")
+        raise Skipped(
+            f"the wire {bench.wire.name} holds no thinking signed as the kit's; where yours is, pass signed="
+        )
     linked = not any(message.role is Role.MODEL for message in bench.received().messages)
-    demand(linked or seal in str(bench.server.sent[-1].body), "the signature does not go back with the results")
+    demand(
+        linked or seal in str(bench.server.sent[-1].body),
+        "the signature does not go back with the results",
+    )

@@ -23,20 +23,32 @@ __all__ = [
 @provider_check(Capability.vision, look="the wire's images, and vision in the record", live=True)
 async def images_arrive(bench: ProviderBench) -> None:
     """An image arrives in its place beside the text, and the model sees it."""
-    found = await _seen(bench, DataPart(PNG, "image/png", "red.png"), "What colour is the image? One word.", "Red.")
+    found = await _seen(
+        bench, DataPart(PNG, "image/png", "red.png"), "What colour is the image? One word.", "Red."
+    )
     bench.judge("red" in found.lower(), f"the model does not see that the image is red: {found!r}")
 
 
 @provider_check(Capability.audio, look="the wire's audio, and audio in the record")
 async def audio_arrives(bench: ProviderBench) -> None:
     """Audio arrives in its place beside the text."""
-    await _seen(bench, DataPart(b"RIFF\x24\x00\x00\x00WAVEfmt ", "audio/wav"), "What do you hear?", "Silence.")
+    await _seen(
+        bench,
+        DataPart(b"RIFF\x24\x00\x00\x00WAVEfmt ", "audio/wav"),
+        "What do you hear?",
+        "Silence.",
+    )
 
 
 @provider_check(Capability.files, look="the wire's documents, and files in the record")
 async def files_arrive(bench: ProviderBench) -> None:
     """A document arrives in its place beside the text."""
-    await _seen(bench, DataPart(b"%PDF-1.4\n%%EOF", "application/pdf", "a.pdf"), "What does it say?", "Nothing.")
+    await _seen(
+        bench,
+        DataPart(b"%PDF-1.4\n%%EOF", "application/pdf", "a.pdf"),
+        "What does it say?",
+        "Nothing.",
+    )
 
 
 @provider_check(Capability.chat, look="the wire's dump_messages")
@@ -64,7 +76,9 @@ async def _seen(bench: ProviderBench, part: DataPart, prompt: str, answer: str) 
     async with bench.agent(says(answer)) as agent:
         result = await agent.send(prompt, attachments=[part])
     if bench.scripted:
-        arrived = [piece for piece in bench.received().messages[-1].content if isinstance(piece, DataPart)]
+        arrived = [
+            piece for piece in bench.received().messages[-1].content if isinstance(piece, DataPart)
+        ]
         same(
             [(piece.data, piece.mime_type) for piece in arrived],
             [(part.data, part.mime_type)],

@@ -36,16 +36,27 @@ def records_are_complete(bench: ProviderBench) -> None:
     for name in (record.name, *record.aliases):
         same(parse_model_string(f"{name}:m"), ModelString(name, "m"), f"the model string {name}:m")
     demand(record.display_name, "`display_name` is empty")
-    missing = [name for name in ("dump_http", "decoder", "load_error") if not callable(getattr(bench.wire, name, None))]
-    demand(not missing, f"the wire {record.wire} lacks {missing}, without which no model can be asked")
+    missing = [
+        name
+        for name in ("dump_http", "decoder", "load_error")
+        if not callable(getattr(bench.wire, name, None))
+    ]
+    demand(
+        not missing, f"the wire {record.wire} lacks {missing}, without which no model can be asked"
+    )
     kind: Any = getattr(bench.wire, "Quirks", None) or _quirks_of(record.wire)
     demand(
         record.quirks is None or kind is None or isinstance(record.quirks, kind),
         f"`quirks` must be a Quirks record of the wire {record.wire} and is {type(record.quirks).__name__}",
     )
     can = record.capabilities
-    demand(Capability.chat in can or Capability.embeddings in can, "`capabilities` has neither chat nor embeddings")
-    demand(can <= set(Capability), f"`capabilities` has what is none: {sorted(can - set(Capability))}")
+    demand(
+        Capability.chat in can or Capability.embeddings in can,
+        "`capabilities` has neither chat nor embeddings",
+    )
+    demand(
+        can <= set(Capability), f"`capabilities` has what is none: {sorted(can - set(Capability))}"
+    )
     needed = {Capability.parallel_tools, Capability.forced_tools} & can
     demand(not needed or Capability.tools in can, f"{sorted(needed)} is declared without tools")
     demand(
@@ -61,9 +72,17 @@ def records_are_complete(bench: ProviderBench) -> None:
         "the capability models is declared, and both `models_path` and `models` are None: say where models are listed",
     )
     url = record.base_url
-    demand(not isinstance(url, str) or url.startswith(("http://", "https://")), f"`base_url` is no HTTP URL: {url}")
-    demand(not isinstance(url, str) or not url.endswith("/"), f"`base_url` ends with a slash: {url}")
-    demand(record.models_path is None or record.models_path.startswith("/"), "`models_path` must begin with a slash")
+    demand(
+        not isinstance(url, str) or url.startswith(("http://", "https://")),
+        f"`base_url` is no HTTP URL: {url}",
+    )
+    demand(
+        not isinstance(url, str) or not url.endswith("/"), f"`base_url` ends with a slash: {url}"
+    )
+    demand(
+        record.models_path is None or record.models_path.startswith("/"),
+        "`models_path` must begin with a slash",
+    )
 
 
 @provider_check(look=f"{_RECORD}: key_header, key_prefix, key_kinds, headers")
@@ -77,10 +96,21 @@ async def keys_go_into_their_header(bench: ProviderBench) -> None:
     for name, value in record.headers.items():
         same(headers.get(name.lower()), value, f"the header {name}")
     if record.key_names:
-        same(headers.get(record.key_header.lower()), record.key_prefix + KEY, f"the header {record.key_header}")
+        same(
+            headers.get(record.key_header.lower()),
+            record.key_prefix + KEY,
+            f"the header {record.key_header}",
+        )
     held = [name for name, value in headers.items() if KEY in value]
-    same(held, [record.key_header.lower()] if record.key_names or held else [], "the headers that hold the key")
-    demand(KEY not in request.path and KEY not in str(request.body), "the key stands in the URL or in the body")
+    same(
+        held,
+        [record.key_header.lower()] if record.key_names or held else [],
+        "the headers that hold the key",
+    )
+    demand(
+        KEY not in request.path and KEY not in str(request.body),
+        "the key stands in the URL or in the body",
+    )
 
 
 @provider_check(look=f"{_RECORD}: key_names, key_required")
@@ -89,16 +119,25 @@ async def missing_keys_are_named(bench: ProviderBench) -> None:
     none. Where none is needed there is no error."""
     record = bench.provider
     needed = bool(record.key_names) and record.key_required
-    for environment in ({}, dict.fromkeys(record.key_names, ""), dict.fromkeys(record.key_names, " ")):
+    for environment in (
+        {},
+        dict.fromkeys(record.key_names, ""),
+        dict.fromkeys(record.key_names, " "),
+    ):
         try:
             found = find_key(record, environment=environment, system={})
         except AuthenticationError as error:
             demand(needed, f"no key is needed, and without one comes {error!r}")
-            demand(record.key_names[-1] in error.message, f"the error does not name {record.key_names[-1]}: {error}")
+            demand(
+                record.key_names[-1] in error.message,
+                f"the error does not name {record.key_names[-1]}: {error}",
+            )
             same(error.provider, record.name, "`provider` of the error")
         else:
             same(
-                (found, needed), (None, False), "the key that is found where there is none, and whether one is needed,"
+                (found, needed),
+                (None, False),
+                "the key that is found where there is none, and whether one is needed,",
             )
     if needed and not any(os.environ.get(name) for name in record.key_names):
         async with bench.agent(says("Hello."), api_key=None) as agent:
@@ -117,7 +156,11 @@ def keys_are_found_in_order(bench: ProviderBench) -> None:
     if not names:
         raise Skipped(f"{bench.provider.display_name} needs no key")
     own, system = dict.fromkeys(names, "own"), dict.fromkeys(names, "system")
-    same(find_key(bench.provider, "given", environment=own, system=system), "given", "the key that is used")
+    same(
+        find_key(bench.provider, "given", environment=own, system=system),
+        "given",
+        "the key that is used",
+    )
     same(find_key(bench.provider, environment=own, system=system), "own", "the key that is used")
     same(find_key(bench.provider, environment={}, system=system), "system", "the key that is used")
     same(
@@ -131,7 +174,11 @@ def keys_are_found_in_order(bench: ProviderBench) -> None:
 async def callers_headers_win(bench: ProviderBench) -> None:
     """The caller's headers go on every request and override the provider's own; who gives the key's needs no key."""
     record = bench.provider
-    given = {"X-Kit": "1", record.key_header.upper(): "own", **dict.fromkeys(record.headers, "changed")}
+    given = {
+        "X-Kit": "1",
+        record.key_header.upper(): "own",
+        **dict.fromkeys(record.headers, "changed"),
+    }
     async with bench.agent(says("Hello."), headers=given, api_key=None) as agent:
         await agent.send("Hi.")
     sent = {name.lower(): value for name, value in bench.server.sent[-1].headers.items()}
@@ -150,7 +197,11 @@ async def base_urls_are_found(bench: ProviderBench) -> None:
     record = bench.provider
     given = "http://127.0.0.1:9/there/"
     environment = dict.fromkeys(record.base_url_names, "http://127.0.0.1:9/elsewhere")
-    same(await find_base_url(record, given, environment=environment, system={}), given.rstrip("/"), "the base URL")
+    same(
+        await find_base_url(record, given, environment=environment, system={}),
+        given.rstrip("/"),
+        "the base URL",
+    )
     for name, rest in record.base_url_names.items():
         found = await find_base_url(record, environment={name: environment[name]}, system={})
         same(found, environment[name] + rest, f"the base URL that {name} gives")
@@ -159,7 +210,10 @@ async def base_urls_are_found(bench: ProviderBench) -> None:
     async with bench.agent(says("Hello.")) as agent:
         await agent.send("Hi.")
     path = bench.server.sent[-1].path
-    demand(path.startswith(f"{bench.base_url}/"), f"a request went to {path} and must go to {bench.base_url}/…")
+    demand(
+        path.startswith(f"{bench.base_url}/"),
+        f"a request went to {path} and must go to {bench.base_url}/…",
+    )
 
 
 @provider_check(Capability.models, look=f"{_RECORD}: models_path", live=True)
@@ -169,7 +223,9 @@ async def lists_models(bench: ProviderBench) -> None:
         models = await agent.list_models()
     demand(all(model.name and model.kinds for model in models), "a model has no name or no kind")
     same(
-        {model.provider for model in models} - {bench.name}, set[str](), "the providers of the models, besides its own,"
+        {model.provider for model in models} - {bench.name},
+        set[str](),
+        "the providers of the models, besides its own,",
     )
     if bench.provider.models is None:
         demand(models, "no models are listed")

@@ -36,7 +36,9 @@ _LOOK = "the wire's request and decoder, and the record's quirks"
 @provider_check(Capability.chat, look=_LOOK)
 async def settings_arrive(bench: ProviderBench) -> None:
     """Settings arrive: the agent's, and before them those of the call."""
-    async with bench.agent(says("Hello."), settings=Settings(max_tokens=9000, temperature=0.5)) as agent:
+    async with bench.agent(
+        says("Hello."), settings=Settings(max_tokens=9000, temperature=0.5)
+    ) as agent:
         await agent.send("Hi.", settings=Settings(max_tokens=77))
     same(bench.received().settings.max_tokens, 77, "the token limit that arrived")
     demand(
@@ -53,14 +55,19 @@ async def options_arrive(bench: ProviderBench) -> None:
     same(bench.received().options.get("kit_option"), {"a": [1, None]}, "the option that arrived")
 
 
-@provider_check(Capability.chat, look="the wire's finish reasons, and max_tokens in its request", live=True)
+@provider_check(
+    Capability.chat, look="the wire's finish reasons, and max_tokens in its request", live=True
+)
 async def stops_at_the_limit(bench: ProviderBench) -> None:
     """An answer that the token limit ends has the finish reason `length`, and what there is of it."""
     async with bench.agent(says("Once upon a", reason=FinishReason.length)) as agent:
         prompt = "Write down all numbers from 1 to 500, one after the other, and leave none out."
         result = await agent.send(prompt, settings=Settings(max_tokens=16))
     spent = result.usage.output_tokens if result.usage else None
-    bench.judge(spent is None or bench.scripted or spent >= 16, f"the model said no more than {spent} tokens")
+    bench.judge(
+        spent is None or bench.scripted or spent >= 16,
+        f"the model said no more than {spent} tokens",
+    )
     same(result.finish_reason, FinishReason.length, "the finish reason")
     if bench.scripted:
         same(bench.received().settings.max_tokens, 16, "the token limit that arrived")
@@ -71,13 +78,18 @@ async def stops_at_the_limit(bench: ProviderBench) -> None:
 async def stops_at_the_word(bench: ProviderBench) -> None:
     """Stop sequences arrive, or are told as a loss; an answer that met one has ended as it should."""
     async with bench.agent(says("A B C ")) as agent:
-        result = await agent.send("Write the letters A B C D E F, on one line.", settings=Settings(stop=("D",)))
+        result = await agent.send(
+            "Write the letters A B C D E F, on one line.", settings=Settings(stop=("D",))
+        )
     same(result.finish_reason, FinishReason.stop, "the finish reason")
     if bench.scripted:
         losses: list[Any] = []
         request = ModelRequest(bench.model, (Message.user("Hi."),), settings=Settings(stop=("D",)))
         bench.wire.dump_request(request, losses=losses, quirks=bench.provider.quirks)
-        demand(bench.received().settings.stop == ("D",) or losses, "the stop sequence is lost, and no loss tells")
+        demand(
+            bench.received().settings.stop == ("D",) or losses,
+            "the stop sequence is lost, and no loss tells",
+        )
 
 
 @provider_check(Capability.thinking, look="thinking in the wire's decoder and request", live=True)
@@ -85,13 +97,21 @@ async def thinks(bench: ProviderBench) -> None:
     """Thinking is streamed and kept apart from what is said: in `thinking`, never in the output; the setting arrives."""
     async with bench.agent(says(ThinkingPart("Nine times seven: 63."), "It is 63.")) as agent:
         settings = Settings(reasoning="low", max_tokens=4000)
-        chunks = [chunk async for chunk in agent.send_stream("What is 9 times 7?", settings=settings)]
+        chunks = [
+            chunk async for chunk in agent.send_stream("What is 9 times 7?", settings=settings)
+        ]
     output = ""
     for chunk in chunks:
         output = chunk.joined(output)
     thinking = "".join(chunk.thinking or "" for chunk in chunks)
-    messages = [message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL]
-    unread = f"; fields that the wire did not read: {', '.join(names)}" if (names := _unread(messages)) else ""
+    messages = [
+        message for chunk in chunks for message in chunk.messages if message.role is Role.MODEL
+    ]
+    unread = (
+        f"; fields that the wire did not read: {', '.join(names)}"
+        if (names := _unread(messages))
+        else ""
+    )
     bench.judge(thinking, f"no thinking is read; the output is {output!r}{unread}")
     bench.judge(output.strip(), "the answer is empty")
     if bench.scripted:
@@ -101,7 +121,10 @@ async def thinks(bench: ProviderBench) -> None:
             losses=losses,
             quirks=bench.provider.quirks,
         )
-        demand(bench.received().settings.reasoning or losses, "how much to think does not arrive, and no loss tells")
+        demand(
+            bench.received().settings.reasoning or losses,
+            "how much to think does not arrive, and no loss tells",
+        )
         same(output, "It is 63.", "the output")
         same(thinking, "Nine times seven: 63.", "the thinking")
         same(messages[0].thinking, "Nine times seven: 63.", "the message's thinking")
@@ -114,9 +137,16 @@ async def usage_is_told_once(bench: ProviderBench) -> None:
     async with bench.agent(says("Hello.", usage=usage)) as agent, agent.run("Say hello.") as run:
         events = [event async for event in run]
         result = await run.result()
-    usages = [event.usage for event in events if isinstance(event, MessageFinished) and event.usage is not None]
+    usages = [
+        event.usage
+        for event in events
+        if isinstance(event, MessageFinished) and event.usage is not None
+    ]
     same(len(usages), 1, "how often the usage is told")
-    demand(result.usage and result.usage.input_tokens and result.usage.output_tokens, f"the usage is {result.usage}")
+    demand(
+        result.usage and result.usage.input_tokens and result.usage.output_tokens,
+        f"the usage is {result.usage}",
+    )
     same(result.usage, usages[0], "the result's usage")
     if bench.scripted:
         found = (usages[0].input_tokens, usages[0].output_tokens, usages[0].total_tokens)
@@ -130,7 +160,10 @@ def _unread(messages: Sequence[Message]) -> list[str]:
     rooms = [room for each in kept for room in (each.native or {}).items()]
     own = [if_object(room) for key, room in rooms if not key.endswith(NOTES)]
     noted = [if_object(room) for key, room in rooms if key.endswith(NOTES)]
-    layers = [*own, *(if_object(notes.get(place)) for notes in noted for place in ("message", "response"))]
+    layers = [
+        *own,
+        *(if_object(notes.get(place)) for notes in noted for place in ("message", "response")),
+    ]
     kinds = [each.kind for each in kept if isinstance(each, ProviderPart)]
     names = [name for layer in layers for name in layer]
     return [*dict.fromkeys([*kinds, *names])]

@@ -49,9 +49,16 @@ async def tools_are_called(bench: ProviderBench) -> None:
     calls = {part.id: part.name for message in result.messages for part in message.tool_calls}
     results = {part.id: part.name for message in result.messages for part in message.tool_results}
     same(results, calls, "the ids and names of the results")
-    bench.judge("rain" in result.output.lower(), f"the model does not answer from the result: {result.output!r}")
+    bench.judge(
+        "rain" in result.output.lower(),
+        f"the model does not answer from the result: {result.output!r}",
+    )
     if bench.scripted:
-        same(result.usage and result.usage.total_tokens, 36, "the tokens of both model calls together")
+        same(
+            result.usage and result.usage.total_tokens,
+            36,
+            "the tokens of both model calls together",
+        )
         same(cities, ["Åbo"], "the cities that the tool was asked for")
         same(result.messages[1].text, "I look.", "the text beside the call")
         spec = next(tool for tool in bench.received(0).tools if isinstance(tool, ToolSpec))
@@ -60,8 +67,14 @@ async def tools_are_called(bench: ProviderBench) -> None:
             ("get_weather", "Tells the weather of a city right now."),
             "the tool that arrived",
         )
-        same(spec.input_schema.get("properties"), SCHEMA["properties"], "the tool's schema that arrived")
-        arrived = [part.result for message in bench.received().messages for part in message.tool_results]
+        same(
+            spec.input_schema.get("properties"),
+            SCHEMA["properties"],
+            "the tool's schema that arrived",
+        )
+        arrived = [
+            part.result for message in bench.received().messages for part in message.tool_results
+        ]
         same(arrived, ["rain in Åbo"], "the result that arrived")
 
 
@@ -69,25 +82,45 @@ async def tools_are_called(bench: ProviderBench) -> None:
 async def tools_are_called_in_parallel(bench: ProviderBench) -> None:
     """Several calls of one answer are all run; their results go back together, in call order, each to its own call."""
     cities: list[str] = []
-    both = says(call("get_weather", "call_kit_1", city="Oslo"), call("get_weather", "call_kit_2", city="Bergen"))
+    both = says(
+        call("get_weather", "call_kit_1", city="Oslo"),
+        call("get_weather", "call_kit_2", city="Bergen"),
+    )
     async with bench.agent(both, says("Rain in both."), tools=[weather(cities)]) as agent:
         result = await agent.send(
             "What is the weather in Oslo, and what is it in Bergen? Ask the tool for both cities at once, in parallel."
         )
-    bench.judge(sorted(cities) == ["Bergen", "Oslo"], f"the cities that the tool was asked for are {cities}")
+    bench.judge(
+        sorted(cities) == ["Bergen", "Oslo"], f"the cities that the tool was asked for are {cities}"
+    )
     calls = [part for message in result.messages for part in message.tool_calls]
     results = [part for message in result.messages for part in message.tool_results]
-    same([part.id for part in results], [part.id for part in calls], "the ids of the results in call order")
-    demand(len({part.id for part in calls}) == len(calls), f"two calls have the same id: {[part.id for part in calls]}")
+    same(
+        [part.id for part in results],
+        [part.id for part in calls],
+        "the ids of the results in call order",
+    )
+    demand(
+        len({part.id for part in calls}) == len(calls),
+        f"two calls have the same id: {[part.id for part in calls]}",
+    )
     if bench.scripted:
         same(len(result.messages), 4, "the number of messages: all results stand in one")
         arrived = [part for message in bench.received().messages for part in message.tool_results]
-        same([part.result for part in arrived], ["rain in Oslo", "rain in Bergen"], "the results that arrived")
-        if sent := [part.id for message in bench.received().messages for part in message.tool_calls]:
+        same(
+            [part.result for part in arrived],
+            ["rain in Oslo", "rain in Bergen"],
+            "the results that arrived",
+        )
+        if sent := [
+            part.id for message in bench.received().messages for part in message.tool_calls
+        ]:
             same([part.id for part in arrived], sent, "the ids that the results arrived with")
 
 
-@provider_check(Capability.tools, look=f"{_LOOK}: ids that repeat from one answer to the next", live=True)
+@provider_check(
+    Capability.tools, look=f"{_LOOK}: ids that repeat from one answer to the next", live=True
+)
 async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
     """Results may lead to more calls, also to ones with the ids and arguments of before; each round has its own results."""
     codes = iter(("one", "two", "three"))
@@ -95,8 +128,15 @@ async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
     async def next_code() -> str:
         return next(codes, "end")
 
-    tool = Tool("next_code", "Gives the next code word of a list, and `end` after the last.", next_code)
-    rounds = [says(call("next_code")), says(call("next_code")), says(call("next_code")), says("one, two, three")]
+    tool = Tool(
+        "next_code", "Gives the next code word of a list, and `end` after the last.", next_code
+    )
+    rounds = [
+        says(call("next_code")),
+        says(call("next_code")),
+        says(call("next_code")),
+        says("one, two, three"),
+    ]
     async with bench.agent(*rounds, tools=[tool]) as agent:
         result = await agent.send(
             "Call the tool next_code, one call after the other, until you have three code words. Then write all of them."
@@ -104,11 +144,14 @@ async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
     found = [part.result for message in result.messages for part in message.tool_results]
     bench.judge(found[:3] == ["one", "two", "three"], f"the results of the rounds are {found}")
     bench.judge(
-        all(word in result.output.lower() for word in ("one", "two", "three")), f"the answer is {result.output!r}"
+        all(word in result.output.lower() for word in ("one", "two", "three")),
+        f"the answer is {result.output!r}",
     )
     if bench.scripted:
         same(len(bench.server.requests), 4, "the number of requests")
-        arrived = [part.result for message in bench.received().messages for part in message.tool_results]
+        arrived = [
+            part.result for message in bench.received().messages for part in message.tool_results
+        ]
         same(arrived[-1:], ["three"], "the newest result that arrived")
 
 
@@ -120,8 +163,12 @@ async def failing_tools_are_told(bench: ProviderBench) -> None:
         raise RuntimeError(f"the station of {city} is down")
 
     tool = Tool("get_weather", "Tells the weather of a city right now.", break_down, SCHEMA)
-    async with bench.agent(says(call("get_weather", city="Oslo")), says("It is down."), tools=[tool]) as agent:
-        result = await agent.send("What is the weather in Oslo? Use the tool once; if it fails, say so.")
+    async with bench.agent(
+        says(call("get_weather", city="Oslo")), says("It is down."), tools=[tool]
+    ) as agent:
+        result = await agent.send(
+            "What is the weather in Oslo? Use the tool once; if it fails, say so."
+        )
     results = [part for message in result.messages for part in message.tool_results]
     bench.judge(results, "the tool was not called")
     demand(results[0].is_error, "the tool's failure is not told as an error")
@@ -129,7 +176,8 @@ async def failing_tools_are_told(bench: ProviderBench) -> None:
     if bench.scripted:
         arrived = [part for message in bench.received().messages for part in message.tool_results]
         demand(
-            arrived and "station of Oslo is down" in str(arrived[0].result), f"what arrived of the failure: {arrived}"
+            arrived and "station of Oslo is down" in str(arrived[0].result),
+            f"what arrived of the failure: {arrived}",
         )
 
 
@@ -153,15 +201,26 @@ async def argumentless_tools_are_called(bench: ProviderBench) -> None:
         given.append(results[len(given) % 3])
         return given[-1]
 
-    rounds = [says(call("ring_bell")), says(call("ring_bell")), says(call("ring_bell")), says("Done.")]
+    rounds = [
+        says(call("ring_bell")),
+        says(call("ring_bell")),
+        says(call("ring_bell")),
+        says("Done."),
+    ]
     async with bench.agent(*rounds, tools=[Tool("ring_bell", "Rings the bell.", ring)]) as agent:
         result = await agent.send("Ring the bell with the tool ring_bell, once. Then say: done.")
     calls = [part for message in result.messages for part in message.tool_calls]
     bench.judge(all(part.arguments == {} for part in calls), f"the calls are {calls}")
     bench.judge(given, "the tool was not called")
     if bench.scripted:
-        arrived = [part for request in bench.server.requests for part in request.messages[-1].tool_results]
-        same([plain(part.result) or None for part in arrived], [None, None, results[2]], "the results that arrived")
+        arrived = [
+            part for request in bench.server.requests for part in request.messages[-1].tool_results
+        ]
+        same(
+            [plain(part.result) or None for part in arrived],
+            [None, None, results[2]],
+            "the results that arrived",
+        )
 
 
 @provider_check(Capability.tools, look=f"{_LOOK}: ids")
@@ -173,13 +232,18 @@ async def same_calls_stay_apart(bench: ProviderBench) -> None:
         return next(rolled)
 
     twice = says(call("roll_die", "call_kit_1"), call("roll_die", "call_kit_2"))
-    async with bench.agent(twice, says("Eight."), tools=[Tool("roll_die", "Rolls.", roll, sequential=True)]) as agent:
+    async with bench.agent(
+        twice, says("Eight."), tools=[Tool("roll_die", "Rolls.", roll, sequential=True)]
+    ) as agent:
         result = await agent.send("Roll twice.")
     calls = [part.id for message in result.messages for part in message.tool_calls]
     demand(len(set(calls)) == 2 and all(calls), f"the ids of two calls are {calls}")
     arrived = [part for message in bench.received().messages for part in message.tool_results]
     same([part.result for part in arrived], ["six", "two"], "the results that arrived")
-    demand(len({part.id for part in arrived}) == 2, f"the results arrived with the ids {[part.id for part in arrived]}")
+    demand(
+        len({part.id for part in arrived}) == 2,
+        f"the results arrived with the ids {[part.id for part in arrived]}",
+    )
 
 
 @provider_check(Capability.tools, look="names in the wire's quirks, `ids.fitted`")
@@ -212,11 +276,16 @@ async def tool_choices_arrive(bench: ProviderBench) -> None:
         answers = says(call("get_weather", city="Oslo")), says("Hello.")
         settings = Settings(tool_choice=choice)
         tools = [weather(cities)]
-        async with bench.agent(*answers, tools=tools, settings=settings) as agent, agent.run("Hello, Oslo.") as run:
+        async with (
+            bench.agent(*answers, tools=tools, settings=settings) as agent,
+            agent.run("Hello, Oslo.") as run,
+        ):
             async for event in run:
                 if cities and isinstance(event, StepFinished):
                     break
         demand(cities, f"with tool_choice={choice!r} no tool was called")
         if bench.scripted:
             found = bench.received(0).settings.tool_choice
-            demand(found in (choice, "required"), f"the tool choice {choice!r} arrived as {found!r}")
+            demand(
+                found in (choice, "required"), f"the tool choice {choice!r} arrived as {found!r}"
+            )

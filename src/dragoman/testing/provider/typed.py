@@ -63,7 +63,10 @@ async def types_are_filled(bench: ProviderBench) -> None:
     if bench.scripted:
         same(result.output, _City(name="Åbo", country="Finland"), "the output")
         request = bench.received()
-        schemas = [request.output_schema, *[getattr(tool, "input_schema", None) for tool in request.tools]]
+        schemas = [
+            request.output_schema,
+            *[getattr(tool, "input_schema", None) for tool in request.tools],
+        ]
         names = [sorted(schema.get("properties", {})) for schema in schemas if schema]
         demand(["country", "name"] in names, f"the schema did not arrive: {schemas}")
 
@@ -88,7 +91,10 @@ async def recursive_types_are_filled(bench: ProviderBench) -> None:
     _needs_types(bench)
     value: dict[str, Any] = {
         "name": "a",
-        "children": [{"name": "b", "children": []}, {"name": "c", "children": [{"name": "d", "children": []}]}],
+        "children": [
+            {"name": "b", "children": []},
+            {"name": "c", "children": [{"name": "d", "children": []}]},
+        ],
     }
     async with bench.agent(obliging(value)) as agent:
         result = await agent.send_for("A tree.", _Tree)
@@ -117,7 +123,9 @@ async def typed_output_comes_after_tools(bench: ProviderBench) -> None:
             _City,
         )
     bench.judge(cities == ["Oslo"], f"the cities that the tool was asked for are {cities}")
-    bench.judge(result.output == _City(name="Oslo", country="Norway"), f"the output is {result.output!r}")
+    bench.judge(
+        result.output == _City(name="Oslo", country="Norway"), f"the output is {result.output!r}"
+    )
     same(result.messages[0].role, Role.USER, "the role of the first message")
 
 
@@ -133,7 +141,10 @@ async def typed_output_is_streamed(bench: ProviderBench) -> None:
         value = msgspec.json.decode(text)
     except msgspec.DecodeError:
         value = None
-    demand(isinstance(value, dict) and "city" in value, f"the output is no JSON of the schema: {text!r}")
+    demand(
+        isinstance(value, dict) and "city" in value,
+        f"the output is no JSON of the schema: {text!r}",
+    )
 
 
 @provider_check(Capability.chat, shows=(Capability.typed_output,), look=_LOOK)
@@ -161,5 +172,10 @@ def _needs_types(bench: ProviderBench) -> None:
 
 def _all_text(request: ModelRequest) -> str:
     """All texts and results of a request."""
-    parts = [part for message in request.messages for part in message.content if not isinstance(part, ToolCallPart)]
+    parts = [
+        part
+        for message in request.messages
+        for part in message.content
+        if not isinstance(part, ToolCallPart)
+    ]
     return str(parts)

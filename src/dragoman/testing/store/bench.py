@@ -14,7 +14,16 @@ from dragoman.memory.thread import Thread
 from dragoman.message import Message
 from dragoman.testing.check import Check, CheckFailed, demand
 
-__all__ = ["START", "StoreBench", "StoreMaker", "changed", "refused", "save_texts", "store_check", "texts"]
+__all__ = [
+    "START",
+    "StoreBench",
+    "StoreMaker",
+    "changed",
+    "refused",
+    "save_texts",
+    "store_check",
+    "texts",
+]
 
 START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 """When the first thing is written."""
@@ -40,7 +49,9 @@ class StoreBench:
 
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a store has no server
         """See `Bench.lacks`."""
-        return "stores of one process share nothing" if "shared" in needs and not self.shared else None
+        return (
+            "stores of one process share nothing" if "shared" in needs and not self.shared else None
+        )
 
     def doubts(self, error: Exception) -> bool:  # noqa: ARG002 - a store has no model
         """See `Bench.doubts`."""
@@ -70,7 +81,9 @@ class StoreBench:
                 await store.delete_thread(thread_id)
 
 
-def store_check(*needs: str, look: str = "") -> Callable[[Callable[[StoreBench], Awaitable[None]]], Check[StoreBench]]:
+def store_check(
+    *needs: str, look: str = ""
+) -> Callable[[Callable[[StoreBench], Awaitable[None]]], Check[StoreBench]]:
     """Makes a check of a function on a store's bench."""
 
     def made(function: Callable[[StoreBench], Awaitable[None]]) -> Check[StoreBench]:
@@ -79,7 +92,9 @@ def store_check(*needs: str, look: str = "") -> Callable[[Callable[[StoreBench],
     return made
 
 
-async def save_texts(store: Store, thread_id: str, *words: str, seconds: int = 0, **how: Any) -> Thread:
+async def save_texts(
+    store: Store, thread_id: str, *words: str, seconds: int = 0, **how: Any
+) -> Thread:
     """Writes a message for each of these texts, whose id is the text."""
     at = START + timedelta(seconds=seconds)
     messages = tuple([Message.user(each).replace(id=each, created_at=at) for each in words])
@@ -89,7 +104,9 @@ async def save_texts(store: Store, thread_id: str, *words: str, seconds: int = 0
 async def changed(store: Store, thread_id: str, seconds: int = 0, **change: Any) -> Thread:
     """Changes a thread, which is made where it is missing."""
     at = START + timedelta(seconds=seconds)
-    return await store.save(Batch(thread_id=thread_id, messages=(), at=at, change=ThreadChange(**change)))
+    return await store.save(
+        Batch(thread_id=thread_id, messages=(), at=at, change=ThreadChange(**change))
+    )
 
 
 async def texts(store: Store, thread_id: str | None, **how: Any) -> list[str]:
@@ -97,7 +114,9 @@ async def texts(store: Store, thread_id: str | None, **how: Any) -> list[str]:
     if thread_id is not None and "branch" not in how:
         threads = await store.threads(ThreadQuery(ids=(thread_id,)))
         how["branch"] = threads[0].branch if threads else None
-    return [each.message.text for each in await store.messages(MessageQuery(thread_id=thread_id, **how))]
+    return [
+        each.message.text for each in await store.messages(MessageQuery(thread_id=thread_id, **how))
+    ]
 
 
 async def refused(work: Awaitable[Any], what: str, words: Sequence[str] = ()) -> HistoryError:

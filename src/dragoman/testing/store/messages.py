@@ -35,20 +35,30 @@ async def messages_come_back_equal(bench: StoreBench) -> None:
     result = ToolResultPart("call_one", "look", (DataPart(b"\x00\xff", "image/png"), *PARTS[:1]))
     messages = [
         *CONVERSATION,
-        ANSWER.replace(turn="the turn", metadata={"a": [1, None, TEXT]}, native={"acme": {"signed": "x"}}),
+        ANSWER.replace(
+            turn="the turn", metadata={"a": [1, None, TEXT]}, native={"acme": {"signed": "x"}}
+        ),
         Message.user(*PARTS, DataPart(b"", "text/plain")),
         Message.user(result).replace(created_at=START.astimezone(zone)),
         Message.model(),
     ]
     messages = [
-        each.replace(id=f"{TEXT} {at}", created_at=each.created_at or START) for at, each in enumerate(messages)
+        each.replace(id=f"{TEXT} {at}", created_at=each.created_at or START)
+        for at, each in enumerate(messages)
     ]
     async with bench.thread() as (store, thread_id):
         await store.save(Batch(thread_id=thread_id, messages=tuple(messages), at=START))
-        found = [each.message for each in await store.messages(MessageQuery(thread_id=thread_id, branch=0))]
+        found = [
+            each.message
+            for each in await store.messages(MessageQuery(thread_id=thread_id, branch=0))
+        ]
         same(found, messages, "what comes back")
         zones = [each.created_at.utcoffset() for each in found if each.created_at]
-        same(zones, [each.created_at.utcoffset() for each in messages if each.created_at], "the zones of the times")
+        same(
+            zones,
+            [each.created_at.utcoffset() for each in messages if each.created_at],
+            "the zones of the times",
+        )
 
 
 @store_check(look=_MESSAGES)
@@ -61,7 +71,10 @@ async def messages_stand_in_the_order_of_writing(bench: StoreBench) -> None:
         same(await texts(store, thread_id), ["b", "a", "c", "B"], "the order")
         found = await store.messages(MessageQuery(thread_id=thread_id, branch=0))
         places = [each.position for each in found]
-        demand(places[0] >= 1 and places == sorted({*places}), f"positions must grow from 1 on, and are {places}")
+        demand(
+            places[0] >= 1 and places == sorted({*places}),
+            f"positions must grow from 1 on, and are {places}",
+        )
         same([each.thread_id for each in found], [thread_id] * 4, "the thread's id")
 
 
@@ -81,7 +94,9 @@ async def a_message_takes_the_place_of_the_one_with_its_id(bench: StoreBench) ->
 async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> None:
     """Messages that say the same are several, in one thread and in two; deleting one leaves the others whole."""
     data = DataPart(b"the same bytes", "image/png")
-    messages = tuple([Message.user("same", data).replace(id=f"m{at}", created_at=START) for at in range(3)])
+    messages = tuple(
+        [Message.user("same", data).replace(id=f"m{at}", created_at=START) for at in range(3)]
+    )
     async with bench.thread() as (store, thread_id), bench.thread() as (other, other_id):
         await store.save(Batch(thread_id=thread_id, messages=messages, at=START))
         await other.save(Batch(thread_id=other_id, messages=messages[:1], at=START))
@@ -90,17 +105,29 @@ async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> No
         same([each.message for each in found], [messages[1]], "what is left")
         await store.delete_thread(thread_id)
         found = await other.messages(MessageQuery(thread_id=other_id, branch=0))
-        same([each.message for each in found], [messages[0]], "the other thread, once the first is deleted")
+        same(
+            [each.message for each in found],
+            [messages[0]],
+            "the other thread, once the first is deleted",
+        )
 
 
 @store_check(look=_SAVE)
 async def a_batch_is_written_whole_or_not_at_all(bench: StoreBench) -> None:
     """Of a batch that is refused nothing is written, not its thread either."""
     async with bench.thread() as (store, thread_id):
-        await refused(save_texts(store, thread_id, "a", after="nowhere"), "`after` that no message has", ["nowhere"])
+        await refused(
+            save_texts(store, thread_id, "a", after="nowhere"),
+            "`after` that no message has",
+            ["nowhere"],
+        )
         same(await store.threads(ThreadQuery(ids=(thread_id,))), [], "the thread")
         await save_texts(store, thread_id, "a")
-        await refused(save_texts(store, thread_id, "b", after="nowhere"), "`after` that no message has", ["nowhere"])
+        await refused(
+            save_texts(store, thread_id, "b", after="nowhere"),
+            "`after` that no message has",
+            ["nowhere"],
+        )
         same(await texts(store, thread_id), ["a"], "the thread")
 
 
@@ -110,7 +137,10 @@ async def parts_of_a_thread_are_found(bench: StoreBench) -> None:
     async with bench.thread() as (store, thread_id):
         for second, word in enumerate("abcdef"):
             await save_texts(store, thread_id, word, seconds=second)
-        place = {each.message.text: each.position for each in await store.messages(MessageQuery(thread_id=thread_id))}
+        place = {
+            each.message.text: each.position
+            for each in await store.messages(MessageQuery(thread_id=thread_id))
+        }
         for wanted, how in (
             ("fedcba", {"newest_first": True}),
             ("fe", {"newest_first": True, "limit": 2}),
@@ -134,14 +164,36 @@ async def words_are_found(bench: StoreBench) -> None:
     async with bench.thread() as (store, one), bench.thread() as (_, other):
         await save_texts(store, one, "Ein Fluss in Oslo", "ein Berg", "Fluss: Glomma", seconds=1)
         await save_texts(store, other, "der fluss heißt Glomma")
-        same(await texts(store, one, text="FLUSS"), ["Ein Fluss in Oslo", "Fluss: Glomma"], "one word")
+        same(
+            await texts(store, one, text="FLUSS"),
+            ["Ein Fluss in Oslo", "Fluss: Glomma"],
+            "one word",
+        )
         same(await texts(store, one, text="glomma fluss"), ["Fluss: Glomma"], "two words")
         same(await texts(store, one, text="flu"), [], "half a word")
-        same(await texts(store, other, text="heißt"), ["der fluss heißt Glomma"], "a word with a letter of its own")
+        same(
+            await texts(store, other, text="heißt"),
+            ["der fluss heißt Glomma"],
+            "a word with a letter of its own",
+        )
         found = await store.messages(MessageQuery(text="glomma", newest_first=True))
         own = [each.message.text for each in found if each.thread_id in (one, other)]
-        same(own, ["Fluss: Glomma", "der fluss heißt Glomma"], "a word in all threads, newest first")
-        for text in ('"', "'; DROP TABLE x --", "* OR fluss", "fluss NOT oslo", "(", ":", "%", "", " ", "🌍", "a-b"):
+        same(
+            own, ["Fluss: Glomma", "der fluss heißt Glomma"], "a word in all threads, newest first"
+        )
+        for text in (
+            '"',
+            "'; DROP TABLE x --",
+            "* OR fluss",
+            "fluss NOT oslo",
+            "(",
+            ":",
+            "%",
+            "",
+            " ",
+            "🌍",
+            "a-b",
+        ):
             same(await texts(store, one, text=text), [], f"the text {text!r}")
 
 
@@ -151,11 +203,23 @@ async def messages_are_deleted_and_others_stay(bench: StoreBench) -> None:
     async with bench.thread() as (store, thread_id):
         await save_texts(store, thread_id, "a", "b", "c")
         later = START + timedelta(seconds=5)
-        same(await store.delete_messages(thread_id, ["c", "a", "nowhere"], later), 2, "the number of those deleted")
+        same(
+            await store.delete_messages(thread_id, ["c", "a", "nowhere"], later),
+            2,
+            "the number of those deleted",
+        )
         await save_texts(store, thread_id, "d", seconds=6)
         same(await texts(store, thread_id), ["b", "d"], "the thread")
-        same(await store.delete_messages(thread_id, ["nowhere"], later), 0, "the number, where there are none")
-        same(await store.delete_messages("nowhere", ["a"], later), 0, "the number, where there is no thread")
+        same(
+            await store.delete_messages(thread_id, ["nowhere"], later),
+            0,
+            "the number, where there are none",
+        )
+        same(
+            await store.delete_messages("nowhere", ["a"], later),
+            0,
+            "the number, where there is no thread",
+        )
         same(await texts(store, thread_id, text="a"), [], "a deleted message's words")
 
 
@@ -172,7 +236,12 @@ async def two_stores_that_write_at_once_lose_nothing(bench: StoreBench) -> None:
     """Two stores of one database, as two processes have them, write into one new thread at once: nothing is lost, each keeps its order, and each
     sees what the other wrote."""
     async with bench.thread() as (one, thread_id), bench.open() as two:
-        await asyncio.gather(*[_write(store, thread_id, name) for store, name in ((one, "a"), (two, "b"), (two, "c"))])
+        await asyncio.gather(
+            *[
+                _write(store, thread_id, name)
+                for store, name in ((one, "a"), (two, "b"), (two, "c"))
+            ]
+        )
         _check_all(found := await texts(one, thread_id), "abc")
         same(await texts(two, thread_id), found, "what the other one sees")
 

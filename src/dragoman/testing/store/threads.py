@@ -9,7 +9,15 @@ from dragoman.memory.store import MessageQuery, Store, ThreadQuery
 from dragoman.memory.thread import Thread
 from dragoman.testing.check import demand, same
 from dragoman.testing.samples import TEXT
-from dragoman.testing.store.bench import START, StoreBench, changed, refused, save_texts, store_check, texts
+from dragoman.testing.store.bench import (
+    START,
+    StoreBench,
+    changed,
+    refused,
+    save_texts,
+    store_check,
+    texts,
+)
 
 __all__ = [
     "a_branch_begins_where_others_follow",
@@ -28,15 +36,23 @@ _SAVE = "Store.save"
 async def a_thread_is_made_once(bench: StoreBench) -> None:
     """A thread is made where it is missing, unless it must be there; one that must be new is refused where it is there."""
     async with bench.thread() as (store, thread_id):
-        await refused(save_texts(store, thread_id, "a", make="never"), "a thread that is not there", [thread_id])
+        await refused(
+            save_texts(store, thread_id, "a", make="never"),
+            "a thread that is not there",
+            [thread_id],
+        )
         made = await save_texts(store, thread_id, "a", make="new")
         same(made, Thread(id=thread_id, created_at=START, updated_at=START), "a new thread")
-        await refused(save_texts(store, thread_id, "b", make="new"), "a thread that is there", [thread_id])
+        await refused(
+            save_texts(store, thread_id, "b", make="new"), "a thread that is there", [thread_id]
+        )
         later = await save_texts(store, thread_id, "c", make="never", seconds=7)
         same(later.created_at, START, "when it was made")
         same(later.updated_at, START + timedelta(seconds=7), "when it was changed")
         same(await texts(store, thread_id), ["a", "c"], "the thread")
-        same(await store.threads(ThreadQuery(ids=(thread_id,))), [later], "the thread as it is read")
+        same(
+            await store.threads(ThreadQuery(ids=(thread_id,))), [later], "the thread as it is read"
+        )
 
 
 @store_check(look=_SAVE)
@@ -44,9 +60,17 @@ async def a_thread_is_one_resources(bench: StoreBench) -> None:
     """A thread takes the resource that is named first by a change without messages, and is refused to any other, which
     is not told whose it is."""
     async with bench.thread() as (store, thread_id):
-        same((await changed(store, thread_id)).resource_id, None, "the resource of a thread that is nobody's")
-        same((await changed(store, thread_id, resource_id="ann")).resource_id, "ann", "the resource")
-        error = await refused(changed(store, thread_id, resource_id="bob", title="x"), "another's thread")
+        same(
+            (await changed(store, thread_id)).resource_id,
+            None,
+            "the resource of a thread that is nobody's",
+        )
+        same(
+            (await changed(store, thread_id, resource_id="ann")).resource_id, "ann", "the resource"
+        )
+        error = await refused(
+            changed(store, thread_id, resource_id="bob", title="x"), "another's thread"
+        )
         demand("ann" not in str(error), f"the error for another's thread names its owner: {error}")
         same((await changed(store, thread_id)).title, "", "the title, which was refused")
 
@@ -55,7 +79,9 @@ async def a_thread_is_one_resources(bench: StoreBench) -> None:
 async def threads_are_changed_field_by_field(bench: StoreBench) -> None:
     """A change leaves what it does not name; metadata is merged at its top; the boundary of a token budget moves only forward."""
     async with bench.thread() as (store, thread_id):
-        await changed(store, thread_id, title=TEXT, metadata={"a": {"x": 1}, "b": [TEXT, None]}, trimmed=5)
+        await changed(
+            store, thread_id, title=TEXT, metadata={"a": {"x": 1}, "b": [TEXT, None]}, trimmed=5
+        )
         await changed(store, thread_id, 3, metadata={"a": {"y": 2}, "c": False}, trimmed=3)
         found = await store.threads(ThreadQuery(ids=(thread_id,)))
         thread = Thread(
@@ -73,13 +99,21 @@ async def threads_are_changed_field_by_field(bench: StoreBench) -> None:
 async def threads_are_found(bench: StoreBench) -> None:
     """`ids`, `resource_id`, `metadata` (all fields, each by its value and its type), the order by change, `offset` and `limit` each do what they say."""
     async with bench.thread() as (store, a), bench.thread() as (_, b), bench.thread() as (_, c):
-        await changed(store, a, 1, resource_id=a, metadata={"n": 1, "s": "x", "t": True, "z": None, "q'\".$": 1})
+        await changed(
+            store,
+            a,
+            1,
+            resource_id=a,
+            metadata={"n": 1, "s": "x", "t": True, "z": None, "q'\".$": 1},
+        )
         await changed(store, b, 3, resource_id=a, metadata={"n": 2, "s": "x", "t": False})
         await changed(store, c, 2, metadata={"n": "1", "s": ["x"], "t": 1})
         names = {a: "a", b: "b", c: "c"}
 
         async def found(**how: Any) -> str:
-            return "".join([names.get(each.id, "") for each in await store.threads(ThreadQuery(**how))])
+            return "".join(
+                [names.get(each.id, "") for each in await store.threads(ThreadQuery(**how))]
+            )
 
         three = (a, b, c)
         for wanted, how in (
@@ -133,8 +167,16 @@ async def a_branch_begins_where_others_follow(bench: StoreBench) -> None:
         same(await texts(store, thread_id), ["F"], "a branch from the beginning")
         same(await texts(store, thread_id, branch=2), ["a", "E"], "the branch before")
         branches = await store.branches(thread_id)
-        same([(each.number, each.parent) for each in branches], [(1, 0), (2, 0), (3, 0)], "numbers and parents")
-        same((branches[0].created_at, branches[2].position), (START + timedelta(seconds=4), 0), "time and position")
+        same(
+            [(each.number, each.parent) for each in branches],
+            [(1, 0), (2, 0), (3, 0)],
+            "numbers and parents",
+        )
+        same(
+            (branches[0].created_at, branches[2].position),
+            (START + timedelta(seconds=4), 0),
+            "time and position",
+        )
 
 
 @store_check(look=f"{_SAVE}: ThreadChange.branch")
@@ -150,7 +192,11 @@ async def a_branch_is_shown_again(bench: StoreBench) -> None:
         same(await texts(store, thread_id), ["a", "b", "f"], "the first branch, gone on with")
         await changed(store, thread_id, branch=2)
         await save_texts(store, thread_id, "g")
-        same(await texts(store, thread_id), ["a", "c", "e", "g"], "the branch of a branch, gone on with")
+        same(
+            await texts(store, thread_id),
+            ["a", "c", "e", "g"],
+            "the branch of a branch, gone on with",
+        )
         same(await texts(store, thread_id, branch=1), ["a", "c", "d"], "the branch between")
         await refused(changed(store, thread_id, branch=9), "a branch that is not there", ["9"])
         await refused(_messages(store, thread_id, 9), "reading a branch that is not there", ["9"])

@@ -20,7 +20,18 @@ __all__ = ["CHECKS"]
 
 CHECKS: tuple[Check[Any], ...] = tuple(
     getattr(module, name)
-    for module in (conversation, request, memory, response, stream, runs, error, serving, mutations, recordings)
+    for module in (
+        conversation,
+        request,
+        memory,
+        response,
+        stream,
+        runs,
+        error,
+        serving,
+        mutations,
+        recordings,
+    )
     for name in module.__all__
 )
 """In the order of a report."""

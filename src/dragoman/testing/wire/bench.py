@@ -54,7 +54,11 @@ class WireBench:
     """
 
     def __init__(
-        self, wire: Wire | str, *, signed: ThinkingPart | None = None, recordings: Path | str | None = None
+        self,
+        wire: Wire | str,
+        *,
+        signed: ThinkingPart | None = None,
+        recordings: Path | str | None = None,
     ) -> None:
         self.wire = wires.get(wire) if isinstance(wire, str) else wire
         self.name = str(getattr(self.wire, "name", wire))
@@ -69,7 +73,9 @@ class WireBench:
 
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a wire has no server
         """See `Bench.lacks`."""
-        return next((f"the wire {self.name} has no {need}" for need in needs if not self.has(need)), None)
+        return next(
+            (f"the wire {self.name} has no {need}" for need in needs if not self.has(need)), None
+        )
 
     def doubts(self, error: Exception) -> bool:  # noqa: ARG002 - a wire has no model
         """See `Bench.doubts`."""
@@ -92,7 +98,9 @@ class WireBench:
 
     def whole(self, message: Message) -> dict[str, Any]:
         """A model's message → the whole response that says it."""
-        return json_of(self.wire.dump_response(events_of(message), id="r1", model="m"), "dump_response")
+        return json_of(
+            self.wire.dump_response(events_of(message), id="r1", model="m"), "dump_response"
+        )
 
     def stream(self, events: Iterable[Event]) -> bytes:
         """Events → the streamed response that tells of them."""
@@ -116,7 +124,9 @@ class WireBench:
         return messages[0]
 
 
-def wire_check(*needs: str, look: str = "") -> Callable[[Callable[[WireBench], None]], Check[WireBench]]:
+def wire_check(
+    *needs: str, look: str = ""
+) -> Callable[[Callable[[WireBench], None]], Check[WireBench]]:
     """Makes a check of a function on a wire's bench. `needs`: groups of `OPERATIONS`."""
 
     def made(function: Callable[[WireBench], None]) -> Check[WireBench]:

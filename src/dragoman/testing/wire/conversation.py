@@ -29,7 +29,15 @@ from dragoman.message import (
 from dragoman.request import ModelRequest
 from dragoman.testing.check import Skipped, attempt, demand, same
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, PNG, comparable, essence
-from dragoman.testing.wire.bench import OPERATIONS, OWN, WireBench, events_of, json_of, seal_of, wire_check
+from dragoman.testing.wire.bench import (
+    OPERATIONS,
+    OWN,
+    WireBench,
+    events_of,
+    json_of,
+    seal_of,
+    wire_check,
+)
 
 __all__ = [
     "bad_payloads_are_refused",
@@ -68,7 +76,9 @@ def conversations_return(bench: WireBench) -> None:
     """A conversation of text, calls and results comes back as it was, in order, and no loss is told of it."""
     back, losses = bench.and_back(CONVERSATION)
     demand(not losses, f"losses are told of an ordinary conversation: {losses}")
-    for position, (found, wanted) in enumerate(zip(comparable(back), comparable(CONVERSATION), strict=False)):
+    for position, (found, wanted) in enumerate(
+        zip(comparable(back), comparable(CONVERSATION), strict=False)
+    ):
         same(found, wanted, f"message {position}")
     same(len(back), len(CONVERSATION), "the number of messages")
 
@@ -82,10 +92,13 @@ def every_kind_of_part_returns_or_is_told(bench: WireBench) -> None:
             messages = [*before, Message(role, (TextPart("Here."), part)), Message.user("And?")]
             payload, losses = bench.there(messages)
             places = {(loss.message, loss.part) for loss in losses}
-            back = [piece for message in bench.wire.load_messages(payload) for piece in message.content]
+            back = [
+                piece for message in bench.wire.load_messages(payload) for piece in message.content
+            ]
             what = f"a {type(part).__name__}{_kind(part)} in a {role.value}'s message"
             demand(
-                places & {(len(before), 1), (len(before), None)} or any(_is(piece, part) for piece in back),
+                places & {(len(before), 1), (len(before), None)}
+                or any(_is(piece, part) for piece in back),
                 f"{what} does not come back, and the losses do not tell of it: {losses}",
             )
             text = "".join(piece.text for piece in back if isinstance(piece, TextPart))
@@ -96,7 +109,19 @@ def every_kind_of_part_returns_or_is_told(bench: WireBench) -> None:
 def results_return_or_are_told(bench: WireBench) -> None:
     """Any result of a tool comes back: every JSON value, parts with an image, a failure; or else a `Loss` names its place."""
     image = DataPart(PNG, "image/png")
-    results: list[Any] = ["", "text", None, 0, 1.5, True, [], [1, "a"], {}, {"a": [None]}, (TextPart("seen"), image)]
+    results: list[Any] = [
+        "",
+        "text",
+        None,
+        0,
+        1.5,
+        True,
+        [],
+        [1, "a"],
+        {},
+        {"a": [None]},
+        (TextPart("seen"), image),
+    ]
     for result in results:
         _, back, losses = _round(bench, ToolResultPart("c", "f", result))
         found = [part for message in back for part in message.tool_results]
@@ -104,7 +129,8 @@ def results_return_or_are_told(bench: WireBench) -> None:
         if isinstance(result, tuple):
             pieces = [piece for message in back for piece in (*message.content, *_parts(found[0]))]
             demand(
-                any(_is(piece, image) for piece in pieces) or losses, "an image in a result is lost, and no loss tells"
+                any(_is(piece, image) for piece in pieces) or losses,
+                "an image in a result is lost, and no loss tells",
             )
         elif result not in ("", None):
             same(essence(found[0]), essence(ToolResultPart("c", "f", result)), "a result")
@@ -120,23 +146,42 @@ def calls_and_results_stay_paired(bench: WireBench) -> None:
     for turn in range(2):
         messages += [
             Message.model(ToolCallPart("a", "roll", {}), ToolCallPart("b", "roll", {})),
-            Message.user(ToolResultPart("a", "roll", f"{turn}-a"), ToolResultPart("b", "roll", f"{turn}-b")),
+            Message.user(
+                ToolResultPart("a", "roll", f"{turn}-a"), ToolResultPart("b", "roll", f"{turn}-b")
+            ),
         ]
     back, _ = bench.and_back(messages)
     calls = [message.tool_calls for message in back if message.tool_calls]
     results = [message.tool_results for message in back if message.tool_results]
-    same([len(each) for each in (*calls, *results)], [2, 2, 2, 2], "the number of calls and of results in each round")
+    same(
+        [len(each) for each in (*calls, *results)],
+        [2, 2, 2, 2],
+        "the number of calls and of results in each round",
+    )
     for turn, (called, answered) in enumerate(zip(calls, results, strict=True)):
-        demand(called[0].id != called[1].id, f"two calls of one message have the same id {called[0].id!r}")
+        demand(
+            called[0].id != called[1].id,
+            f"two calls of one message have the same id {called[0].id!r}",
+        )
         demand(all(call.id for call in called), "a call has no id")
-        same([part.id for part in answered], [call.id for call in called], "the ids that the results answer to")
-        same([part.result for part in answered], [f"{turn}-a", f"{turn}-b"], "the results in call order")
+        same(
+            [part.id for part in answered],
+            [call.id for call in called],
+            "the ids that the results answer to",
+        )
+        same(
+            [part.result for part in answered],
+            [f"{turn}-a", f"{turn}-b"],
+            "the results in call order",
+        )
 
 
 @wire_check("conversation", look="dump_messages: whatever depends on how many messages there are")
 def conversations_are_append_only(bench: WireBench) -> None:
     """What was sent once is sent again as it was when the conversation goes on, so that caches and signatures hold."""
-    ends = [position for position, message in enumerate(CONVERSATION, 1) if message.role is Role.USER]
+    ends = [
+        position for position, message in enumerate(CONVERSATION, 1) if message.role is Role.USER
+    ]
     payloads = [bench.there(CONVERSATION[:end])[0] for end in ends]
     for shorter, longer in pairwise(payloads):
         for before, after in zip(_lists(shorter), _lists(longer), strict=True):
@@ -159,17 +204,31 @@ def what_is_ours_is_not_sent(bench: WireBench) -> None:
     mark = "LEAKED-BY-THE-WIRE"
     native = {"another_wire": {"cache_control": mark, "signature": mark}}
     messages = [
-        Message.user(TextPart("Hi.", native)).replace(id=mark, metadata={"note": mark}, native=native),
+        Message.user(TextPart("Hi.", native)).replace(
+            id=mark, metadata={"note": mark}, native=native
+        ),
         Message.model(
-            ThinkingPart("Hm.", native), TextPart("Ho.", native), ToolCallPart("c", "f", {}, native=native)
-        ).replace(id=mark, metadata={"note": mark}, native=native, origin=Origin(mark, mark, mark, mark, mark)),
+            ThinkingPart("Hm.", native),
+            TextPart("Ho.", native),
+            ToolCallPart("c", "f", {}, native=native),
+        ).replace(
+            id=mark,
+            metadata={"note": mark},
+            native=native,
+            origin=Origin(mark, mark, mark, mark, mark),
+        ),
         Message.user(ToolResultPart("c", "f", "r", native=native)),
     ]
     payload, _ = bench.there(messages)
-    demand(mark not in _text(payload), f"something of ours, or of another wire's, is in the payload: {_text(payload)}")
+    demand(
+        mark not in _text(payload),
+        f"something of ours, or of another wire's, is in the payload: {_text(payload)}",
+    )
 
 
-@wire_check("conversation", look="load_messages: codec.native.Own, and the name that it is made with")
+@wire_check(
+    "conversation", look="load_messages: codec.native.Own, and the name that it is made with"
+)
 def what_is_the_wires_own_bears_its_name(bench: WireBench) -> None:
     """Fields without a neutral name, and notes about how something was written, are kept in `native` under the wire's own name: under
     another's they would be sent to that other provider."""
@@ -178,9 +237,14 @@ def what_is_the_wires_own_bears_its_name(bench: WireBench) -> None:
         if isinstance(entry, dict):
             cast("dict[str, Any]", entry)["kit_field"] = "kit"
     loaded = bench.wire.load_messages(payload)
-    natives = [one.native for message in loaded for one in (message, *message.content) if one.native]
+    natives = [
+        one.native for message in loaded for one in (message, *message.content) if one.native
+    ]
     names = {key.removesuffix(NOTES) for native in natives for key in native}
-    demand(names <= {bench.name}, f"what is its own stands in `native` under {sorted(names - {bench.name})}")
+    demand(
+        names <= {bench.name},
+        f"what is its own stands in `native` under {sorted(names - {bench.name})}",
+    )
 
 
 @wire_check("conversation", look="dump_messages: native, and replay.readable")
@@ -190,24 +254,42 @@ def signatures_go_back_to_their_origin_alone(bench: WireBench) -> None:
     question = Message.user("Where?")
     own = msgspec.structs.replace(OWN, prefix=prefix([question], bench.name))
     signed = Message.model(bench.signed, "There.", ToolCallPart("c", "f", {})).replace(origin=own)
-    rest = [signed, Message.user(ToolResultPart("c", "f", "ok")), Message.model("Good."), Message.user("And?")]
+    rest = [
+        signed,
+        Message.user(ToolResultPart("c", "f", "ok")),
+        Message.model("Good."),
+        Message.user("And?"),
+    ]
     seal = seal_of(bench.signed, bench.name)
     payload, _ = bench.there([question, *rest], target=OWN)
     if seal not in _text(payload) and bench.signed_by_kit:
         raise Skipped(
             f"the wire {bench.name} holds no thinking signed as {bench.signed!r}; where your provider signs, pass signed="
         )
-    demand(seal in _text(payload), f"the signature does not go back to its own origin byte for byte: {_text(payload)}")
+    demand(
+        seal in _text(payload),
+        f"the signature does not go back to its own origin byte for byte: {_text(payload)}",
+    )
     elsewhere = [
         ("another provider", msgspec.structs.replace(OWN, provider="another"), [question, *rest]),
-        ("another endpoint", msgspec.structs.replace(OWN, endpoint="https://another.invalid"), [question, *rest]),
+        (
+            "another endpoint",
+            msgspec.structs.replace(OWN, endpoint="https://another.invalid"),
+            [question, *rest],
+        ),
         ("a changed history", OWN, [Message.user("When?"), *rest]),
     ]
     for what, target, messages in elsewhere:
         payload, losses = bench.there(messages, target=target)
         demand(seal not in _text(payload), f"the signature is sent to {what}")
-        demand(any(loss.message == 1 for loss in losses), f"the signature is not sent to {what}, and no loss tells")
-        demand('"There."' in _text(payload) or "There." in _text(payload), f"the text beside it is not sent to {what}")
+        demand(
+            any(loss.message == 1 for loss in losses),
+            f"the signature is not sent to {what}, and no loss tells",
+        )
+        demand(
+            '"There."' in _text(payload) or "There." in _text(payload),
+            f"the text beside it is not sent to {what}",
+        )
 
 
 @wire_check("conversation", look="load_messages")
@@ -216,7 +298,9 @@ def bad_payloads_are_refused(bench: WireBench) -> None:
     payload, _ = bench.there(CONVERSATION)
     bad_payloads: list[Any] = [None, 5, "text", [5], [None], {"messages": 5}, *_spoilt(payload)]
     found = [
-        attempt(lambda bad=bad: bench.wire.load_messages(bad), _text(bad)[:300], but=(HistoryError,))
+        attempt(
+            lambda bad=bad: bench.wire.load_messages(bad), _text(bad)[:300], but=(HistoryError,)
+        )
         for bad in bad_payloads
     ]
     demand(None in found, "nothing is refused, not even a number in place of the payload")
@@ -248,8 +332,12 @@ def problems_name_what_cannot_be_read(bench: WireBench) -> None:
         none: list[Problem] = []
         read(given, problems=none)
         same(none, [], "the problems of a conversation that can be read")
-    refused = attempt(lambda: bench.wire.load_messages(5, problems=[]), "a number", but=(HistoryError,))
-    demand(refused is None, f"a number in place of the payload is read, with `problems`, as {refused}")
+    refused = attempt(
+        lambda: bench.wire.load_messages(5, problems=[]), "a number", but=(HistoryError,)
+    )
+    demand(
+        refused is None, f"a number in place of the payload is read, with `problems`, as {refused}"
+    )
 
 
 @wire_check("conversation", look="dump_messages: codec.marks; the encoder")
@@ -270,7 +358,9 @@ def marks_change_nothing(bench: WireBench) -> None:
     if bench.has("response"):
         same(bench.whole(_marked(ANSWER)), bench.whole(ANSWER), "a response with marks")
     if bench.has("stream"):
-        found = bench.message_of(bench.decoded([bench.stream(events_of(_marked(ANSWER)))]), "a stream with marks")
+        found = bench.message_of(
+            bench.decoded([bench.stream(events_of(_marked(ANSWER)))]), "a stream with marks"
+        )
         same(comparable([found]), comparable([ANSWER]), "what a stream with marks says")
 
 
@@ -278,7 +368,9 @@ def marks_change_nothing(bench: WireBench) -> None:
 def votes_know_what_was_written(bench: WireBench) -> None:
     """Whatever JSON is given, `votes` says a whole number from 0 to 3 and raises nothing: at least 1 of each element that
     `dump_messages` wrote, 0 of what is no object."""
-    written = [bench.there(messages)[0] for messages in (CONVERSATION, [Message.user(*PARTS), ANSWER])]
+    written = [
+        bench.there(messages)[0] for messages in (CONVERSATION, [Message.user(*PARTS), ANSWER])
+    ]
     elements = [element for payload in written for element in max(_lists(payload), key=len)]
     junk: list[Any] = [None, True, 5, "text", [], [{}]]
     values: list[Any] = [*junk, {}, [[]], [None], [5]]
@@ -286,9 +378,15 @@ def votes_know_what_was_written(bench: WireBench) -> None:
     odd += [{**each, key: value} for each in elements for key in each for value in values]
     for each in (*elements, *junk, *odd):
         votes = attempt(partial(bench.wire.votes, each), f"the votes of {_text(each)[:300]}")
-        demand(type(votes) is int and 0 <= votes <= 3, f"the votes of {_text(each)[:300]} are {votes!r}")
+        demand(
+            type(votes) is int and 0 <= votes <= 3,
+            f"the votes of {_text(each)[:300]} are {votes!r}",
+        )
     for each in elements:
-        demand(bench.wire.votes(each) >= 1, f"what dump_messages wrote gets no vote: {_text(each)[:300]}")
+        demand(
+            bench.wire.votes(each) >= 1,
+            f"what dump_messages wrote gets no vote: {_text(each)[:300]}",
+        )
     for each in junk:
         same(bench.wire.votes(each), 0, f"the votes of {each!r}")
 
@@ -300,7 +398,9 @@ def _messages_of(bench: WireBench, body: Any, problems: list[Problem]) -> tuple[
 def _marked(message: Message) -> Message:
     """The message with a mark before each piece, and one at its end."""
     mark = MarkPart("step", {"kit_ui": {"type": "step"}})
-    return message.replace(content=[*[each for piece in message.content for each in (mark, piece)], mark])
+    return message.replace(
+        content=[*[each for piece in message.content for each in (mark, piece)], mark]
+    )
 
 
 def _with(payload: Any, elements: list[Any], others: list[Any]) -> Any:
@@ -312,7 +412,11 @@ def _with(payload: Any, elements: list[Any], others: list[Any]) -> Any:
 
 
 def _round(bench: WireBench, result: ToolResultPart) -> tuple[Any, list[Message], list[Any]]:
-    messages = [Message.user("Do."), Message.model(ToolCallPart("c", "f", {})), Message.user(result)]
+    messages = [
+        Message.user("Do."),
+        Message.model(ToolCallPart("c", "f", {})),
+        Message.user(result),
+    ]
     payload, losses = bench.there(messages)
     return payload, bench.wire.load_messages(payload), losses
 
@@ -328,7 +432,9 @@ def _is(piece: Any, part: Any) -> bool:
     if type(piece) is type(part):
         same_kind = not isinstance(part, DataPart) or piece.mime_type == part.mime_type
         return same_kind and (
-            essence(part) in piece.text if isinstance(part, TextPart) else essence(piece) == essence(part)
+            essence(part) in piece.text
+            if isinstance(part, TextPart)
+            else essence(piece) == essence(part)
         )
     if isinstance(part, ThinkingPart) or not isinstance(piece, TextPart):
         return False
@@ -355,7 +461,9 @@ def _spoilt(payload: Any) -> list[Any]:
     if isinstance(payload, list):
         entries = cast("list[Any]", payload)
         for at, entry in enumerate(entries):
-            roleless: list[Any] = [{**cast("dict[str, Any]", entry), "role": 5}] if isinstance(entry, dict) else []
+            roleless: list[Any] = (
+                [{**cast("dict[str, Any]", entry), "role": 5}] if isinstance(entry, dict) else []
+            )
             spoilt += [[*entries[:at], bad, *entries[at + 1 :]] for bad in (*wrong, *roleless)]
     elif isinstance(payload, dict):
         fields = cast("dict[str, Any]", payload)

@@ -56,8 +56,15 @@ def errors_return_by_class(bench: WireBench) -> None:
         demand(400 <= response.status <= 599, f"the status of {kind.__name__} is {response.status}")
         body = msgspec.json.encode(json_of(response.body, "dump_error"))
         found = bench.wire.load_error(response.status, response.headers, body)
-        same(type(found).__name__, kind.__name__, f"the class of an error with status {response.status}")
-        demand("The kit says no." in found.message, f"the message of {kind.__name__} is lost: {found.message!r}")
+        same(
+            type(found).__name__,
+            kind.__name__,
+            f"the class of an error with status {response.status}",
+        )
+        demand(
+            "The kit says no." in found.message,
+            f"the message of {kind.__name__} is lost: {found.message!r}",
+        )
 
 
 @wire_check("error", look="load_error: the table of statuses")
@@ -68,7 +75,8 @@ def statuses_tell_the_class(bench: WireBench) -> None:
             found = bench.wire.load_error(status, {}, body)
             names = " or ".join(kind.__name__ for kind in kinds)
             demand(
-                type(found) in kinds, f"{status} with the body {body!r} must be {names} and is {type(found).__name__}"
+                type(found) in kinds,
+                f"{status} with the body {body!r} must be {names} and is {type(found).__name__}",
             )
             demand(found.message, f"{status} with the body {body!r} has no message")
 
@@ -87,8 +95,15 @@ def waits_are_written(bench: WireBench) -> None:
     """An error that says how many seconds to wait says so in the headers too, whose names are in lower case; one without does not."""
     headers = bench.wire.dump_error(RateLimitError("Too fast.", retry_after=7.0)).headers
     same(headers.get("retry-after"), "7", "the header `retry-after`")
-    same([name for name in headers if name != name.lower()], [], "names of headers that are not in lower case")
-    demand("retry-after" not in bench.wire.dump_error(RateLimitError("Too fast.")).headers, "a wait is made up")
+    same(
+        [name for name in headers if name != name.lower()],
+        [],
+        "names of headers that are not in lower case",
+    )
+    demand(
+        "retry-after" not in bench.wire.dump_error(RateLimitError("Too fast.")).headers,
+        "a wait is made up",
+    )
 
 
 @wire_check("error", look="load_error")
@@ -97,10 +112,20 @@ def refusals_are_never_raised(bench: WireBench) -> None:
     good = bench.wire.dump_error(ProviderError("No.")).body
     wrong: list[Any] = [None, 5, "text", [], {}, [5], {"message": 5, "code": [], "type": {}}]
     spoilt: list[Any] = [{**good, key: bad} for key in good for bad in wrong]
-    bodies = [b"\xff\xfe", b"[" * 20_000, b'"text"', b"[]", b"5", b"{", *map(msgspec.json.encode, spoilt)]
+    bodies = [
+        b"\xff\xfe",
+        b"[" * 20_000,
+        b'"text"',
+        b"[]",
+        b"5",
+        b"{",
+        *map(msgspec.json.encode, spoilt),
+    ]
     for status in (*_STATUSES, 418, 599):
         for body in bodies:
             what = f"{status} with {body[:200]!r}"
-            found = attempt(lambda status=status, body=body: bench.wire.load_error(status, {}, body), what)
+            found = attempt(
+                lambda status=status, body=body: bench.wire.load_error(status, {}, body), what
+            )
             demand(isinstance(found, ProviderError), f"{what} is {found!r}")
             same(found and found.body, body, "`body` of the error")

@@ -19,7 +19,9 @@ from dragoman.testing.wire.bench import OWN, WireBench, json_of, wire_check
 __all__ = ["memory_changes_nothing"]
 
 
-@wire_check("conversation", "request", look="dump_http: history=, and what codec.history_dump.Way is given")
+@wire_check(
+    "conversation", "request", look="dump_http: history=, and what codec.history_dump.Way is given"
+)
 def memory_changes_nothing(bench: WireBench) -> None:
     """What is sent of a conversation that grows, message by message, is the same with the memory of its earlier requests as without,
     wherever it is cut, and so are the losses: what is dumped of a message depends on nothing before its segment or behind it."""
@@ -41,7 +43,9 @@ def memory_changes_nothing(bench: WireBench) -> None:
 def _sent(bench: WireBench, request: ModelRequest, history: History | None) -> dict[str, Any]:
     """What goes out, and what is told of it."""
     losses: list[Loss] = []
-    turn = None if history is None else history.turn(request.messages, request.tools, OWN, bench.name)
+    turn = (
+        None if history is None else history.turn(request.messages, request.tools, OWN, bench.name)
+    )
     how: dict[str, Any] = {} if turn is None else {"history": turn}
     http = bench.wire.dump_http(request, target=OWN, losses=losses, **how)
     body = json_of(http.body, "dump_http")
@@ -57,9 +61,15 @@ def _conversation(bench: WireBench) -> tuple[Message, ...]:
     out = [CONVERSATION[0]]
     for number in range(3):
         for message in CONVERSATION[1:]:
-            out.append(message.replace(content=tuple([_numbered(piece, number) for piece in message.content])))
+            out.append(
+                message.replace(
+                    content=tuple([_numbered(piece, number) for piece in message.content])
+                )
+            )
         response_id = f"resp_{number}" if number == 2 else None
-        signed = msgspec.structs.replace(OWN, prefix=prefix(out, bench.name), response_id=response_id)
+        signed = msgspec.structs.replace(
+            OWN, prefix=prefix(out, bench.name), response_id=response_id
+        )
         out.append(Message.model(bench.signed, f"Number {number}.").replace(origin=signed))
         for part in PARTS[number::3]:
             prompt = Message.user(TextPart("See?"), part)

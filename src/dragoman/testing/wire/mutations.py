@@ -17,7 +17,9 @@ _SHOWN = 600
 
 
 @wire_check(
-    "conversation", "request", look="load_messages, load_request: what they take for granted; then dump_messages"
+    "conversation",
+    "request",
+    look="load_messages, load_request: what they take for granted; then dump_messages",
 )
 def changed_requests_are_read_or_refused(bench: WireBench) -> None:
     """Requests, conversations and stored messages with wrong types, missing and reserved fields, huge numbers, halves of characters
@@ -26,7 +28,10 @@ def changed_requests_are_read_or_refused(bench: WireBench) -> None:
 
 
 @wire_check(
-    "response", "stream", "error", look="decoder, load_response, load_error: what they take for granted; then encoder"
+    "response",
+    "stream",
+    "error",
+    look="decoder, load_response, load_error: what they take for granted; then encoder",
 )
 def changed_answers_are_never_raised(bench: WireBench) -> None:
     """Answers, streams and refusals with wrong types, events lost, doubled and out of order, huge numbers, halves of characters and

@@ -22,7 +22,9 @@ def recorded_answers_are_read(bench: WireBench) -> None:
     is no answer; what it refused with is an error."""
     for name, exchange, _ in _recorded(bench):
         if exchange.status >= 400:
-            found = attempt(lambda e=exchange: bench.wire.load_error(e.status, e.headers, e.body), name)
+            found = attempt(
+                lambda e=exchange: bench.wire.load_error(e.status, e.headers, e.body), name
+            )
             demand(isinstance(found, ProviderError), f"the refusal in {name} is {found!r}")
             continue
         whole = attempt(lambda e=exchange: bench.decoded([e.body]), name) or []
@@ -30,9 +32,16 @@ def recorded_answers_are_read(bench: WireBench) -> None:
         demand(fault is None, f"the events of {name} are not well-formed: {fault}")
         errors = [event.error for event in whole if isinstance(event, RunError)]
         unread = [error for error in errors if isinstance(error, DecodeError | StreamCutError)]
-        demand(not unread or exchange.cut_after is not None, f"the answer in {name} is not read: {unread}")
+        demand(
+            not unread or exchange.cut_after is not None,
+            f"the answer in {name} is not read: {unread}",
+        )
         if not errors:
-            same(compact(bench.decoded(cut_into(exchange.body, 7))), compact(whole), f"{name} in pieces of 7 bytes")
+            same(
+                compact(bench.decoded(cut_into(exchange.body, 7))),
+                compact(whole),
+                f"{name} in pieces of 7 bytes",
+            )
 
 
 @wire_check("request", look="load_request, dump_http")
@@ -56,5 +65,7 @@ def _recorded(bench: WireBench) -> list[tuple[str, Exchange, ModelRequest]]:
         if path.endswith(urlsplit(bench.wire.dump_http(loaded).path).path):
             found.append((name, exchange, loaded))
     if not found:
-        raise Skipped("there are no recordings: write some with --live --record FOLDER, and pass recordings=FOLDER")
+        raise Skipped(
+            "there are no recordings: write some with --live --record FOLDER, and pass recordings=FOLDER"
+        )
     return found

@@ -61,7 +61,8 @@ def tools_return(bench: WireBench) -> None:
     body = json_of(bench.wire.dump_request(wanted, losses=losses), "dump_request")
     back = bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path)
     demand(
-        losses or any(isinstance(tool, ServerTool) for tool in back.tools), "a ServerTool is lost, and no loss tells"
+        losses or any(isinstance(tool, ServerTool) for tool in back.tools),
+        "a ServerTool is lost, and no loss tells",
     )
 
 
@@ -74,9 +75,15 @@ def settings_return_or_are_told(bench: WireBench) -> None:
             wanted = _REQUEST.replace(settings=Settings(**{name: value}), tools=TOOLS)
             losses: list[Loss] = []
             body = json_of(bench.wire.dump_request(wanted, losses=losses), "dump_request")
-            found = getattr(bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path).settings, name)
+            found = getattr(
+                bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path).settings, name
+            )
             usual = found is None and value in ("auto", True)
-            kept = found == value or usual or (name == "reasoning" and found is not None and value != "off")
+            kept = (
+                found == value
+                or usual
+                or (name == "reasoning" and found is not None and value != "off")
+            )
             demand(
                 kept or any(loss.message is None for loss in losses),
                 f"the setting {name}={value!r} comes back as {found!r}, and no loss tells: {losses}",
@@ -113,7 +120,10 @@ def http_requests_are_complete(bench: WireBench) -> None:
     wanted = _REQUEST.replace(tools=TOOLS)
     http = [bench.wire.dump_http(wanted.replace(stream=stream)) for stream in (False, True)]
     for request in http:
-        demand(request.path.startswith("/"), f"the path must begin with a slash and is {request.path!r}")
+        demand(
+            request.path.startswith("/"),
+            f"the path must begin with a slash and is {request.path!r}",
+        )
         same(request.method, "POST", "the method")
         odd = [name for name, value in request.headers.items() if type(value) is not str]
         demand(not odd, f"the headers {odd} are no text")
@@ -122,7 +132,11 @@ def http_requests_are_complete(bench: WireBench) -> None:
         demand(_REQUEST.model in f"{request.path}{body}", "neither path nor body name the model")
     sent = [(request.path, json_of(request.body, "dump_http")) for request in http]
     demand(sent[0] != sent[1], "neither path nor body say whether the answer is to be streamed")
-    same(sent[0][1], json_of(bench.wire.dump_request(wanted), "dump_request"), "the body of dump_http")
+    same(
+        sent[0][1],
+        json_of(bench.wire.dump_request(wanted), "dump_request"),
+        "the body of dump_http",
+    )
     every = Settings(**{name: values[-1] for name, values in _SETTINGS.items()})
     wanted = wanted.replace(tools=(*TOOLS, ServerTool("kit_tool")), settings=every)
     losses: tuple[list[Loss], list[Loss]] = ([], [])
@@ -134,12 +148,23 @@ def http_requests_are_complete(bench: WireBench) -> None:
 @wire_check("request", look="load_request")
 def bad_bodies_are_refused(bench: WireBench) -> None:
     """What is no request of this format is refused with a `HistoryError`, and nothing else is ever raised."""
-    body = json_of(bench.wire.dump_request(_REQUEST.replace(tools=TOOLS, output_schema=SCHEMA)), "dump_request")
+    body = json_of(
+        bench.wire.dump_request(_REQUEST.replace(tools=TOOLS, output_schema=SCHEMA)), "dump_request"
+    )
     wrong: list[Any] = [None, 5, "text", [5], [None], {"a": 5}]
-    bad_bodies: list[Any] = [{}, [], None, 5, "text", *[{**body, key: bad} for key in body for bad in wrong]]
+    bad_bodies: list[Any] = [
+        {},
+        [],
+        None,
+        5,
+        "text",
+        *[{**body, key: bad} for key in body for bad in wrong],
+    ]
     found = [
         attempt(
-            lambda bad=bad: bench.wire.load_request(bad), msgspec.json.encode(bad).decode()[:300], but=(HistoryError,)
+            lambda bad=bad: bench.wire.load_request(bad),
+            msgspec.json.encode(bad).decode()[:300],
+            but=(HistoryError,),
         )
         for bad in bad_bodies
     ]
@@ -154,7 +179,11 @@ def _and_back(bench: WireBench, request: ModelRequest) -> ModelRequest:
 
 
 def _spec(tool: ToolSpec | ServerTool) -> Any:
-    return (tool.name, tool.description, _core(tool.input_schema)) if isinstance(tool, ToolSpec) else tool
+    return (
+        (tool.name, tool.description, _core(tool.input_schema))
+        if isinstance(tool, ToolSpec)
+        else tool
+    )
 
 
 def _core(schema: Any) -> Any:

@@ -49,14 +49,22 @@ def garbage_is_never_raised(bench: WireBench) -> None:
     for data in _GARBAGE:
         for pieces in ([data], list(cut_into(data, 3))[:400]):
             events = _events(bench, pieces)
-            demand(events and isinstance(events[-1], RunError), f"{data[:60]!r} is no answer, and no RunError tells")
+            demand(
+                events and isinstance(events[-1], RunError),
+                f"{data[:60]!r} is no answer, and no RunError tells",
+            )
     stream = bench.stream(events_of(ANSWER))
     for at in range(0, len(stream), max(5, len(stream) // 200)):
         for wrong in (b"", b"\x00", b"}", b'"', b"\n\n"):
             fault = fault_of(_events(bench, [stream[:at] + wrong + stream[at + 1 :]]), spoilt=True)
-            demand(fault is None, f"with {wrong!r} as byte {at} the events are not well-formed: {fault}")
+            demand(
+                fault is None,
+                f"with {wrong!r} as byte {at} the events are not well-formed: {fault}",
+            )
     for data in map(msgspec.json.encode, _spoilt(bench.whole(ANSWER))):
-        whole = attempt(lambda data=data: bench.wire.load_response(data), f"the response {data[:300]!r}")
+        whole = attempt(
+            lambda data=data: bench.wire.load_response(data), f"the response {data[:300]!r}"
+        )
         for events in (whole or [], _events(bench, [data])):
             fault = fault_of(events, spoilt=True)
             demand(fault is None, f"the events of {data[:300]!r} are not well-formed: {fault}")
@@ -66,12 +74,17 @@ def garbage_is_never_raised(bench: WireBench) -> None:
 def whole_answers_are_read_in_place_of_streams(bench: WireBench) -> None:
     """A decoder of streams also reads a whole response, or the body of an error, that a server sends in place of one."""
     body = msgspec.json.encode(bench.whole(ANSWER))
-    found = bench.message_of(bench.decoded(cut_into(body, 11)), "a whole response sent in place of a stream")
+    found = bench.message_of(
+        bench.decoded(cut_into(body, 11)), "a whole response sent in place of a stream"
+    )
     same(comparable([found]), comparable([ANSWER]), "the answer")
     if bench.has("error"):
         error = bench.wire.dump_error(OverloadedError("No capacity."))
         events = bench.decoded([msgspec.json.encode(error.body)])
-        demand(events and isinstance(events[-1], RunError), f"the body of an error in place of a stream gives {events}")
+        demand(
+            events and isinstance(events[-1], RunError),
+            f"the body of an error in place of a stream gives {events}",
+        )
 
 
 @wire_check("response", "stream", look="the finish reason, both ways")
@@ -82,8 +95,12 @@ def finish_reasons_survive(bench: WireBench) -> None:
     for reason in FinishReason:
         calls = [ToolCallPart("one", "get_time", {})] if reason is FinishReason.tool_calls else []
         answer = Message.model("So.", *calls).replace(finish_reason=reason)
-        streamed = bench.message_of(bench.decoded([bench.stream(events_of(answer))]), "a stream").finish_reason
-        whole = bench.message_of(bench.wire.load_response(bench.whole(answer)), "a response").finish_reason
+        streamed = bench.message_of(
+            bench.decoded([bench.stream(events_of(answer))]), "a stream"
+        ).finish_reason
+        whole = bench.message_of(
+            bench.wire.load_response(bench.whole(answer)), "a response"
+        ).finish_reason
         same(streamed, whole, f"the finish reason of a stream that ended by {reason!r}")
         if reason in certain:
             same(whole, reason, "the finish reason")
@@ -91,7 +108,10 @@ def finish_reasons_survive(bench: WireBench) -> None:
             bench.wire.load_response(bench.whole(answer.replace(finish_reason=whole))), "a response"
         )
         same(again.finish_reason, whole, "a finish reason that this wire told before")
-        demand(calls or whole is not FinishReason.tool_calls, f"{reason!r} becomes tool_calls where there are none")
+        demand(
+            calls or whole is not FinishReason.tool_calls,
+            f"{reason!r} becomes tool_calls where there are none",
+        )
 
 
 @wire_check("response", "stream", look="usage, both ways")
@@ -102,18 +122,24 @@ def usage_survives_and_adds_up(bench: WireBench) -> None:
         ("whole", bench.wire.load_response(bench.whole(ANSWER))),
         ("streamed", bench.decoded([bench.stream(events_of(ANSWER))])),
     ):
-        usages = [event.usage for event in events if isinstance(event, MessageFinished) and event.usage]
+        usages = [
+            event.usage for event in events if isinstance(event, MessageFinished) and event.usage
+        ]
         same(len(usages), 1, f"how often the usage of a {what} response is told")
         found = usages[0]
         same(_sums(found), _sums(USAGE), f"the tokens of a {what} response")
         for name in USAGE.__struct_fields__:
             value = getattr(found, name)
             demand(
-                value in (None, getattr(USAGE, name)), f"{name} is {value} and must be {getattr(USAGE, name)} or None"
+                value in (None, getattr(USAGE, name)),
+                f"{name} is {value} and must be {getattr(USAGE, name)} or None",
             )
-    silent = bench.message_of(bench.decoded([bench.stream(events_of(ANSWER.replace(usage=None)))]), "a stream")
+    silent = bench.message_of(
+        bench.decoded([bench.stream(events_of(ANSWER.replace(usage=None)))]), "a stream"
+    )
     demand(
-        silent.usage is None or not any(_sums(silent.usage)), f"usage is made up where none was told: {silent.usage}"
+        silent.usage is None or not any(_sums(silent.usage)),
+        f"usage is made up where none was told: {silent.usage}",
     )
 
 
@@ -135,9 +161,14 @@ def ids_are_minted_and_distinct(bench: WireBench) -> None:
         else:
             events = bench.decoded([bench.stream(events_of(answer))], new_id=new_id)
         starts = [event.message_id for event in events if isinstance(event, MessageStarted)]
-        demand(set(starts) <= set(minted), f"the ids of messages, {starts}, are not those of new_id, {minted}")
+        demand(
+            set(starts) <= set(minted),
+            f"the ids of messages, {starts}, are not those of new_id, {minted}",
+        )
         ids = [call.id for message in fold(events) for call in message.tool_calls]
-        demand(len(ids) == len(set(ids)) == 2 and all(ids), f"the ids of two {what} calls are {ids}")
+        demand(
+            len(ids) == len(set(ids)) == 2 and all(ids), f"the ids of two {what} calls are {ids}"
+        )
 
 
 @wire_check("response", "stream", look="origin=")
@@ -151,7 +182,11 @@ def answers_know_their_origin(bench: WireBench) -> None:
         found = fold(events)[0].origin
         demand(found is not None, f"a {what} answer has no origin")
         for name in ("provider", "endpoint", "model", "prefix"):
-            same(getattr(found, name), getattr(origin, name), f"`{name}` of the origin of a {what} answer")
+            same(
+                getattr(found, name),
+                getattr(origin, name),
+                f"`{name}` of the origin of a {what} answer",
+            )
 
 
 def _sums(usage: Usage) -> tuple[int | None, int | None, int | None]:
@@ -161,7 +196,10 @@ def _sums(usage: Usage) -> tuple[int | None, int | None, int | None]:
 def _events(bench: WireBench, pieces: Sequence[bytes]) -> list[Event]:
     """The events of bytes for which nothing may be raised, whatever they are."""
     shown = b"".join(pieces)[:300]
-    return attempt(lambda: bench.decoded(pieces), f"{shown!r}: a decoder tells it as a RunError;") or []
+    return (
+        attempt(lambda: bench.decoded(pieces), f"{shown!r}: a decoder tells it as a RunError;")
+        or []
+    )
 
 
 def _spoilt(body: Any) -> list[Any]:

@@ -32,19 +32,27 @@ _CLIENTS = ToolCallPart("call_client", "get_time", {"zone": ["Åbo", 1]}, run_by
 _FIRST = Message.model(ThinkingPart("First the weather."), "I will look.", _MINE).replace(
     id="kit-first", finish_reason=FinishReason.tool_calls, usage=USAGE
 )
-_RESULTS = Message.user(ToolResultPart(_MINE.id, _MINE.name, "rain of the kit")).replace(id="kit-results")
-_SECOND = Message.model(TEXT, _CLIENTS).replace(id="kit-second", finish_reason=FinishReason.tool_calls, usage=USAGE)
-_VISIBLE = Message.model(ThinkingPart("First the weather."), "I will look.", f"\n{TEXT}", _CLIENTS).replace(
-    finish_reason=FinishReason.tool_calls, usage=USAGE + USAGE
+_RESULTS = Message.user(ToolResultPart(_MINE.id, _MINE.name, "rain of the kit")).replace(
+    id="kit-results"
 )
+_SECOND = Message.model(TEXT, _CLIENTS).replace(
+    id="kit-second", finish_reason=FinishReason.tool_calls, usage=USAGE
+)
+_VISIBLE = Message.model(
+    ThinkingPart("First the weather."), "I will look.", f"\n{TEXT}", _CLIENTS
+).replace(finish_reason=FinishReason.tool_calls, usage=USAGE + USAGE)
 _VOID = Message.model("Half an answer of the kit.").replace(id="kit-void")
 _AGAIN = MessageDropped("kit-void", "the connection broke")
-_SAID = Message.model("What an agent in a tool of the kit said.", _MINE, _CLIENTS).replace(id="kit-said", usage=USAGE)
+_SAID = Message.model("What an agent in a tool of the kit said.", _MINE, _CLIENTS).replace(
+    id="kit-said", usage=USAGE
+)
 _INNER: list[Event] = [
     RunStarted("kit-inner", parent_run_id="kit-run"),
     StepStarted("one", run_id="kit-inner"),
     *[
-        msgspec.structs.replace(event, run_id="kit-inner") if isinstance(event, MessageStarted) else event
+        msgspec.structs.replace(event, run_id="kit-inner")
+        if isinstance(event, MessageStarted)
+        else event
         for event in unfold([_SAID])
     ],
     RunError(ToolError("an error of the kit"), "kit-inner"),
@@ -52,7 +60,9 @@ _INNER: list[Event] = [
 """A run of an agent within a tool."""
 
 
-@wire_check("stream", "response", look="encoder, dump_response: several messages, calls by who runs them")
+@wire_check(
+    "stream", "response", look="encoder, dump_response: several messages, calls by who runs them"
+)
 def runs_are_one_answer(bench: WireBench) -> None:
     """A run of several messages, of which `runs.visible` makes what a client may see, is one answer, the same streamed and whole: all
     texts with a line's end between them, calls that the client runs and none that the agent ran, nothing of an agent within a tool, usage
@@ -73,14 +83,24 @@ def runs_are_one_answer(bench: WireBench) -> None:
     for how, read in _WAYS.items():
         found = bench.message_of(read(bench, visible(run)), f"a {how} run")
         wanted = bench.message_of(read(bench, events_of(_VISIBLE)), f"a {how} answer")
-        same(found.text.replace("\n", ""), _VISIBLE.text.replace("\n", ""), f"the text of a {how} run")
+        same(
+            found.text.replace("\n", ""),
+            _VISIBLE.text.replace("\n", ""),
+            f"the text of a {how} run",
+        )
         calls = [(call.name, call.arguments) for call in found.tool_calls]
         same(calls, [(_CLIENTS.name, _CLIENTS.arguments)], f"the calls in a {how} run")
         same(comparable([found]), comparable([wanted]), f"what a {how} run says")
-        same((found.finish_reason, found.usage), (wanted.finish_reason, wanted.usage), f"the end of a {how} run")
+        same(
+            (found.finish_reason, found.usage),
+            (wanted.finish_reason, wanted.usage),
+            f"the end of a {how} run",
+        )
 
 
-@wire_check("stream", "response", look="encoder, dump_response: MessageDropped, and an error after text")
+@wire_check(
+    "stream", "response", look="encoder, dump_response: MessageDropped, and an error after text"
+)
 def retracted_answers_leave_nothing(bench: WireBench) -> None:
     """A retracted message is not in a whole response. Of a stream nothing can be taken back: `runs.visible` ends it with an error
     instead, which is told behind the text that went out, and what the model said anew is not sent."""
@@ -92,7 +112,10 @@ def retracted_answers_leave_nothing(bench: WireBench) -> None:
     last = streamed[-1] if streamed else None
     demand(isinstance(last, RunError), f"a stream that cannot go on ends with {last!r}")
     texts = [message.text for message in fold(streamed)]
-    demand(all(_VOID.text.startswith(text) for text in texts), f"what went out before the error is {texts}")
+    demand(
+        all(_VOID.text.startswith(text) for text in texts),
+        f"what went out before the error is {texts}",
+    )
     demand(texts and texts[0], "what came before the error is lost")
 
 
@@ -110,4 +133,7 @@ def _whole(bench: WireBench, events: Iterable[Event]) -> list[Event]:
     return bench.wire.load_response(body)
 
 
-_WAYS: dict[str, Callable[[WireBench, Iterable[Event]], list[Event]]] = {"streamed": _streamed, "whole": _whole}
+_WAYS: dict[str, Callable[[WireBench, Iterable[Event]], list[Event]]] = {
+    "streamed": _streamed,
+    "whole": _whole,
+}

@@ -14,7 +14,12 @@ from dragoman.testing.samples import ANSWER, CONVERSATION, SCHEMA, TOOLS, compar
 from dragoman.testing.wire.bench import WireBench, events_of, json_of, wire_check
 from dragoman.wires.serving import NEEDED
 
-__all__ = ["envelopes_suit_their_encoders", "pings_say_nothing", "requests_go_to_a_route", "routes_are_complete"]
+__all__ = [
+    "envelopes_suit_their_encoders",
+    "pings_say_nothing",
+    "requests_go_to_a_route",
+    "routes_are_complete",
+]
 
 _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 
@@ -23,14 +28,26 @@ _NOW = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 def envelopes_suit_their_encoders(bench: WireBench) -> None:
     """What `envelope` gives, for any request and for none, is JSON, the same each time, and what `encoder` and `dump_response` take: the
     answer comes back from both."""
-    whole = ModelRequest("kit-model", CONVERSATION, TOOLS, Settings(temperature=0.5, max_tokens=9), SCHEMA, True)
-    for request in (whole, ModelRequest("kit-model", (Message.user("Hi."),)), ModelRequest(""), None):
+    whole = ModelRequest(
+        "kit-model", CONVERSATION, TOOLS, Settings(temperature=0.5, max_tokens=9), SCHEMA, True
+    )
+    for request in (
+        whole,
+        ModelRequest("kit-model", (Message.user("Hi."),)),
+        ModelRequest(""),
+        None,
+    ):
         of = "no request" if request is None else f"a request of {len(request.messages)} messages"
-        made = [attempt(partial(_envelope, bench, request), f"the envelope of {of}") or {} for _ in range(2)]
+        made = [
+            attempt(partial(_envelope, bench, request), f"the envelope of {of}") or {}
+            for _ in range(2)
+        ]
         same(made[0], made[1], f"the envelope of {of}, made a second time,")
         json_of(made[0], "envelope")
         body = bench.wire.dump_response(events_of(ANSWER), **made[0])
-        found = bench.message_of(bench.wire.load_response(json_of(body, "dump_response")), f"a response to {of}")
+        found = bench.message_of(
+            bench.wire.load_response(json_of(body, "dump_response")), f"a response to {of}"
+        )
         same(comparable([found]), comparable([ANSWER]), f"the answer to {of}")
         encoder = bench.wire.encoder(**made[0])
         stream = b"".join([*map(encoder.feed, events_of(ANSWER)), encoder.close()])
@@ -46,11 +63,17 @@ def routes_are_complete(bench: WireBench) -> None:
     for route in routes:
         demand(route.method in METHODS, f"the method of {route} is none of {', '.join(METHODS)}")
         demand(
-            route.path.startswith("/") and "://" not in route.path, f"the path of {route} does not begin at the root"
+            route.path.startswith("/") and "://" not in route.path,
+            f"the path of {route} does not begin at the root",
         )
-        demand(route.purpose in PURPOSES, f"the purpose of {route} is none of {', '.join(PURPOSES)}")
+        demand(
+            route.purpose in PURPOSES, f"the purpose of {route} is none of {', '.join(PURPOSES)}"
+        )
         for function in NEEDED.get(route.purpose, ()):
-            demand(callable(getattr(bench.wire, function, None)), f"{route} needs {function}, which is not there")
+            demand(
+                callable(getattr(bench.wire, function, None)),
+                f"{route} needs {function}, which is not there",
+            )
     places = [(route.method, route.path) for route in routes]
     demand(len(set(places)) == len(places), f"a place stands twice among {places}")
     demand(any(route.purpose == "chat" for route in routes), "no route leads to a chat")
@@ -61,9 +84,15 @@ def routes_are_complete(bench: WireBench) -> None:
 def requests_go_to_a_route(bench: WireBench) -> None:
     """The path of a request, whole and streamed, is the end of a route that leads to a chat, `{model}` being the model's name: what the
     wire asks for is where its API stands."""
-    chats = [route.path.replace("{model}", "kit-model") for route in bench.wire.routes if route.purpose == "chat"]
+    chats = [
+        route.path.replace("{model}", "kit-model")
+        for route in bench.wire.routes
+        if route.purpose == "chat"
+    ]
     for stream in (False, True):
-        http = bench.wire.dump_http(ModelRequest("kit-model", (Message.user("Hi."),), stream=stream))
+        http = bench.wire.dump_http(
+            ModelRequest("kit-model", (Message.user("Hi."),), stream=stream)
+        )
         path = http.path.partition("?")[0]
         demand(
             any(chat.endswith(path) for chat in chats),

@@ -28,7 +28,9 @@ _STREAM = "decoder, encoder"
 @wire_check("stream", look=_STREAM)
 def streams_return(bench: WireBench) -> None:
     """A streamed response comes back as the answer that it was, and as the whole response says it."""
-    found = bench.message_of(bench.decoded([bench.stream(events_of(ANSWER))]), "a streamed response")
+    found = bench.message_of(
+        bench.decoded([bench.stream(events_of(ANSWER))]), "a streamed response"
+    )
     same(comparable([found]), comparable([ANSWER]), "the answer")
     if bench.has("response"):
         whole = bench.message_of(bench.wire.load_response(bench.whole(ANSWER)), "a whole response")
@@ -48,7 +50,11 @@ def chunking_changes_nothing(bench: WireBench) -> None:
     for size in (1, 2, 3, 7, 64):
         found = compact(bench.decoded(cut_into(data, size)))
         same(found, wanted, f"what comes in pieces of {size} bytes")
-    same(compact(bench.decoded([data.replace(b"\n", b"\r\n")])), wanted, "what comes with other line ends")
+    same(
+        compact(bench.decoded([data.replace(b"\n", b"\r\n")])),
+        wanted,
+        "what comes with other line ends",
+    )
 
 
 @wire_check("stream", look="decoder.feed, encoder.feed")
@@ -77,10 +83,14 @@ def arguments_in_pieces_are_whole(bench: WireBench) -> None:
     ended = [event for event in others if event not in begun]
     side_by_side = [*begun, *[event for each in _dealt(aside) for event in each], *ended]
     for how, events in (("in turn", in_turn), ("side by side", side_by_side)):
-        found = bench.message_of(bench.decoded(cut_into(bench.stream(events), 5)), f"a stream of calls {how}")
+        found = bench.message_of(
+            bench.decoded(cut_into(bench.stream(events), 5)), f"a stream of calls {how}"
+        )
         messages = [(call.name, call.arguments, call.state) for call in found.tool_calls]
         same(
-            messages, [(call.name, call.arguments, "complete") for call in calls], f"the calls that were streamed {how}"
+            messages,
+            [(call.name, call.arguments, "complete") for call in calls],
+            f"the calls that were streamed {how}",
         )
 
 
@@ -93,20 +103,35 @@ def cut_streams_keep_what_came(bench: WireBench) -> None:
     for end in range(0, len(data), max(3, len(data) // 400)):
         events = bench.decoded([data[:end]])
         fault = fault_of(events)
-        demand(fault is None, f"cut after {end} of {len(data)} bytes, the events are not well-formed: {fault}")
+        demand(
+            fault is None,
+            f"cut after {end} of {len(data)} bytes, the events are not well-formed: {fault}",
+        )
         messages = fold(events)
         last = events[-1] if events else None
         if not isinstance(last, RunError):
             same(
-                comparable(messages), comparable([ANSWER]), f"what is told as whole though it was cut after {end} bytes"
+                comparable(messages),
+                comparable([ANSWER]),
+                f"what is told as whole though it was cut after {end} bytes",
             )
             continue
-        demand(isinstance(last.error, StreamCutError), f"the error of a cut stream is {last.error!r}")
+        demand(
+            isinstance(last.error, StreamCutError), f"the error of a cut stream is {last.error!r}"
+        )
         for message in messages:
-            demand(TEXT.startswith(message.text), f"of a cut stream comes the text {message.text!r}")
-            same(last.error.partial and last.error.partial.content, message.content, "`partial` of the error")
+            demand(
+                TEXT.startswith(message.text), f"of a cut stream comes the text {message.text!r}"
+            )
+            same(
+                last.error.partial and last.error.partial.content,
+                message.content,
+                "`partial` of the error",
+            )
             broken = [
-                call for call in message.tool_calls if call.state == "complete" and call.arguments != whole[call.name]
+                call
+                for call in message.tool_calls
+                if call.state == "complete" and call.arguments != whole[call.name]
             ]
             demand(not broken, f"a call that was cut is told as complete: {broken}")
 
@@ -119,7 +144,10 @@ def errors_within_a_stream_are_told(bench: WireBench) -> None:
     last = found[-1] if found else None
     demand(isinstance(last, RunError), f"a stream that ends with an error ends with {last!r}")
     error = cast("RunError", last).error
-    demand(isinstance(error, OverloadedError), f"an OverloadedError in a stream comes back as {error!r}")
+    demand(
+        isinstance(error, OverloadedError),
+        f"an OverloadedError in a stream comes back as {error!r}",
+    )
     demand("No capacity." in error.message, f"the error's message is lost: {error.message!r}")
     messages = fold(found)
     demand(messages and messages[0].content, "what came before the error is lost")
@@ -132,4 +160,6 @@ def _dealt(deltas: list[PartDelta]) -> list[list[PartDelta]]:
     for delta in deltas:
         by_part.setdefault(delta.index, []).append(delta)
     longest = max(map(len, by_part.values()))
-    return [[part[turn] for part in by_part.values() if turn < len(part)] for turn in range(longest)]
+    return [
+        [part[turn] for part in by_part.values() if turn < len(part)] for turn in range(longest)
+    ]

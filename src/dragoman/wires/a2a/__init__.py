@@ -12,10 +12,26 @@ questions do. Messages and events of 0.2, 0.3 and of older agents are read too; 
 from dragoman.wires.a2a.bodies import bodies
 from dragoman.wires.a2a.decode import decoder, load_response, member
 from dragoman.wires.a2a.encode import dump_response, encoder, envelope, ping, stream_type
-from dragoman.wires.a2a.errors import FAULTS, dump_error, dump_refusal, error_of, load_error, rest_error, rpc_error
+from dragoman.wires.a2a.errors import (
+    FAULTS,
+    dump_error,
+    dump_refusal,
+    error_of,
+    load_error,
+    rest_error,
+    rpc_error,
+)
 from dragoman.wires.a2a.interrupts import answered
 from dragoman.wires.a2a.messages import dump_messages, load_messages, votes
-from dragoman.wires.a2a.old import new_params, old_card, old_object, old_push, old_rest, old_rest_push, old_task
+from dragoman.wires.a2a.old import (
+    new_params,
+    old_card,
+    old_object,
+    old_push,
+    old_rest,
+    old_rest_push,
+    old_task,
+)
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, REPLY, Quirks
 from dragoman.wires.a2a.rpc import OLD_METHODS, framed, rpc_failure, rpc_request, rpc_result
 from dragoman.wires.a2a.runs import dump_run, in_task, load_run, routes, task_of
@@ -40,7 +56,15 @@ from dragoman.wires.a2a.seed_tools import (
     extract_user_text_and_tool_results,
 )
 from dragoman.wires.a2a.serving import CARD_PATH, MEDIA_TYPES, dump_card
-from dragoman.wires.a2a.tasks import NO_STATE, STAGES, aggregated, cancelled, dump_task, load_task, reply_of
+from dragoman.wires.a2a.tasks import (
+    NO_STATE,
+    STAGES,
+    aggregated,
+    cancelled,
+    dump_task,
+    load_task,
+    reply_of,
+)
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY, TOOL_RESULTS_KEY
 
 name = NAME
@@ -48,9 +72,26 @@ name = NAME
 __all__ = ["EXTENSION", "REPLY", "Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes"]
 __all__ += ["load_run", "dump_run", "routes", "answered"]
-__all__ += ["decoder", "load_response", "encoder", "envelope", "dump_response", "stream_type", "ping", "member"]
+__all__ += [
+    "decoder",
+    "load_response",
+    "encoder",
+    "envelope",
+    "dump_response",
+    "stream_type",
+    "ping",
+    "member",
+]
 __all__ += ["NO_STATE", "STAGES", "dump_task", "load_task", "aggregated", "cancelled", "reply_of"]
-__all__ += ["FAULTS", "load_error", "dump_error", "dump_refusal", "error_of", "rest_error", "rpc_error"]
+__all__ += [
+    "FAULTS",
+    "load_error",
+    "dump_error",
+    "dump_refusal",
+    "error_of",
+    "rest_error",
+    "rpc_error",
+]
 __all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "framed"]
 __all__ += [
     "new_params",
@@ -65,8 +106,24 @@ __all__ += [
 ]
 __all__ += ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
 __all__ += ["TOOL_CALLS_KEY", "TOOL_RESULTS_KEY", "add_canonical_type_to_message", "compact_events"]
-__all__ += ["convert_a2a_message_to_agui_event", "convert_a2a_message_to_openai", "convert_agui_event_to_openai_chat"]
-__all__ += ["convert_agui_event_to_responses_api", "convert_mcp_tool_to_openai", "convert_openai_tool_call_to_mcp"]
-__all__ += ["convert_task_status_update_to_agui_event", "convert_tool_result_to_openai", "extract_event_data"]
-__all__ += ["extract_task_from_event", "extract_task_from_tuple", "extract_user_text_and_tool_results"]
+__all__ += [
+    "convert_a2a_message_to_agui_event",
+    "convert_a2a_message_to_openai",
+    "convert_agui_event_to_openai_chat",
+]
+__all__ += [
+    "convert_agui_event_to_responses_api",
+    "convert_mcp_tool_to_openai",
+    "convert_openai_tool_call_to_mcp",
+]
+__all__ += [
+    "convert_task_status_update_to_agui_event",
+    "convert_tool_result_to_openai",
+    "extract_event_data",
+]
+__all__ += [
+    "extract_task_from_event",
+    "extract_task_from_tuple",
+    "extract_user_text_and_tool_results",
+]
 __all__ += ["get_agui_event_type_from_a2a_message", "get_agui_event_type_from_task_status_update"]

@@ -11,12 +11,17 @@ __all__ = ["bodies"]
 _COUNT: JsonSchema = {"type": "integer", "minimum": 0, "maximum": 100}
 _ANY: JsonSchema = {"type": "object"}
 _STATUS: JsonSchema = {
-    "enum": [f"TASK_STATE_{each}" for each in ("WORKING", "INPUT_REQUIRED", "COMPLETED", "FAILED", "CANCELED")]
+    "enum": [
+        f"TASK_STATE_{each}"
+        for each in ("WORKING", "INPUT_REQUIRED", "COMPLETED", "FAILED", "CANCELED")
+    ]
 }
 _PART = either(
     an_object({"text": TEXT}, metadata=_ANY),
     an_object({"url": TEXT}, mediaType=TEXT, filename=TEXT),
-    an_object({"raw": {"type": "string", "contentEncoding": "base64"}}, mediaType=TEXT, filename=TEXT),
+    an_object(
+        {"raw": {"type": "string", "contentEncoding": "base64"}}, mediaType=TEXT, filename=TEXT
+    ),
     an_object({"data": {}}, metadata=_ANY),
 )
 _MESSAGE = an_object(
@@ -67,12 +72,17 @@ _PARAMS: Mapping[str, JsonSchema] = {
 
 def _rpc(method: str, params: JsonSchema) -> JsonSchema:
     id_: JsonSchema = {"type": ["string", "integer", "null"]}
-    return an_object({"jsonrpc": {"const": "2.0"}, "id": id_, "method": {"const": method}, "params": params})
+    return an_object(
+        {"jsonrpc": {"const": "2.0"}, "id": id_, "method": {"const": method}, "params": params}
+    )
 
 
-_OLD_PART = either(an_object({"text": TEXT}), an_object({"file": an_object(fileWithUri=TEXT, mimeType=TEXT)}))
+_OLD_PART = either(
+    an_object({"text": TEXT}), an_object({"file": an_object(fileWithUri=TEXT, mimeType=TEXT)})
+)
 _OLD_MESSAGE = an_object(
-    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "content": a_list(_OLD_PART, least=1)}, contextId=TEXT
+    {"messageId": TEXT, "role": {"const": "ROLE_USER"}, "content": a_list(_OLD_PART, least=1)},
+    contextId=TEXT,
 )
 _RPC = either(*[_rpc(method, params) for method, params in _PARAMS.items()])
 _AT: Mapping[str, JsonSchema] = {

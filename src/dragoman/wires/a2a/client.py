@@ -43,7 +43,11 @@ __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", 
 name = NAME
 _OUTPUT = ("text/plain", "application/json", "image/*", "audio/*", "application/pdf")
 """What is read of an answer."""
-_SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "Instructions", Role.USER: "User", Role.MODEL: "Assistant"}
+_SPEAKERS: Mapping[Role, str] = {
+    Role.SYSTEM: "Instructions",
+    Role.USER: "User",
+    Role.MODEL: "Assistant",
+}
 _FILES = (DataPart, FilePart, LinkPart)
 _LOST: Mapping[type, Lost] = {
     DataPart: Lost.data,
@@ -55,7 +59,11 @@ _LOST: Mapping[type, Lost] = {
     ProviderPart: Lost.provider,
 }
 """What is not told, or in words alone, of what others said."""
-_OLD_METHODS = {"SendMessage": "message/send", "SendStreamingMessage": "message/stream", "CancelTask": "tasks/cancel"}
+_OLD_METHODS = {
+    "SendMessage": "message/send",
+    "SendStreamingMessage": "message/stream",
+    "CancelTask": "tasks/cancel",
+}
 
 
 def dump_request(
@@ -87,7 +95,9 @@ def dump_request(
     message["messageId"] = f"{run_request.run_id or 'message'}-{len(request.messages)}"
     if not peer.extras:
         message["parts"] = _plain(run_request, if_list(message["parts"]))
-        message = {key: value for key, value in message.items() if key not in ("metadata", "extensions")}
+        message = {
+            key: value for key, value in message.items() if key not in ("metadata", "extensions")
+        }
     params = {**params, "message": message, "configuration": {"acceptedOutputModes": list(_OUTPUT)}}
     return merged(params, request.options)
 
@@ -116,23 +126,38 @@ def _new(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
             at >= last and not (isinstance(piece, ToolResultPart) and piece.id not in calls)
             for piece in message.content
         ]
-        lines = [_words(piece) for piece, is_own in zip(message.content, own, strict=True) if not is_own]
+        lines = [
+            _words(piece) for piece, is_own in zip(message.content, own, strict=True) if not is_own
+        ]
         losses += [
-            Loss(turns.known + at, place, what, "what was said to others is told an agent of A2A in words")
+            Loss(
+                turns.known + at,
+                place,
+                what,
+                "what was said to others is told an agent of A2A in words",
+            )
             for place, piece in enumerate(message.content)
             if not own[place] and (what := _LOST.get(type(piece))) is not None
         ]
         if message.role is Role.SYSTEM:
-            losses.append(Loss(turns.known + at, None, Lost.system_message, "A2A has none; its text is sent"))
+            losses.append(
+                Loss(turns.known + at, None, Lost.system_message, "A2A has none; its text is sent")
+            )
         if text := "\n".join(filter(None, lines)):
             texts.append(f"{_SPEAKERS[message.role]}: {text}")
         if all(own):
             sent.append(message)
         elif any(own):
             sent.append(
-                message.replace(content=tuple([p for p, is_own in zip(message.content, own, strict=True) if is_own]))
+                message.replace(
+                    content=tuple(
+                        [p for p, is_own in zip(message.content, own, strict=True) if is_own]
+                    )
+                )
             )
-    return [Message.user("What was said before:\n\n" + "\n\n".join(texts)), *sent] if texts else sent
+    return (
+        [Message.user("What was said before:\n\n" + "\n\n".join(texts)), *sent] if texts else sent
+    )
 
 
 def _words(piece: Content) -> str:
@@ -154,15 +179,28 @@ def _plain(run_request: RunRequest, parts: list[Any]) -> list[Any]:
             made.append({"text": "cancelled"})
         elif "approved" in payload:
             reason = payload.get("reason")
-            made.append({"text": "yes" if payload["approved"] is True else f"no: {reason}" if reason else "no"})
+            made.append(
+                {
+                    "text": "yes"
+                    if payload["approved"] is True
+                    else f"no: {reason}"
+                    if reason
+                    else "no"
+                }
+            )
         else:
             value = payload.get("value")
             made.append({"text": value} if isinstance(value, str) else {"data": value})
     results = [piece for message in run_request.messages for piece in message.tool_results]
     if results:
-        listed = [{"call_id": each.id, "name": each.name, "output": result_text(each)} for each in results]
+        listed = [
+            {"call_id": each.id, "name": each.name, "output": result_text(each)} for each in results
+        ]
         made.append({"data": {TOOL_RESULTS_KEY: listed}})
-    return [*made, *[part for part in parts[len(run_request.resume) :] if not _is_result(part)]] or [{"text": ""}]
+    return [
+        *made,
+        *[part for part in parts[len(run_request.resume) :] if not _is_result(part)],
+    ] or [{"text": ""}]
 
 
 def _is_result(part: Any) -> bool:
@@ -192,7 +230,9 @@ def dump_cancel(task_id: str, quirks: Any = None) -> HttpRequest:
 
 
 def _sent(method: str, path: str, params: dict[str, Any], peer: Quirks) -> HttpRequest:
-    headers = {"accept": "text/event-stream" if method == "SendStreamingMessage" else "application/json"}
+    headers = {
+        "accept": "text/event-stream" if method == "SendStreamingMessage" else "application/json"
+    }
     if peer.version != "0.3":
         headers["a2a-version"] = peer.version
     if peer.extras:
@@ -205,7 +245,10 @@ def _sent(method: str, path: str, params: dict[str, Any], peer: Quirks) -> HttpR
 
 
 def decoder(
-    *, origin: Origin | None = None, new_id: Callable[[], str] | None = None, tools: Sequence[str] = ()
+    *,
+    origin: Origin | None = None,
+    new_id: Callable[[], str] | None = None,
+    tools: Sequence[str] = (),
 ) -> AnswerDecoder:
     """See `AgentClient.decoder`."""
     run = decode.decoder(origin=origin)

@@ -51,8 +51,16 @@ def dump_content(piece: Content) -> list[dict[str, Any]]:
     if isinstance(piece, ToolCallPart):
         return [dump_data(dump_call(piece))]
     if isinstance(piece, ToolResultPart):
-        beside = [each for each in piece.result if isinstance(each, DataPart | LinkPart)] if piece.is_content else []
-        shown = [{**part, "metadata": {"toolCallId": piece.id}} for each in beside for part in dump_content(each)]
+        beside = (
+            [each for each in piece.result if isinstance(each, DataPart | LinkPart)]
+            if piece.is_content
+            else []
+        )
+        shown = [
+            {**part, "metadata": {"toolCallId": piece.id}}
+            for each in beside
+            for part in dump_content(each)
+        ]
         return [dump_data(dump_result(piece)), *shown]
     return []
 
@@ -93,15 +101,24 @@ def load_data(part: Mapping[str, Any]) -> list[Content]:
         return [*found]
     mime_type = if_text(part.get("mediaType")) or JSON_TYPE
     fields = OWN.fields(_native(part, "mediaType", "filename"))
-    return [DataPart(text_of(value).encode(), mime_type, native=OWN.note(fields, form={"data": True}))]
+    return [
+        DataPart(text_of(value).encode(), mime_type, native=OWN.note(fields, form={"data": True}))
+    ]
 
 
 def _file(fields: Mapping[str, Any], part: Mapping[str, Any]) -> Content:
     name = next((each for key in ("filename", "name") if (each := if_text(fields.get(key)))), None)
     mime_type = next(
-        (each for key in ("mediaType", "mimeType", "mime_type") if (each := if_text(fields.get(key)))), None
+        (
+            each
+            for key in ("mediaType", "mimeType", "mime_type")
+            if (each := if_text(fields.get(key)))
+        ),
+        None,
     )
-    raw = next((fields[key] for key in ("raw", "bytes") if key in fields and fields[key] is not None), None)
+    raw = next(
+        (fields[key] for key in ("raw", "bytes") if key in fields and fields[key] is not None), None
+    )
     if raw is not None:
         data = _bytes(raw)
         return DataPart(data, mime_type or _FILE, name, _native(part))

@@ -33,7 +33,9 @@ _OLD_KINDS: Mapping[str, str] = {
 class Decoder(ResponseDecoder):
     """Reads one run."""
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         super().__init__(origin, new_id)
         self.task_id = ""
         """Of the task that is told; empty: of none yet."""
@@ -50,7 +52,9 @@ class Decoder(ResponseDecoder):
         if not kind:
             if "error" in event:
                 raise error_of(event)
-            raise DecodeError("an object of the stream is none of task, message, statusUpdate and artifactUpdate")
+            raise DecodeError(
+                "an object of the stream is none of task, message, statusUpdate and artifactUpdate"
+            )
         self.task_id = if_text(fields.get("id" if kind == "task" else "taskId")) or self.task_id
         try:
             if not self._own.take(kind, fields):
@@ -66,7 +70,11 @@ class Decoder(ResponseDecoder):
 
     def end(self) -> None:
         """See `ResponseDecoder.end`."""
-        self.fail(StreamCutError("the stream ended before the task did. Ask for the task, or send the request again."))
+        self.fail(
+            StreamCutError(
+                "the stream ended before the task did. Ask for the task, or send the request again."
+            )
+        )
 
     def fail(self, error: DragomanError) -> None:
         """See `ResponseDecoder.fail`."""

@@ -21,7 +21,16 @@ from dragoman.event import (
 )
 from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
-from dragoman.message import FinishReason, Message, Origin, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    FinishReason,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.extras import extras, others
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
@@ -77,7 +86,10 @@ class ForeignRun:
         status = if_object(fields.get("status"))
         state = state_of(status.get("state"))
         if kind == "task":
-            in_history = {if_text(if_object(entry).get("messageId")) for entry in if_list(fields.get("history"))}
+            in_history = {
+                if_text(if_object(entry).get("messageId"))
+                for entry in if_list(fields.get("history"))
+            }
             for message in group_artifacts(fields):
                 if message["messageId"] not in in_history:
                     self._whole(message, is_last=is_over(state))
@@ -111,7 +123,10 @@ class ForeignRun:
         self._tell([each for each in loaded if each.role is Role.MODEL or each.tool_results])
 
     def _tell(self, messages: Sequence[Message]) -> None:
-        told = [message if message.id is None else message.replace(id=self._unused(message.id)) for message in messages]
+        told = [
+            message if message.id is None else message.replace(id=self._unused(message.id))
+            for message in messages
+        ]
         self._seen |= {message.id for message in told if message.id is not None}
         self._events += unfold(told)
 
@@ -130,7 +145,9 @@ class ForeignRun:
             self._events.append(MessageDropped(id_, "the artifact was replaced"))
             emitter = None
         if emitter is None:
-            emitter = self._open[id_] = Emitter(lambda: id_, origin=self._origin, events=self._events)
+            emitter = self._open[id_] = Emitter(
+                lambda: id_, origin=self._origin, events=self._events
+            )
             self._seen.add(id_)
         if fields.get("append") is not True:
             self._given[id_] = []
@@ -152,7 +169,13 @@ class ForeignRun:
             return
         if id_ in self._open and text.startswith(before) and others_ == others_before:
             more = [{"text": text[len(before) :]}]
-            self._artifact({"artifact": {"artifactId": id_, "parts": more}, "append": True, "lastChunk": is_last})
+            self._artifact(
+                {
+                    "artifact": {"artifactId": id_, "parts": more},
+                    "append": True,
+                    "lastChunk": is_last,
+                }
+            )
         elif is_last and id_ not in self._seen:
             self._given[id_] = parts
             self._say(message)
@@ -191,33 +214,47 @@ class ForeignRun:
         self._close_all(reason)
         usage = load_usage(extras(fields.get("metadata")))
         if state in _ERRORS:
-            words = _words(message) or f"the agent's task ended as {state.removeprefix('TASK_STATE_').lower()}"
+            words = (
+                _words(message)
+                or f"the agent's task ended as {state.removeprefix('TASK_STATE_').lower()}"
+            )
             self._events.append(RunError(_ERRORS[state](words), self._run_id))
         elif state == "TASK_STATE_CANCELED":
             self._events.append(RunFinished(self._run_id, "cancelled", usage))
         elif state == "TASK_STATE_COMPLETED":
             if message and not is_said and if_text(message.get("messageId")) not in self._seen:
                 self._say(message)
-            elif not message and not self._seen and not self._text_ids:  # some say it in the history alone
+            elif (
+                not message and not self._seen and not self._text_ids
+            ):  # some say it in the history alone
                 for each in _answer_in(if_list(fields.get("history"))):
                     self._say(each)
             self._events.append(RunFinished(self._run_id, usage=usage))
         else:
             self._events.append(
-                RunFinished(self._run_id, "pending", usage, self._pending(message, state, is_said=is_said))
+                RunFinished(
+                    self._run_id, "pending", usage, self._pending(message, state, is_said=is_said)
+                )
             )
 
-    def _pending(self, message: dict[str, Any], state: str, *, is_said: bool) -> tuple[Interrupt, ...]:
+    def _pending(
+        self, message: dict[str, Any], state: str, *, is_said: bool
+    ) -> tuple[Interrupt, ...]:
         """What a task waits for. Calls in its message that are no question of ours are for the client to run."""
         parts = [if_object(part) for part in if_list(message.get("parts"))]
-        if any(if_object(part.get("data")).get("type") == QUESTION for part in parts) or not message:
+        if (
+            any(if_object(part.get("data")).get("type") == QUESTION for part in parts)
+            or not message
+        ):
             return load_pending(message, state)
         loaded = load_message(message, self._origin)
         calls = [call for each in loaded for call in each.tool_calls]
         if not calls:
             return load_pending(message, state)
         if not is_said:
-            for_client = [each.replace(content=tuple(map(_clients, each.content))) for each in loaded]
+            for_client = [
+                each.replace(content=tuple(map(_clients, each.content))) for each in loaded
+            ]
             self._tell([each for each in for_client if each.content])
         return tuple(Interrupt(call.id, "tool", _clients(call)) for call in calls)
 
@@ -232,16 +269,31 @@ class ForeignRun:
                 self._say(message)
             self._finish_text()
             return
-        pieces = [piece for part in if_list(message.get("parts")) for piece in load_content(if_object(part))]
+        pieces = [
+            piece
+            for part in if_list(message.get("parts"))
+            for piece in load_content(if_object(part))
+        ]
         thoughts = [piece for piece in pieces if isinstance(piece, ThinkingPart)]
         if thoughts and len(thoughts) == len(pieces):
             self._tell(
-                [Message(Role.MODEL, tuple(thoughts), if_text(message.get("messageId")) or None, origin=self._origin)]
+                [
+                    Message(
+                        Role.MODEL,
+                        tuple(thoughts),
+                        if_text(message.get("messageId")) or None,
+                        origin=self._origin,
+                    )
+                ]
             )
         elif pieces:
-            value = {"message": {key: message[key] for key in ("messageId", "parts") if key in message}}
+            value = {
+                "message": {key: message[key] for key in ("messageId", "parts") if key in message}
+            }
             more = others(message.get("metadata"))
-            self._events.append(Custom("a2a.status", {**value, **({"metadata": more} if more else {})}))
+            self._events.append(
+                Custom("a2a.status", {**value, **({"metadata": more} if more else {})})
+            )
 
     def _add_chunk(self, message: Mapping[str, Any]) -> None:
         """The text of an answer so far. Text that does not go on from what was said is another answer: the first one was cut."""
@@ -253,7 +305,10 @@ class ForeignRun:
             if not holds(text, before):
                 self._finish_text()
         if emitter is None or emitter.finished:
-            emitter, before = self._begin_text(if_text(message.get("messageId")) or f"{self._run_id}:text"), ""
+            emitter, before = (
+                self._begin_text(if_text(message.get("messageId")) or f"{self._run_id}:text"),
+                "",
+            )
         emitter.text("text", continuation(text, before))
         self._accumulated = emitter, text
 
@@ -301,29 +356,41 @@ class ForeignRun:
     def _close_all(self, reason: FinishReason) -> None:
         for emitter in self._open.values():
             if emitter.started and not emitter.finished:
-                emitter.finish(FinishReason.tool_calls if emitter.calls() else reason, cut=reason is FinishReason.error)
+                emitter.finish(
+                    FinishReason.tool_calls if emitter.calls() else reason,
+                    cut=reason is FinishReason.error,
+                )
         self._open.clear()
 
 
 def _gist(parts: Sequence[Mapping[str, Any]]) -> tuple[str, list[Mapping[str, Any]]]:
     """All text of an artifact, and its other parts: what stays the same however it is cut."""
-    return "".join([if_text(part.get("text")) for part in parts]), [part for part in parts if "text" not in part]
+    return "".join([if_text(part.get("text")) for part in parts]), [
+        part for part in parts if "text" not in part
+    ]
 
 
 def _answer_in(history: Sequence[Any]) -> list[dict[str, Any]]:
     """What the agent said behind the last question."""
     entries = [if_object(each) for each in history]
-    asked = [at for at, each in enumerate(entries) if if_text(each.get("role")) in ("user", "ROLE_USER")]
+    asked = [
+        at for at, each in enumerate(entries) if if_text(each.get("role")) in ("user", "ROLE_USER")
+    ]
     return entries[asked[-1] + 1 if asked else 0 :]
 
 
 def _clients(piece: Any) -> Any:
     if not isinstance(piece, ToolCallPart):
         return piece
-    return ToolCallPart(piece.id, piece.name, piece.arguments, piece.raw, piece.state, "client", piece.native)
+    return ToolCallPart(
+        piece.id, piece.name, piece.arguments, piece.raw, piece.state, "client", piece.native
+    )
 
 
 def _words(message: Mapping[str, Any]) -> str:
     parts = [if_object(part) for part in if_list(message.get("parts"))]
-    texts = [if_text(if_object(part.get("root")).get("text")) or if_text(part.get("text")) for part in parts]
+    texts = [
+        if_text(if_object(part.get("root")).get("text")) or if_text(part.get("text"))
+        for part in parts
+    ]
     return "".join(texts)

@@ -8,7 +8,14 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
 from dragoman.fold import close_part
 from dragoman.message import Content, Origin, Role
 from dragoman.wires.a2a.extras import extras, json_of, load_events
@@ -37,10 +44,20 @@ class OwnRun:
         held = extras(fields.get("metadata"))
         artifact = if_object(fields.get("artifact"))
         key = self._texts.get(if_text(artifact.get("artifactId")))
-        if kind == "artifactUpdate" and not held and key is not None and fields.get("append") is True:
+        if (
+            kind == "artifactUpdate"
+            and not held
+            and key is not None
+            and fields.get("append") is True
+        ):
             self._delta(key, artifact)
             return True
-        if kind == "statusUpdate" and self.is_known and not held and "message" not in if_object(fields.get("status")):
+        if (
+            kind == "statusUpdate"
+            and self.is_known
+            and not held
+            and "message" not in if_object(fields.get("status"))
+        ):
             return not is_over(state_of(if_object(fields.get("status")).get("state")))
         read = load_events({"events": held["run"]} if kind == "task" and "run" in held else held)
         if read is None or not ("events" in held or "run" in held):

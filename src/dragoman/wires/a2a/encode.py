@@ -87,7 +87,9 @@ class Encoder:
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it."""
-        if type(event) is PartDelta and (data := self._piece(event)) is not None:  # nearly all of a stream
+        if (
+            type(event) is PartDelta and (data := self._piece(event)) is not None
+        ):  # nearly all of a stream
             return data
         return self._framed(self.objects(event))
 
@@ -146,7 +148,11 @@ class Encoder:
         state = _WORKING if self._envelope.get("goes_on") else "TASK_STATE_SUBMITTED"
         first = [event] if isinstance(event, RunStarted) and not self._inner.has(event) else []
         self._run_known = bool(first)
-        task: Object = {"id": self._task_id, "contextId": self._context_id, "status": self._status(state)}
+        task: Object = {
+            "id": self._task_id,
+            "contextId": self._context_id,
+            "status": self._status(state),
+        }
         if history := list(cast("Iterable[Any]", self._envelope.get("history") or ())):
             task["history"] = history
         metadata = dict(cast("Mapping[str, Any]", self._envelope.get("metadata") or {}))
@@ -165,7 +171,9 @@ class Encoder:
         if message is not None:
             status["message"] = message
         if self._now is not None:
-            status["timestamp"] = self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            status["timestamp"] = (
+                self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
+            )
         return status
 
     def _metadata(self, **fields: str) -> Object:
@@ -173,7 +181,9 @@ class Encoder:
         waiting, self._waiting = self._waiting, []
         if not self._extras:
             return {}
-        return {"metadata": {EXTENSION: {"events": "[]", **with_events(compact(waiting)), **fields}}}
+        return {
+            "metadata": {EXTENSION: {"events": "[]", **with_events(compact(waiting)), **fields}}
+        }
 
     def _message(self, parts: list[Object]) -> Object:
         self._messages += 1
@@ -185,11 +195,22 @@ class Encoder:
         if message is None and not self._extras:
             self._waiting.clear()
             return
-        update = {**self._ids(), "status": self._status(_WORKING, message), **self._metadata(**fields)}
+        update = {
+            **self._ids(),
+            "status": self._status(_WORKING, message),
+            **self._metadata(**fields),
+        }
         self._out.append({"statusUpdate": update})
 
     def _artifact(
-        self, known: OpenPart, key: Key, parts: list[Object], *, append: bool, last: bool, **fields: str
+        self,
+        known: OpenPart,
+        key: Key,
+        parts: list[Object],
+        *,
+        append: bool,
+        last: bool,
+        **fields: str,
     ) -> None:
         artifact: Object = {"artifactId": known.artifact_id}
         if not append:
@@ -204,11 +225,19 @@ class Encoder:
         known.is_begun = True
         self._out.append({"artifactUpdate": update})
 
-    def _plain_artifact(self, name: str, part: Object, *, append: bool = False, **fields: str) -> None:
+    def _plain_artifact(
+        self, name: str, part: Object, *, append: bool = False, **fields: str
+    ) -> None:
         artifact: Object = {"artifactId": name, "name": name, "parts": [part]}
         if self._extras:
             artifact |= {"extensions": [EXTENSION], "metadata": {EXTENSION: {"type": name}}}
-        update = {**self._ids(), "artifact": artifact, "append": append, "lastChunk": True, **self._metadata(**fields)}
+        update = {
+            **self._ids(),
+            "artifact": artifact,
+            "append": append,
+            "lastChunk": True,
+            **self._metadata(**fields),
+        }
         self._out.append({"artifactUpdate": update})
 
     # events
@@ -295,7 +324,9 @@ class Encoder:
         elif known.is_begun:
             self._artifact(known, key, [{"text": ""}], append=True, last=True, finished=finished)
         elif known.artifact_id:
-            self._artifact(known, key, shown or [{"text": ""}], append=False, last=True, finished=finished)
+            self._artifact(
+                known, key, shown or [{"text": ""}], append=False, last=True, finished=finished
+            )
         else:
             self._tell(finished=finished)
 
@@ -303,10 +334,20 @@ class Encoder:
         self._wait(event)
         artifacts = self._parts.dropped(event.message_id)
         for artifact_id in artifacts:
-            artifact: Object = {"artifactId": artifact_id, "parts": [{"text": ""}], "metadata": {"retracted": True}}
+            artifact: Object = {
+                "artifactId": artifact_id,
+                "parts": [{"text": ""}],
+                "metadata": {"retracted": True},
+            }
             if self._extras:
                 artifact["metadata"] = {"retracted": True, EXTENSION: {"type": "retracted"}}
-            update = {**self._ids(), "artifact": artifact, "append": False, "lastChunk": True, **self._metadata()}
+            update = {
+                **self._ids(),
+                "artifact": artifact,
+                "append": False,
+                "lastChunk": True,
+                **self._metadata(),
+            }
             self._out.append({"artifactUpdate": update})
         if not artifacts:
             self._tell()
@@ -323,7 +364,9 @@ class Encoder:
         elif event.outcome == "pending" or event.pending:
             state = waiting_state(event.pending)
             message = {
-                **dump_pending(event.pending, f"{self._task_id}:question:{event.run_id}", extras=self._extras),
+                **dump_pending(
+                    event.pending, f"{self._task_id}:question:{event.run_id}", extras=self._extras
+                ),
                 **self._ids(),
             }
         self._end(state, [event], message, **dump_usage(event.usage))
@@ -335,11 +378,15 @@ class Encoder:
         words = self._message([{"text": event.error.message or "the agent failed"}])
         self._end("TASK_STATE_REJECTED" if refused else "TASK_STATE_FAILED", [shown], words)
 
-    def _end(self, state: str, events: list[Event], message: Object | None = None, **fields: str) -> None:
+    def _end(
+        self, state: str, events: list[Event], message: Object | None = None, **fields: str
+    ) -> None:
         self._waiting += events
         fields = {"type": "end", **fields}
         status = self._status(state, message)
-        self._out.append({"statusUpdate": {**self._ids(), "status": status, **self._metadata(**fields)}})
+        self._out.append(
+            {"statusUpdate": {**self._ids(), "status": status, **self._metadata(**fields)}}
+        )
         self._over = True
 
 
@@ -370,7 +417,9 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str,
 
 def _plain(message: Object) -> Object:
     """A message of a client's, without what it had beside the protocol's fields."""
-    metadata = {name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL}
+    metadata = {
+        name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
+    }
     kept = {name: message[name] for name in _MESSAGE if name in message}
     return {**kept, **({"metadata": metadata} if metadata else {})}
 
@@ -387,7 +436,10 @@ def dump_response(
     task = aggregated([*objects, *run.closing()])
     if envelope.get("extras", True):
         fields = with_events(compact([_shown(event) for event in listed]))
-        task["metadata"] = {**task.get("metadata", {}), EXTENSION: {"type": "run", "run": fields.get("events", "[]")}}
+        task["metadata"] = {
+            **task.get("metadata", {}),
+            EXTENSION: {"type": "run", "run": fields.get("events", "[]")},
+        }
     return task
 
 

@@ -74,7 +74,9 @@ class Parts:
         if not isinstance(part, _SHOWN) or not (is_shown or isinstance(part, ToolResultPart)):
             return None
         base = (part.id if isinstance(part, ToolCallPart) else "") or event.message_id
-        known = OpenPart("", part) if isinstance(part, ThinkingPart) else OpenPart(self._id(base), part)
+        known = (
+            OpenPart("", part) if isinstance(part, ThinkingPart) else OpenPart(self._id(base), part)
+        )
         if known.artifact_id:
             self._of_message.setdefault(event.message_id, []).append(known.artifact_id)
         self.open[event.message_id, event.index] = known
@@ -117,4 +119,8 @@ def is_same(one: Content, other: Content) -> bool:
 
 def is_delta_shown(event: PartDelta, known: OpenPart) -> bool:
     """Whether a delta is shown as it comes."""
-    return isinstance(event.delta, str) and isinstance(known.part, TextPart) and bool(known.artifact_id)
+    return (
+        isinstance(event.delta, str)
+        and isinstance(known.part, TextPart)
+        and bool(known.artifact_id)
+    )

@@ -110,7 +110,12 @@ def rest_error(error: DragomanError, reason: str = "") -> ErrorResponse:
     reason, fault = fault_of(error, reason)
     status = status_of(error) if reason == "INTERNAL_ERROR" else fault.status
     grpc = _STATUS_NAMES.get(status, fault.grpc) if reason == "INTERNAL_ERROR" else fault.grpc
-    body = {"code": status, "status": grpc, "message": error.message, "details": _info(error, reason)}
+    body = {
+        "code": status,
+        "status": grpc,
+        "message": error.message,
+        "details": _info(error, reason),
+    }
     return error_response(error, status, {"error": body})
 
 
@@ -150,6 +155,8 @@ def load_error(status: int, headers: Mapping[str, str], body: bytes) -> Dragoman
     read = parsed(body)
     fields = if_object(read)
     inner = if_object(fields.get("error"))
-    if inner and (if_list(inner.get("data")) or if_list(inner.get("details")) or inner.get("code") in _CODES):
+    if inner and (
+        if_list(inner.get("data")) or if_list(inner.get("details")) or inner.get("code") in _CODES
+    ):
         return error_of(fields, status).at(body=body)
     return _READER.load_error(status, headers, body)

@@ -50,12 +50,17 @@ def waiting_state(pending: Sequence[Interrupt]) -> str:
     return "TASK_STATE_AUTH_REQUIRED" if only_auth else "TASK_STATE_INPUT_REQUIRED"
 
 
-def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool = True) -> dict[str, Any]:
+def dump_pending(
+    pending: Sequence[Interrupt], message_id: str, *, extras: bool = True
+) -> dict[str, Any]:
     """What is waited for → the message of the task's state: the question in words, and a data part each."""
     parts: list[dict[str, Any]] = []
     for each in pending:
         name = each.call.name if each.call is not None else ""
-        parts += [{"text": each.message or _DEFAULT[each.reason].format(name=name)}, dump_data(_question(each))]
+        parts += [
+            {"text": each.message or _DEFAULT[each.reason].format(name=name)},
+            dump_data(_question(each)),
+        ]
     message: dict[str, Any] = {
         "messageId": message_id,
         "role": "ROLE_AGENT",
@@ -68,7 +73,11 @@ def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool 
 
 
 def _question(interrupt: Interrupt) -> dict[str, Any]:
-    data: dict[str, Any] = {"type": QUESTION, "interruptId": interrupt.id, "reason": interrupt.reason}
+    data: dict[str, Any] = {
+        "type": QUESTION,
+        "interruptId": interrupt.id,
+        "reason": interrupt.reason,
+    }
     if interrupt.call is not None:
         data["call"] = dump_call(interrupt.call)
     if interrupt.message is not None:
@@ -96,7 +105,9 @@ def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
         except (ValueError, TypeError, RecursionError):
             pass
     parts = [if_object(part) for part in if_list(fields.get("parts"))]
-    datas = [data for part in parts if (data := if_object(part.get("data"))).get("type") == QUESTION]
+    datas = [
+        data for part in parts if (data := if_object(part.get("data"))).get("type") == QUESTION
+    ]
     if found := tuple(each for data in datas if (each := _load_question(data)) is not None):
         return found
     words = "\n".join([text for part in parts if (text := if_text(part.get("text")))]) or None
@@ -125,7 +136,11 @@ def _load_question(data: Mapping[str, Any]) -> Interrupt | None:
 
 def dump_resume(resume: Resume) -> dict[str, Any]:
     """An answer → a data part."""
-    data: dict[str, Any] = {"type": ANSWER, "interruptId": resume.interrupt_id, "status": resume.status}
+    data: dict[str, Any] = {
+        "type": ANSWER,
+        "interruptId": resume.interrupt_id,
+        "status": resume.status,
+    }
     if resume.payload is not None:
         data["payload"] = text_of(resume.payload)
     if resume.signature is not None:
@@ -159,7 +174,11 @@ def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
         return request
     last, question = request.messages[-1], open_[0]
     text = last.text.strip()
-    if last.role is not Role.USER or any(isinstance(p, ToolResultPart) for p in last.content) or not text:
+    if (
+        last.role is not Role.USER
+        or any(isinstance(p, ToolResultPart) for p in last.content)
+        or not text
+    ):
         return request
     is_plain = all(isinstance(piece, TextPart | MarkPart) for piece in last.content)
     if question.reason == "approval":

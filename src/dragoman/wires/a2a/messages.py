@@ -12,7 +12,16 @@ from dragoman.codec.json_values import bounded, if_list, if_object, if_text, res
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
-from dragoman.message import Content, DataPart, Message, Origin, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    Message,
+    Origin,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.a2a.content import dump_content, load_content
 from dragoman.wires.a2a.extras import extras, json_of, others, text_of
 from dragoman.wires.a2a.quirks import EXTENSION, OWN, ROLE_NAMES, ROLES, role_of
@@ -59,14 +68,21 @@ def load_messages(
         try:
             loaded += load_message(entry, origin)
         except HistoryError as error:
-            noted(error, problems, index, None if not isinstance(entry, dict) else _fault(if_object(entry)))
+            noted(
+                error,
+                problems,
+                index,
+                None if not isinstance(entry, dict) else _fault(if_object(entry)),
+            )
     return loaded
 
 
 def task_messages(task: Mapping[str, Any]) -> list[Any]:
     """The messages of a task: its history, what it gave, and what its state says where somebody is to answer."""
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
-        raise HistoryError("an object of A2A that holds a conversation is a message, which has parts, or a task")
+        raise HistoryError(
+            "an object of A2A that holds a conversation is a message, which has parts, or a task"
+        )
     history = if_list(task.get("history"))
     given = group_artifacts(task)
     status = if_object(task.get("status"))
@@ -82,14 +98,20 @@ def group_artifacts(task: Mapping[str, Any]) -> list[dict[str, Any]]:
     for artifact in map(if_object, if_list(task.get("artifacts"))):
         id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
         metadata = if_object(artifact.get("metadata"))
-        if not parts or (id_ in SHARED and artifact.get("name") == id_) or metadata.get("retracted") is True:
+        if (
+            not parts
+            or (id_ in SHARED and artifact.get("name") == id_)
+            or metadata.get("retracted") is True
+        ):
             continue
         message_id = extras(metadata).get("messageId", "")
         if message_id and made and made[-1]["messageId"] == message_id:
             made[-1]["parts"].extend(parts)
             continue
         kept = {"metadata": metadata} if metadata else {}
-        made.append({"messageId": message_id or id_, "role": "ROLE_AGENT", "parts": [*parts], **kept})
+        made.append(
+            {"messageId": message_id or id_, "role": "ROLE_AGENT", "parts": [*parts], **kept}
+        )
     return made
 
 
@@ -104,12 +126,17 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
     fields = if_object(entry)
     role = role_of(fields.get("role"))
     if role is None:
-        raise HistoryError(f"the role of a message is one of {', '.join(ROLES)}, not {fields.get('role')!r:.40}")
+        raise HistoryError(
+            f"the role of a message is one of {', '.join(ROLES)}, not {fields.get('role')!r:.40}"
+        )
     parts = fields.get("parts")
     if not isinstance(parts, list):
         raise HistoryError("the parts of a message are a list; send it")
     held = extras(fields.get("metadata"))
-    if "message" in held and (exact := _unpacked(held["message"], if_list(parts), role)) is not None:
+    if (
+        "message" in held
+        and (exact := _unpacked(held["message"], if_list(parts), role)) is not None
+    ):
         is_model = exact.role is Role.MODEL
         return [exact.replace(origin=origin) if is_model and origin is not None else exact]
     content: list[Content] = []
@@ -120,7 +147,9 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
     return _split(fields, role, content, origin)
 
 
-def _split(fields: Mapping[str, Any], role: Role, content: list[Content], origin: Origin | None) -> list[Message]:
+def _split(
+    fields: Mapping[str, Any], role: Role, content: list[Content], origin: Origin | None
+) -> list[Message]:
     id_ = if_text(fields.get("messageId", fields.get("message_id"))) or None
     left = {_SNAKE.get(name, name): value for name, value in rest(fields, *_READ).items()}
     if left.get("extensions") == [EXTENSION]:
@@ -161,10 +190,14 @@ def dump_messages(
     extras: bool = True,
 ) -> list[dict[str, Any]]:
     """Messages → A2A messages. `extras`: whether what the protocol has no field for is written, under our extension."""
-    return [dump_message(message, f"message-{at}", extras=extras) for at, message in enumerate(messages)]
+    return [
+        dump_message(message, f"message-{at}", extras=extras) for at, message in enumerate(messages)
+    ]
 
 
-def dump_message(message: Message, spare_id: str = "message", *, extras: bool = True) -> dict[str, Any]:
+def dump_message(
+    message: Message, spare_id: str = "message", *, extras: bool = True
+) -> dict[str, Any]:
     """One message. `spare_id`: of one that has none."""
     parts: list[dict[str, Any]] = []
     places: dict[int, int] = {}
@@ -216,7 +249,9 @@ def _packed(message: Message, places: Mapping[int, int]) -> str:
         if isinstance(piece, TextPart) and piece.native is None:
             stored["content"][at] = {"at": places[at]}
         elif isinstance(piece, DataPart) and not OWN.form(piece.native):
-            fields = {name: value for name, value in stored["content"][at].items() if name != "data"}
+            fields = {
+                name: value for name, value in stored["content"][at].items() if name != "data"
+            }
             stored["content"][at] = {**fields, "at": places[at]}
     return text_of(stored)
 

@@ -7,9 +7,20 @@ from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_text
 
-__all__ = ["new_params", "old_card", "old_object", "old_params", "old_push", "old_rest", "old_rest_push", "old_task"]
+__all__ = [
+    "new_params",
+    "old_card",
+    "old_object",
+    "old_params",
+    "old_push",
+    "old_rest",
+    "old_rest_push",
+    "old_task",
+]
 
-_FINAL = frozenset(["completed", "failed", "canceled", "rejected", "input-required", "auth-required"])
+_FINAL = frozenset(
+    ["completed", "failed", "canceled", "rejected", "input-required", "auth-required"]
+)
 """States with which a stream ends."""
 _SCHEMES: Mapping[str, str] = {
     "httpAuthSecurityScheme": "http",
@@ -30,14 +41,27 @@ def old_object(each: Mapping[str, Any]) -> dict[str, Any]:
     if "statusUpdate" in each:
         update = dict(if_object(each["statusUpdate"]))
         status = _status(if_object(update.get("status")))
-        return {**update, "kind": "status-update", "status": status, "final": status["state"] in _FINAL}
+        return {
+            **update,
+            "kind": "status-update",
+            "status": status,
+            "final": status["state"] in _FINAL,
+        }
     update = dict(if_object(each.get("artifactUpdate")))
-    return {**update, "kind": "artifact-update", "artifact": _parted(if_object(update.get("artifact")))}
+    return {
+        **update,
+        "kind": "artifact-update",
+        "artifact": _parted(if_object(update.get("artifact"))),
+    }
 
 
 def old_task(task: Mapping[str, Any]) -> dict[str, Any]:
     """A task."""
-    made: dict[str, Any] = {**task, "kind": "task", "status": _status(if_object(task.get("status")))}
+    made: dict[str, Any] = {
+        **task,
+        "kind": "task",
+        "status": _status(if_object(task.get("status"))),
+    }
     if "history" in task:
         made["history"] = [_message(if_object(one)) for one in if_list(task["history"])]
     if "artifacts" in task:
@@ -67,9 +91,14 @@ def old_card(card: Mapping[str, Any]) -> dict[str, Any]:
     if not plain:
         return {}
     more = [{"url": one.get("url"), "transport": one.get("protocolBinding")} for one in plain]
-    security = {name: _scheme(if_object(one)) for name, one in if_object(card.get("securitySchemes")).items()}
+    security = {
+        name: _scheme(if_object(one))
+        for name, one in if_object(card.get("securitySchemes")).items()
+    }
     locked: dict[str, Any] = (
-        {"securitySchemes": security, "security": [{name: [] for name in security}]} if security else {}
+        {"securitySchemes": security, "security": [{name: [] for name in security}]}
+        if security
+        else {}
     )
     extended = if_object(card.get("capabilities")).get("extendedAgentCard") is True
     return {
@@ -91,7 +120,10 @@ def _scheme(scheme: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _status(status: Mapping[str, Any]) -> dict[str, Any]:
-    state = if_text(status.get("state")).removeprefix("TASK_STATE_").lower().replace("_", "-") or "unknown"
+    state = (
+        if_text(status.get("state")).removeprefix("TASK_STATE_").lower().replace("_", "-")
+        or "unknown"
+    )
     state = "canceled" if state == "cancelled" else state
     message = {"message": _message(if_object(status["message"]))} if "message" in status else {}
     return {**status, "state": state, **message}
@@ -115,12 +147,20 @@ def _part(part: Mapping[str, Any]) -> dict[str, Any]:
         return {"kind": "data", "data": data, **metadata}
     file = {"bytes": part["raw"]} if "raw" in part else {"uri": part.get("url", "")}
     named = {"mimeType": part.get("mediaType"), "name": part.get("filename")}
-    return {"kind": "file", "file": {**file, **{key: value for key, value in named.items() if value}}, **metadata}
+    return {
+        "kind": "file",
+        "file": {**file, **{key: value for key, value in named.items() if value}},
+        **metadata,
+    }
 
 
 def old_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of a message."""
-    return {**params, "message": _message(if_object(params["message"]))} if "message" in params else dict(params)
+    return (
+        {**params, "message": _message(if_object(params["message"]))}
+        if "message" in params
+        else dict(params)
+    )
 
 
 def old_rest(each: Mapping[str, Any]) -> dict[str, Any]:
@@ -135,7 +175,12 @@ def old_rest(each: Mapping[str, Any]) -> dict[str, Any]:
         final = _status({"state": status.get("state")})["state"] in _FINAL
         return {"statusUpdate": {**update, "status": status, "final": final}}
     update = dict(if_object(each.get("artifactUpdate")))
-    return {"artifactUpdate": {**update, "artifact": _rest_parted(if_object(update.get("artifact")), "parts")}}
+    return {
+        "artifactUpdate": {
+            **update,
+            "artifact": _rest_parted(if_object(update.get("artifact")), "parts"),
+        }
+    }
 
 
 def _rest_task(task: Mapping[str, Any]) -> dict[str, Any]:
@@ -143,7 +188,9 @@ def _rest_task(task: Mapping[str, Any]) -> dict[str, Any]:
     if "history" in task:
         made["history"] = [_rest_message(if_object(one)) for one in if_list(task["history"])]
     if "artifacts" in task:
-        made["artifacts"] = [_rest_parted(if_object(one), "parts") for one in if_list(task["artifacts"])]
+        made["artifacts"] = [
+            _rest_parted(if_object(one), "parts") for one in if_list(task["artifacts"])
+        ]
     return made
 
 
@@ -151,7 +198,11 @@ def _rest_status(status: Mapping[str, Any]) -> dict[str, Any]:
     made = {name: value for name, value in status.items() if name != "message"}
     if status.get("state") == "TASK_STATE_CANCELED":
         made["state"] = "TASK_STATE_CANCELLED"
-    return {**made, "message": _rest_message(if_object(status["message"]))} if "message" in status else made
+    return (
+        {**made, "message": _rest_message(if_object(status["message"]))}
+        if "message" in status
+        else made
+    )
 
 
 def _rest_message(message: Mapping[str, Any]) -> dict[str, Any]:
@@ -159,7 +210,9 @@ def _rest_message(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _rest_parted(holder: Mapping[str, Any], field: str) -> dict[str, Any]:
-    left = {name: value for name, value in holder.items() if name not in ("parts", "referenceTaskIds")}
+    left = {
+        name: value for name, value in holder.items() if name not in ("parts", "referenceTaskIds")
+    }
     return {**left, field: [_rest_part(if_object(part)) for part in if_list(holder.get("parts"))]}
 
 
@@ -177,7 +230,9 @@ def _rest_part(part: Mapping[str, Any]) -> dict[str, Any]:
 def new_params(params: Mapping[str, Any]) -> dict[str, Any]:
     """Parameters of a message as the REST binding of 0.3 has them → as 1.0 has."""
     message = if_object(params.get("request")) or if_object(params.get("message"))
-    parts = [_new_part(if_object(part)) for part in if_list(message.get("content", message.get("parts")))]
+    parts = [
+        _new_part(if_object(part)) for part in if_list(message.get("content", message.get("parts")))
+    ]
     left = {name: value for name, value in message.items() if name != "content"}
     return {**params, "message": {**left, "parts": parts}}
 

@@ -10,7 +10,17 @@ import msgspec
 from dragoman.codec.native import Own
 from dragoman.message import Role
 
-__all__ = ["EXTENSION", "NAME", "OWN", "REPLY", "ROLES", "ROLE_NAMES", "VERSION", "Quirks", "role_of"]
+__all__ = [
+    "EXTENSION",
+    "NAME",
+    "OWN",
+    "REPLY",
+    "ROLES",
+    "ROLE_NAMES",
+    "VERSION",
+    "Quirks",
+    "role_of",
+]
 
 NAME = "a2a"
 OWN = Own(NAME)
@@ -22,7 +32,11 @@ EXTENSION = "https://dragoman.dev/a2a/ext/conversation/v1"
 that keep JSON as protobuf change numbers and the order of keys."""
 REPLY = "a2a_reply"
 """Name of a custom event by which a run says that it is answered by a message, and no task: for short answers that are not streamed."""
-ROLE_NAMES: Mapping[Role, str] = {Role.USER: "ROLE_USER", Role.MODEL: "ROLE_AGENT", Role.SYSTEM: "ROLE_USER"}
+ROLE_NAMES: Mapping[Role, str] = {
+    Role.USER: "ROLE_USER",
+    Role.MODEL: "ROLE_AGENT",
+    Role.SYSTEM: "ROLE_USER",
+}
 """Whose a message is → as it is written. The protocol has no system messages: they are the user's, and the extension knows better."""
 ROLES: Mapping[str, Role] = {
     "ROLE_USER": Role.USER,

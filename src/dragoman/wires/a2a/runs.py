@@ -121,26 +121,41 @@ def _answers(message: Mapping[str, Any]) -> tuple[list[Resume], dict[str, Any] |
 
 def _outer(message: Message) -> Message:
     """A message without what says where it belongs; the request says that."""
-    own = {key: value for key, value in OWN.fields(message.native).items() if key not in ("contextId", *_FIELDS)}
+    own = {
+        key: value
+        for key, value in OWN.fields(message.native).items()
+        if key not in ("contextId", *_FIELDS)
+    }
     native = {key: value for key, value in (message.native or {}).items() if key != NAME}
     return message.replace(native={**native, **({NAME: own} if own else {})} or None)
 
 
-def _native(params: Mapping[str, Any], message: Mapping[str, Any], rpc: dict[str, Any] | None) -> Any:
+def _native(
+    params: Mapping[str, Any], message: Mapping[str, Any], rpc: dict[str, Any] | None
+) -> Any:
     task_id = {"taskId": message["task_id"]} if "task_id" in message else {}
     fields = {
         **task_id,
         **{name: message[name] for name in _FIELDS if name in message},
         **rest(params, "message", "metadata"),
     }
-    native = OWN.note({name: value for name, value in fields.items() if value not in (None, "", [])})
+    native = OWN.note(
+        {name: value for name, value in fields.items() if value not in (None, "", [])}
+    )
     return native if rpc is None else OWN.with_notes(native, rpc=rpc)
 
 
 def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:
     """The inverse: the parameters that ask it. One message is sent, and what came before it is known to the agent: a history that is
     not is a loss."""
-    end = next((at for at in range(len(request.messages), 0, -1) if request.messages[at - 1].role is Role.MODEL), 0)
+    end = next(
+        (
+            at
+            for at in range(len(request.messages), 0, -1)
+            if request.messages[at - 1].role is Role.MODEL
+        ),
+        0,
+    )
     before, new = request.messages[:end], request.messages[end:]
     if losses is not None:
         why = "an agent of A2A keeps the conversation itself"
@@ -149,16 +164,26 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[s
     spare = if_text(own.get("messageId")) or f"{request.run_id or 'run'}:asked"
     message = _joined([dump_message(each, spare) for each in new], spare)
     message["parts"] = [*(dump_resume(each) for each in request.resume), *message["parts"]]
-    held = {name: value for name in _CARRIED if name != "metadata" and (value := _builtin(request, name))}
+    held = {
+        name: value
+        for name in _CARRIED
+        if name != "metadata" and (value := _builtin(request, name))
+    }
     if held:
         metadata = if_object(message.get("metadata"))
-        message["metadata"] = {**metadata, EXTENSION: {**if_object(metadata.get(EXTENSION)), "run": text_of(held)}}
+        message["metadata"] = {
+            **metadata,
+            EXTENSION: {**if_object(metadata.get(EXTENSION)), "run": text_of(held)},
+        }
     if EXTENSION in if_object(message.get("metadata")):
         message["extensions"] = list(dict.fromkeys([*if_list(own.get("extensions")), EXTENSION]))
     if request.thread_id:
         message["contextId"] = request.thread_id
     message |= {name: own[name] for name in ("taskId", "referenceTaskIds") if name in own}
-    params = {"message": message, **{name: value for name, value in own.items() if name not in _FIELDS}}
+    params = {
+        "message": message,
+        **{name: value for name, value in own.items() if name not in _FIELDS},
+    }
     return {**params, "metadata": dict(request.metadata)} if request.metadata else params
 
 

@@ -109,7 +109,11 @@ def convert_a2a_message_to_agui_event(message: Any) -> Json:
         return {"type": _TYPES[kind], **held, **beside}
     if kind == RESULT:
         results = [_result(each) for each in tool_results_of(message) or []]
-        return {"type": _TYPES[kind], **(results[0] if len(results) == 1 else {"results": results}), **beside}
+        return {
+            "type": _TYPES[kind],
+            **(results[0] if len(results) == 1 else {"results": results}),
+            **beside,
+        }
     role = "user" if role_name(message) == "user" else "assistant"
     return {"type": _TYPES.get(kind, _TYPES[CONTENT]), "message": {"role": role, "content": text}}
 
@@ -120,7 +124,9 @@ def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> J
     kind = get_agui_event_type_from_task_status_update(update)
     run_id = field(task, "id") or field(update, "taskId", "task_id", "id")
     event = {"type": _kebab(kind), "runId": if_text(run_id)}
-    context_id = if_text(field(task, "contextId", "context_id")) or if_text(field(update, "contextId", "context_id"))
+    context_id = if_text(field(task, "contextId", "context_id")) or if_text(
+        field(update, "contextId", "context_id")
+    )
     return {**event, "threadId": context_id} if kind == _RUN and context_id else event
 
 
@@ -142,7 +148,9 @@ def compact_events(events: Sequence[Mapping[str, Any]]) -> list[Json]:
     return out
 
 
-def convert_agui_event_to_openai_chat(event: Mapping[str, Any] | None) -> tuple[Json | None, list[Json]]:
+def convert_agui_event_to_openai_chat(
+    event: Mapping[str, Any] | None,
+) -> tuple[Json | None, list[Json]]:
     """An event → the message of Chat Completions that it is (`None`: none), and the messages of tools, which go before it.
 
     Raises:
@@ -180,7 +188,10 @@ def convert_agui_event_to_responses_api(event: Mapping[str, Any] | None) -> Json
     beside = {"content": content} if (content := if_text(event.get("content"))) else {}
     if type_ in (_TYPES[START], _TYPES[ARGS]):
         calls = [_openai_call(call) for call in _calls(event)]
-        return {"event": "message.delta", "data": {"role": "assistant", **beside, "tool_calls": calls}}
+        return {
+            "event": "message.delta",
+            "data": {"role": "assistant", **beside, "tool_calls": calls},
+        }
     if type_ == _TYPES[RESULT]:
         entries = [_tool_message(each) for each in _results(event)]
         entries += [{"role": "user", **beside}] if beside else []
@@ -190,7 +201,10 @@ def convert_agui_event_to_responses_api(event: Mapping[str, Any] | None) -> Json
     if type_ not in _KINDS or not message:
         return {}
     name = "message.done" if type_ == _TYPES[END] else "message.delta"
-    return {"event": name, "data": {"role": message.get("role", "assistant"), "content": message.get("content", "")}}
+    return {
+        "event": name,
+        "data": {"role": message.get("role", "assistant"), "content": message.get("content", "")},
+    }
 
 
 def convert_a2a_message_to_openai(message: Any) -> tuple[Json | None, list[Json]]:
@@ -215,7 +229,9 @@ def _checked(events: Any) -> None:
 
 def _kebab(kind: str) -> str:
     name = kind.removesuffix("Event")
-    return "".join([f"-{each.lower()}" if each.isupper() else each for each in name]).removeprefix("-")
+    return "".join([f"-{each.lower()}" if each.isupper() else each for each in name]).removeprefix(
+        "-"
+    )
 
 
 def _call(call: Any) -> Json:
@@ -238,14 +254,24 @@ def _result(result: Any) -> Json:
 
 def _calls(event: Mapping[str, Any]) -> list[Json]:
     """The calls of an event, of either form."""
-    listed = if_list(event["toolCalls"]) if "toolCalls" in event else [event["toolCall"]] if "toolCall" in event else []
+    listed = (
+        if_list(event["toolCalls"])
+        if "toolCalls" in event
+        else [event["toolCall"]]
+        if "toolCall" in event
+        else []
+    )
     return [if_object(each) for each in listed]
 
 
 def _results(event: Mapping[str, Any]) -> list[Json]:
     if "results" in event:
         return [if_object(each) for each in if_list(event["results"])]
-    return [{"toolCallId": event["toolCallId"], "result": event.get("result")}] if "toolCallId" in event else []
+    return (
+        [{"toolCallId": event["toolCallId"], "result": event.get("result")}]
+        if "toolCallId" in event
+        else []
+    )
 
 
 def _entry(event: Mapping[str, Any]) -> Entry:
@@ -257,12 +283,20 @@ def _entry(event: Mapping[str, Any]) -> Entry:
 
 def _said(event: Mapping[str, Any]) -> Json:
     """The message of an event; of calls their text."""
-    return if_object(event.get("message")) or {"role": "assistant", "content": if_text(event.get("content"))}
+    return if_object(event.get("message")) or {
+        "role": "assistant",
+        "content": if_text(event.get("content")),
+    }
 
 
 def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
     calls = [
-        {**call, "arguments": merge_arguments(call.get("arguments"), arguments.get(if_text(call.get("id"))))}
+        {
+            **call,
+            "arguments": merge_arguments(
+                call.get("arguments"), arguments.get(if_text(call.get("id")))
+            ),
+        }
         for call in _calls(event)
     ]
     return {**event, "toolCall": calls[0]} if "toolCall" in event else {**event, "toolCalls": calls}

@@ -27,7 +27,15 @@ from dragoman.wires.a2a.seed_kinds import (
 from dragoman.wires.a2a.seed_values import text_in
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY
 
-__all__ = ["Entry", "Remaining", "compact_messages", "continuation", "holds", "merge_arguments", "reduce_entries"]
+__all__ = [
+    "Entry",
+    "Remaining",
+    "compact_messages",
+    "continuation",
+    "holds",
+    "merge_arguments",
+    "reduce_entries",
+]
 
 Json = dict[str, Any]
 Calls = Sequence[tuple[str, Any]]
@@ -107,8 +115,13 @@ class _Compaction:
     def _cover(self, text: str) -> None:
         """The answer says `text` at its end: chunks that it holds go, also where each had only what was new."""
         texts = [self._entries[place].text for place in self._chunks]
-        first = next((at for at in range(min(len(texts), _TRIES)) if holds(text, "".join(texts[at:]))), len(texts))
-        self._keep([place for place in self._chunks[:first] if not holds(text, self._entries[place].text)])
+        first = next(
+            (at for at in range(min(len(texts), _TRIES)) if holds(text, "".join(texts[at:]))),
+            len(texts),
+        )
+        self._keep(
+            [place for place in self._chunks[:first] if not holds(text, self._entries[place].text)]
+        )
         self._chunks.clear()
 
     def _keep(self, chunks: Sequence[int]) -> None:
@@ -133,7 +146,11 @@ class _Compaction:
 
     def _add_start(self, start: Remaining, entry: Entry) -> None:
         pieces: dict[str, Json] = {}
-        repeatable = {id(stays): stays for id_, _ in entry.calls if (stays := self._repeatable.get(id_)) is not None}
+        repeatable = {
+            id(stays): stays
+            for id_, _ in entry.calls
+            if (stays := self._repeatable.get(id_)) is not None
+        }
         for earlier in filter(lambda stays: self._is_repeated(stays, entry), repeatable.values()):
             for id_, arguments in self._entries[earlier.place].calls:
                 pieces[id_] = merge_arguments(arguments, earlier.arguments.get(id_, {}))
@@ -165,7 +182,11 @@ def merge_arguments(arguments: Any, pieces: Json | None) -> Any:
 def holds(text: str, earlier: str) -> bool:
     """Whether a text is an earlier one that went on. White space around the whole does not count: many trim it at the end."""
     trimmed = text.strip()
-    return text.startswith(earlier) or trimmed.startswith(earlier.lstrip()) or trimmed == earlier.strip()
+    return (
+        text.startswith(earlier)
+        or trimmed.startswith(earlier.lstrip())
+        or trimmed == earlier.strip()
+    )
 
 
 def continuation(text: str, earlier: str) -> str:
@@ -195,7 +216,9 @@ def _named_kind(message: Any) -> str:
 
 
 def _calls(message: Any) -> Calls:
-    calls = [call for part in if_list(if_object(message).get("parts")) for call in _listed_calls(part)]
+    calls = [
+        call for part in if_list(if_object(message).get("parts")) for call in _listed_calls(part)
+    ]
     return [(if_text(call.get("call_id")), call.get("arguments")) for call in map(if_object, calls)]
 
 
@@ -227,4 +250,7 @@ def _merged_call(call: Any, arguments: Mapping[str, Json]) -> Any:
     pieces = arguments.get(if_text(if_object(call).get("call_id")))
     if pieces is None:
         return call
-    return {**if_object(call), "arguments": merge_arguments(if_object(call).get("arguments"), pieces)}
+    return {
+        **if_object(call),
+        "arguments": merge_arguments(if_object(call).get("arguments"), pieces),
+    }

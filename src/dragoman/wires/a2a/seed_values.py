@@ -69,7 +69,10 @@ def _tools(message: Any, key: str, kind: str) -> list[Any] | None:
         data = if_object(field(part, "data"))
         if key in data:
             listed = data[key]
-            found = [*(found or []), *(cast("list[Any]", listed) if isinstance(listed, list) else [])]
+            found = [
+                *(found or []),
+                *(cast("list[Any]", listed) if isinstance(listed, list) else []),
+            ]
         elif data.get("type") == kind:
             found = [*(found or []), data]
     return found

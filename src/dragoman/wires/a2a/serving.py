@@ -45,9 +45,15 @@ def dump_card(
             "extendedAgentCard": extended,
             "extensions": [extension],
         },
-        "defaultInputModes": list(_inputs(abilities) if card.input_modes is None else card.input_modes),
-        "defaultOutputModes": list(_outputs(abilities) if card.output_modes is None else card.output_modes),
-        "skills": _own_skills(card, abilities) if card.skills is None else [_skill(each) for each in card.skills],
+        "defaultInputModes": list(
+            _inputs(abilities) if card.input_modes is None else card.input_modes
+        ),
+        "defaultOutputModes": list(
+            _outputs(abilities) if card.output_modes is None else card.output_modes
+        ),
+        "skills": _own_skills(card, abilities)
+        if card.skills is None
+        else [_skill(each) for each in card.skills],
     }
     if card.organization:
         made["provider"] = {"organization": card.organization, "url": card.organization_url}
@@ -60,7 +66,11 @@ def dump_card(
 
 
 def _inputs(abilities: Abilities) -> Sequence[str]:
-    found = {"image/*": abilities.images, "audio/*": abilities.audio, "application/pdf": abilities.files}
+    found = {
+        "image/*": abilities.images,
+        "audio/*": abilities.audio,
+        "application/pdf": abilities.files,
+    }
     return [*_READ, *[mode for mode, is_read in found.items() if is_read]]
 
 
@@ -70,9 +80,16 @@ def _outputs(abilities: Abilities) -> Sequence[str]:
 
 def _own_skills(card: AgentCard, abilities: Abilities) -> list[dict[str, Any]]:
     kinds = {"tool": abilities.tools, "agent": (*abilities.agents, *abilities.successors)}
-    chat = Skill(id="chat", name=card.name, description=card.description or f"Talks with {card.name}", tags=("chat",))
+    chat = Skill(
+        id="chat",
+        name=card.name,
+        description=card.description or f"Talks with {card.name}",
+        tags=("chat",),
+    )
     tools = [
-        Skill(id=tool.name, description=tool.description, tags=(tag,)) for tag, specs in kinds.items() for tool in specs
+        Skill(id=tool.name, description=tool.description, tags=(tag,))
+        for tag, specs in kinds.items()
+        for tool in specs
     ]
     return [_skill(each) for each in (chat, *tools)]
 

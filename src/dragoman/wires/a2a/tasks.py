@@ -37,7 +37,8 @@ def aggregated(objects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
         if "task" in each:
             task = dict(if_object(each["task"]))
             artifacts = {
-                if_text(one.get("artifactId")): dict(one) for one in map(if_object, if_list(task.get("artifacts")))
+                if_text(one.get("artifactId")): dict(one)
+                for one in map(if_object, if_list(task.get("artifacts")))
             }
         elif "statusUpdate" in each:
             update = if_object(each["statusUpdate"])
@@ -104,7 +105,9 @@ def load_task(task: Mapping[str, Any], *, origin: Origin | None = None) -> list[
 
 def cancelled(task: Mapping[str, Any]) -> dict[str, Any]:
     """A task that was cancelled while it waited."""
-    status = {name: value for name, value in if_object(task.get("status")).items() if name != "message"}
+    status = {
+        name: value for name, value in if_object(task.get("status")).items() if name != "message"
+    }
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 
@@ -114,4 +117,6 @@ def reply_of(events: Iterable[Event], context_id: str) -> dict[str, Any] | None:
     if not any(isinstance(event, Custom) and event.name == REPLY for event in listed):
         return None
     last = [message for message in fold(listed) if message.role is Role.MODEL][-1:]
-    return next(({**each, "contextId": context_id} for each in dump_messages(last, extras=False)), None)
+    return next(
+        ({**each, "contextId": context_id} for each in dump_messages(last, extras=False)), None
+    )

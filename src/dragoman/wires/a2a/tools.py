@@ -38,7 +38,12 @@ TOOL_RESULTS_KEY = "tool_results"
 def dump_call(call: ToolCallPart) -> dict[str, Any]:
     """A call → the value of a data part."""
     arguments = arguments_text(call) if call.state == "complete" else call.raw or ""
-    data: dict[str, Any] = {"type": CALL, "toolCallId": call.id, "toolCallName": call.name, "arguments": arguments}
+    data: dict[str, Any] = {
+        "type": CALL,
+        "toolCallId": call.id,
+        "toolCallName": call.name,
+        "arguments": arguments,
+    }
     if call.run_by != "agent":
         data["runBy"] = call.run_by
     if call.state != "complete":
@@ -48,7 +53,9 @@ def dump_call(call: ToolCallPart) -> dict[str, Any]:
 
 def load_call(data: Mapping[str, Any]) -> ToolCallPart:
     """The inverse, and the names of older agents: `call_id` or `id`, `name`; arguments may be an object."""
-    id_ = next((each for key in ("toolCallId", "call_id", "id") if (each := if_text(data.get(key)))), "")
+    id_ = next(
+        (each for key in ("toolCallId", "call_id", "id") if (each := if_text(data.get(key)))), ""
+    )
     function = if_object(data.get("function"))
     name = next((each for key in ("toolCallName", "name") if (each := if_text(data.get(key)))), "")
     arguments: Any = data.get("arguments", function.get("arguments"))
@@ -70,7 +77,9 @@ def result_text(result: ToolResultPart) -> str:
     """What a tool returned, as a text. Files in it are named, and sent beside it."""
     if not result.is_content:
         return text_or_json(result.result)
-    return "".join([each.text if isinstance(each, TextPart) else f"[{label(each)}]" for each in result.result])
+    return "".join(
+        [each.text if isinstance(each, TextPart) else f"[{label(each)}]" for each in result.result]
+    )
 
 
 def dump_result(result: ToolResultPart) -> dict[str, Any]:
@@ -88,10 +97,14 @@ def dump_result(result: ToolResultPart) -> dict[str, Any]:
 
 def load_result(data: Mapping[str, Any]) -> ToolResultPart:
     """The inverse, and the names of older agents: `call_id`, `output` or `result`."""
-    id_ = next((each for key in ("toolCallId", "call_id", "id") if (each := if_text(data.get(key)))), "")
+    id_ = next(
+        (each for key in ("toolCallId", "call_id", "id") if (each := if_text(data.get(key)))), ""
+    )
     name = next((each for key in ("toolCallName", "name") if (each := if_text(data.get(key)))), "")
     result = next((data[key] for key in ("content", "output", "result") if key in data), None)
-    return ToolResultPart(id_, name, result, is_error=data.get("isError") is True, denied=data.get("denied") is True)
+    return ToolResultPart(
+        id_, name, result, is_error=data.get("isError") is True, denied=data.get("denied") is True
+    )
 
 
 def load_tools(data: Mapping[str, Any]) -> list[ToolCallPart | ToolResultPart] | None:
@@ -103,6 +116,14 @@ def load_tools(data: Mapping[str, Any]) -> list[ToolCallPart | ToolResultPart] |
         return [load_result(data)]
     if TOOL_CALLS_KEY not in data and TOOL_RESULTS_KEY not in data:
         return None
-    calls = [load_call(if_object(each)) for each in if_list(data.get(TOOL_CALLS_KEY)) if isinstance(each, dict)]
-    results = [load_result(if_object(each)) for each in if_list(data.get(TOOL_RESULTS_KEY)) if isinstance(each, dict)]
+    calls = [
+        load_call(if_object(each))
+        for each in if_list(data.get(TOOL_CALLS_KEY))
+        if isinstance(each, dict)
+    ]
+    results = [
+        load_result(if_object(each))
+        for each in if_list(data.get(TOOL_RESULTS_KEY))
+        if isinstance(each, dict)
+    ]
     return [*calls, *results]

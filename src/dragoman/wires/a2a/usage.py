@@ -10,9 +10,23 @@ from dragoman.codec.usage_entries import dump_entries, load_entries
 from dragoman.message import FinishReason, Usage
 from dragoman.wires.a2a.extras import json_of, text_of
 
-__all__ = ["STATES", "TERMINAL", "dump_finish", "dump_usage", "is_over", "load_finish", "load_usage", "state_of"]
+__all__ = [
+    "STATES",
+    "TERMINAL",
+    "dump_finish",
+    "dump_usage",
+    "is_over",
+    "load_finish",
+    "load_usage",
+    "state_of",
+]
 
-TERMINAL = ("TASK_STATE_COMPLETED", "TASK_STATE_FAILED", "TASK_STATE_CANCELED", "TASK_STATE_REJECTED")
+TERMINAL = (
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_FAILED",
+    "TASK_STATE_CANCELED",
+    "TASK_STATE_REJECTED",
+)
 """States in which nothing more comes of a task."""
 _WAITING = ("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED")
 STATES = ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", *TERMINAL, *_WAITING)

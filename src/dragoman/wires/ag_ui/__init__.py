@@ -4,7 +4,11 @@ Messages and runs come back as they were, from AG-UI too: what the protocol has 
 What others wrote is read as it is, older versions included; what is written is 1.0, without what the peer's version does not know.
 """
 
-from dragoman.wires.a2a import compact_events, convert_agui_event_to_openai_chat, convert_agui_event_to_responses_api
+from dragoman.wires.a2a import (
+    compact_events,
+    convert_agui_event_to_openai_chat,
+    convert_agui_event_to_responses_api,
+)
 from dragoman.wires.ag_ui.decode import decoder, load_response
 from dragoman.wires.ag_ui.encode import encoder, envelope, ping, stream_type
 from dragoman.wires.ag_ui.errors import dump_error, load_error
@@ -30,4 +34,8 @@ __all__ += ["load_run", "dump_run", "routes"]
 __all__ += ["decoder", "load_response", "encoder", "envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["bodies", "dump_capabilities"]
-__all__ += ["compact_events", "convert_agui_event_to_openai_chat", "convert_agui_event_to_responses_api"]
+__all__ += [
+    "compact_events",
+    "convert_agui_event_to_openai_chat",
+    "convert_agui_event_to_responses_api",
+]

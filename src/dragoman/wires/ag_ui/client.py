@@ -73,7 +73,12 @@ def dump_cancel(run_id: str, quirks: Any = None) -> HttpRequest | None:  # noqa:
 
 
 def decoder(
-    *, origin: Origin | None = None, new_id: Callable[[], str] | None = None, tools: Sequence[str] = ()
+    *,
+    origin: Origin | None = None,
+    new_id: Callable[[], str] | None = None,
+    tools: Sequence[str] = (),
 ) -> AnswerDecoder:
     """See `AgentClient.decoder`."""
-    return AnswerDecoder(decode.decoder(origin=origin), AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools))
+    return AnswerDecoder(
+        decode.decoder(origin=origin), AgentAnswer(OWN, origin=origin, new_id=new_id, tools=tools)
+    )

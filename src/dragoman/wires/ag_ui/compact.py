@@ -104,9 +104,19 @@ def _state(events: Sequence[Object]) -> list[Object]:
     if not snapshots:
         return list(events)
     last = snapshots[-1]
-    state = _patched(events[last].get("snapshot"), [event.get("delta") for event in events[last + 1 :]])
-    metadata = {key: value for each in events for key, value in if_object(each.get("metadata")).items()}
-    return [{"type": "STATE_SNAPSHOT", "snapshot": state, **({"metadata": metadata} if metadata else {})}]
+    state = _patched(
+        events[last].get("snapshot"), [event.get("delta") for event in events[last + 1 :]]
+    )
+    metadata = {
+        key: value for each in events for key, value in if_object(each.get("metadata")).items()
+    }
+    return [
+        {
+            "type": "STATE_SNAPSHOT",
+            "snapshot": state,
+            **({"metadata": metadata} if metadata else {}),
+        }
+    ]
 
 
 def _patched(snapshot: Any, deltas: Sequence[Any]) -> Any:

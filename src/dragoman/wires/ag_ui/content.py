@@ -38,12 +38,16 @@ def load_content(content: Any, form: dict[str, Any]) -> list[Content]:
     if content != [] and not if_objects(content):
         raise HistoryError("the content of an AG-UI message is a text or a list of parts")
     pieces = [load_block(block) for block in if_objects(content)]
-    if len(pieces) < 2 and all(type(piece) is TextPart and piece.native is None for piece in pieces):
+    if len(pieces) < 2 and all(
+        type(piece) is TextPart and piece.native is None for piece in pieces
+    ):
         form["content"] = "list"
     return [piece for piece in pieces if piece is not None]
 
 
-def dump_content(pieces: Sequence[Block], form: Mapping[str, Any] = {}, *, extras: bool = True) -> Any:
+def dump_content(
+    pieces: Sequence[Block], form: Mapping[str, Any] = {}, *, extras: bool = True
+) -> Any:
     """The inverse: one plain text is a text, all else a list."""
     listed = form.get("content") == "list"
     if not pieces:
@@ -80,7 +84,9 @@ def _read(block: Mapping[str, Any]) -> Block | None:
     if kind == "binary":
         return _binary(block)
     if not isinstance(kind, str) or kind not in _MEDIA:
-        raise HistoryError(f"AG-UI has no part of type {kind!r:.100}; it has text, image, audio, video and document")
+        raise HistoryError(
+            f"AG-UI has no part of type {kind!r:.100}; it has text, image, audio, video and document"
+        )
     source = if_object(block.get("source"))
     mime, value = if_text(source.get("mimeType")) or None, if_text(source.get("value"))
     metadata = others(block.get("metadata"))
@@ -102,7 +108,9 @@ def _read(block: Mapping[str, Any]) -> Block | None:
 
 def _own(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
     own = rest(block, "type", "metadata", *known)
-    metadata = {key: value for key, value in others(block.get("metadata")).items() if key not in known}
+    metadata = {
+        key: value for key, value in others(block.get("metadata")).items() if key not in known
+    }
     return {**own, "metadata": metadata} if metadata else own
 
 
@@ -132,7 +140,10 @@ def _written(piece: Block) -> dict[str, Any]:
         source: dict[str, Any] = {"type": _DATA, "value": b64encode(piece.data).decode()}
     else:
         link = isinstance(piece, LinkPart)
-        source = {"type": "url" if link else "file", "value": piece.url if isinstance(piece, LinkPart) else piece.id}
+        source = {
+            "type": "url" if link else "file",
+            "value": piece.url if isinstance(piece, LinkPart) else piece.id,
+        }
     if piece.mime_type is not None:
         source["mimeType"] = piece.mime_type
     metadata = {"metadata": {_NAME: piece.name}} if piece.name else {}

@@ -41,7 +41,9 @@ _content = msgspec.json.Decoder(_Content).decode
 class Decoder(ResponseDecoder):
     """Reads one stream."""
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         super().__init__(origin, new_id)
         self._older = Older()
         self._own: OwnRun | None = None
@@ -51,7 +53,12 @@ class Decoder(ResponseDecoder):
 
     def ordinary(self, payload: bytes) -> bool:
         """Content of what is open, the shortest way."""
-        if b'"delta"' not in payload or self._ended or not self._begun or self._older.is_within_chunks:
+        if (
+            b'"delta"' not in payload
+            or self._ended
+            or not self._begun
+            or self._older.is_within_chunks
+        ):
             return False
         try:
             content = _content(payload)
@@ -100,7 +107,9 @@ class Decoder(ResponseDecoder):
         if not self._ended:
             for fields in self._older.close():
                 self._take(fields)
-            self.fail(StreamCutError("the stream ended before the run did. Send the request again."))
+            self.fail(
+                StreamCutError("the stream ended before the run did. Send the request again.")
+            )
         self._over = True
 
     def body(self, body: bytes) -> None:

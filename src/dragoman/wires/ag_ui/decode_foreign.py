@@ -24,7 +24,16 @@ from dragoman.event import (
     RunStarted,
 )
 from dragoman.fold import close_part, unfold
-from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPart, ThinkingPart, ToolCallPart
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Native,
+    Origin,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
 from dragoman.wires.ag_ui.decode_snapshot import Snapshot, ToldMessage
 from dragoman.wires.ag_ui.errors import error_of
 from dragoman.wires.ag_ui.events import READ, load_event
@@ -38,7 +47,11 @@ from dragoman.wires.ag_ui.tools import load_result
 __all__ = ["ForeignRun"]
 
 _STARTS = ("TEXT_MESSAGE_START", "REASONING_MESSAGE_START", "TOOL_CALL_START")
-_KEYS = {"TEXT_MESSAGE_CONTENT": "TEXT ", "TOOL_CALL_ARGS": "TOOL ", "REASONING_MESSAGE_CONTENT": "REASONING "}
+_KEYS = {
+    "TEXT_MESSAGE_CONTENT": "TEXT ",
+    "TOOL_CALL_ARGS": "TOOL ",
+    "REASONING_MESSAGE_CONTENT": "REASONING ",
+}
 """Type of content → the beginning of the key of what it belongs to."""
 _ENDS = ("TEXT_MESSAGE_END", "REASONING_MESSAGE_END", "TOOL_CALL_END")
 _COMMON = ("type", "metadata", "timestamp", "rawEvent", "subagentRunId")
@@ -61,7 +74,9 @@ class _Open:
 class ForeignRun:
     """Objects → events."""
 
-    def __init__(self, events: list[Event], origin: Origin | None, new_id: Callable[[], str] | None) -> None:
+    def __init__(
+        self, events: list[Event], origin: Origin | None, new_id: Callable[[], str] | None
+    ) -> None:
         """`events`: fills up. `new_id`: makes the ids of messages that come without one."""
         self._events = events
         self._origin = origin
@@ -114,7 +129,9 @@ class ForeignRun:
             self.cut()
             self._events.append(RunError(error_of(fields), self._run_id or None))
         elif kind == "SUBAGENT_ERROR":
-            self._events.append(RunError(error_of(fields), if_text(fields.get("subagentRunId")) or None))
+            self._events.append(
+                RunError(error_of(fields), if_text(fields.get("subagentRunId")) or None)
+            )
         elif kind == "MESSAGES_SNAPSHOT":
             self._list(fields)
         elif kind in READ:
@@ -163,8 +180,12 @@ class ForeignRun:
         self._standing[message_id] = message
         self._snapshot = None
         message.entries.append(id_)
-        origin = self._origin if role is Role.MODEL and self._origin and self._origin.provider else None
-        start = MessageStarted(message_id, role, origin=origin, metadata=metadata, native=native, run_id=owner or None)
+        origin = (
+            self._origin if role is Role.MODEL and self._origin and self._origin.provider else None
+        )
+        start = MessageStarted(
+            message_id, role, origin=origin, metadata=metadata, native=native, run_id=owner or None
+        )
         self._events.append(start)
         return message
 
@@ -185,7 +206,9 @@ class ForeignRun:
     def _goes_on(self, message: ToldMessage) -> bool:
         """Whether a part of it is still to end."""
         parts = [self._open.get(key) for key in message.parts]
-        return any(part is not None and part.message is message and not part.ended for part in parts)
+        return any(
+            part is not None and part.message is message and not part.ended for part in parts
+        )
 
     def _finish(self, owner: str, *, cut: bool = False) -> None:
         """Closes the message that is open."""
@@ -209,7 +232,13 @@ class ForeignRun:
                 del self._entries[entry]
         reason = None
         if message.role is Role.MODEL:
-            reason = FinishReason.error if cut else FinishReason.tool_calls if message.calls else FinishReason.stop
+            reason = (
+                FinishReason.error
+                if cut
+                else FinishReason.tool_calls
+                if message.calls
+                else FinishReason.stop
+            )
         self._events.append(MessageFinished(message.id, reason))
 
     def _close_all(self) -> None:
@@ -227,7 +256,9 @@ class ForeignRun:
 
     def _start(self, kind: str, fields: Mapping[str, Any]) -> None:
         owner = if_text(fields.get("subagentRunId"))
-        own = rest(fields, *_COMMON, "messageId", "role", "toolCallId", "toolCallName", "parentMessageId")
+        own = rest(
+            fields, *_COMMON, "messageId", "role", "toolCallId", "toolCallName", "parentMessageId"
+        )
         metadata = others(fields.get("metadata"))
         if kind == "TOOL_CALL_START":
             part, message, id_ = self._call(fields, owner, own, metadata)
@@ -321,7 +352,10 @@ class ForeignRun:
 
     def _result(self, fields: Mapping[str, Any]) -> None:
         owner, id_ = if_text(fields.get("subagentRunId")), if_text(fields.get("messageId"))
-        message = {**rest(fields, "type", "timestamp", "rawEvent", "subagentRunId", "messageId"), "role": "tool"}
+        message = {
+            **rest(fields, "type", "timestamp", "rawEvent", "subagentRunId", "messageId"),
+            "role": "tool",
+        }
         try:
             piece = load_result(message, {}, self._names)
         except HistoryError as error:
@@ -337,7 +371,10 @@ class ForeignRun:
         current.next += 1
         current.spoken.add(id_)
         current.calls.add(piece.id)
-        self._events += [PartStarted(current.id, index, piece), PartFinished(current.id, index, piece)]
+        self._events += [
+            PartStarted(current.id, index, piece),
+            PartFinished(current.id, index, piece),
+        ]
 
     def _list(self, fields: Mapping[str, Any]) -> None:
         """All messages that stand: what was told and is none of them is retracted."""
@@ -358,12 +395,16 @@ class ForeignRun:
         """Tells what stands in the list of messages alone."""
         if self._snapshot is None:
             return
-        messages = load_conversation(self._snapshot.untold(self._standing.values()), self._origin, [])
+        messages = load_conversation(
+            self._snapshot.untold(self._standing.values()), self._origin, []
+        )
         for message in messages:
             self._calls.update({call.id: call for call in message.tool_calls})
             reason = FinishReason.tool_calls if message.tool_calls else FinishReason.stop
             ended = reason if message.role is Role.MODEL else None
-            self._events += unfold([message.replace(id=self._fresh(message.id or ""), finish_reason=ended)])
+            self._events += unfold(
+                [message.replace(id=self._fresh(message.id or ""), finish_reason=ended)]
+            )
 
 
 def _id(kind: str, fields: Mapping[str, Any]) -> str:

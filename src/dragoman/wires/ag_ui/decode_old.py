@@ -35,7 +35,13 @@ _CHUNKS: Mapping[str, tuple[str, str, str]] = {
     "REASONING_MESSAGE_CHUNK": ("REASONING_MESSAGE", "REASONING_MESSAGE_CONTENT", "messageId"),
 }
 """Type of a chunk → the family that it stands for, the type of its content, the field of its id."""
-_KEEPS_OPEN = ("RAW", "ACTIVITY_SNAPSHOT", "ACTIVITY_DELTA", "REASONING_ENCRYPTED_VALUE", "SUBAGENT_STARTED")
+_KEEPS_OPEN = (
+    "RAW",
+    "ACTIVITY_SNAPSHOT",
+    "ACTIVITY_DELTA",
+    "REASONING_ENCRYPTED_VALUE",
+    "SUBAGENT_STARTED",
+)
 """What may stand between chunks."""
 _CLOSES_ALL = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", "MESSAGES_SNAPSHOT")
 _MOST_LANES = 1024
@@ -71,7 +77,9 @@ class Older:
             fields = self._thought(kind, fields)
         kind = fields["type"]
         if kind == "RUN_ERROR" and not isinstance(fields.get("message"), str):
-            fields["message"] = if_text(if_object(fields.get("error")).get("message")) or if_text(fields.get("error"))
+            fields["message"] = if_text(if_object(fields.get("error")).get("message")) or if_text(
+                fields.get("error")
+            )
         if (read := self._seed.read(fields, is_old=is_old)) is not None:
             return [*self._closed(None), *read]
         told = [] if kind in _KEEPS_OPEN or kind.startswith("STEP_") else self._seed.close()
@@ -85,7 +93,11 @@ class Older:
         """One object of today's shape."""
         if kind in _CHUNKS:
             return self._chunk(kind, fields)
-        closed = [] if kind in _KEEPS_OPEN else self._closed(None if kind in _CLOSES_ALL else _owner(fields))
+        closed = (
+            []
+            if kind in _KEEPS_OPEN
+            else self._closed(None if kind in _CLOSES_ALL else _owner(fields))
+        )
         return [*closed, *_calls(fields)]
 
     def _thought(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
@@ -132,7 +144,11 @@ def _end(family: str, id_: str, owner: str) -> list[dict[str, Any]]:
     common = {"subagentRunId": owner} if owner else {}
     key = "toolCallId" if family == "TOOL_CALL" else "messageId"
     ends = [{"type": f"{family}_END", key: id_, **common}]
-    return [*ends, {"type": "REASONING_END", "messageId": id_, **common}] if family == "REASONING_MESSAGE" else ends
+    return (
+        [*ends, {"type": "REASONING_END", "messageId": id_, **common}]
+        if family == "REASONING_MESSAGE"
+        else ends
+    )
 
 
 def _calls(fields: dict[str, Any]) -> list[dict[str, Any]]:
@@ -147,5 +163,9 @@ def _calls(fields: dict[str, Any]) -> list[dict[str, Any]]:
     name = if_text(fields.get("toolCallName")) or if_text(function.get("name"))
     start = {**rest(fields, "arguments"), "toolCallId": id_, "toolCallName": name}
     text = function.get("arguments", {})
-    content = {"type": "TOOL_CALL_ARGS", "toolCallId": id_, "delta": "" if text is None else text_or_json(text)}
+    content = {
+        "type": "TOOL_CALL_ARGS",
+        "toolCallId": id_,
+        "delta": "" if text is None else text_or_json(text),
+    }
     return [start, content, {"type": "TOOL_CALL_END", "toolCallId": id_}]

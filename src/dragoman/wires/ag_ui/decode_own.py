@@ -37,7 +37,11 @@ __all__ = ["OwnRun"]
 _IGNORED = ("type", "metadata", "messageId", "subagentRunId", "timestamp", "rawEvent")
 
 
-_KEYS = {"TEXT_MESSAGE_CONTENT": "TEXT ", "TOOL_CALL_ARGS": "TOOL ", "REASONING_MESSAGE_CONTENT": "REASONING "}
+_KEYS = {
+    "TEXT_MESSAGE_CONTENT": "TEXT ",
+    "TOOL_CALL_ARGS": "TOOL ",
+    "REASONING_MESSAGE_CONTENT": "REASONING ",
+}
 """Type of content → the beginning of the key of what it belongs to."""
 
 
@@ -134,14 +138,20 @@ class OwnRun:
 
     def _error(self, fields: Mapping[str, Any], held: Mapping[str, Any]) -> None:
         if finished := if_object(held.get("finished")):
-            event = load_event({**finished, "metadata": fields.get("metadata"), "type": "RUN_FINISHED"}, {})
+            event = load_event(
+                {**finished, "metadata": fields.get("metadata"), "type": "RUN_FINISHED"}, {}
+            )
             if event is not None:
                 self._events.append(event)
             return
         more = if_object(held.get("error"))
         run_id, native = more.get("run_id"), more.get("native")
         self._events.append(
-            RunError(error_of(fields), run_id if isinstance(run_id, str) else None, if_object(native) or None)
+            RunError(
+                error_of(fields),
+                run_id if isinstance(run_id, str) else None,
+                if_object(native) or None,
+            )
         )
 
     def _message_id(self, held: Mapping[str, Any], entry: str) -> str:
@@ -151,7 +161,9 @@ class OwnRun:
         self._entries[entry] = message_id
         return message_id
 
-    def _begin(self, fields: Mapping[str, Any], held: Mapping[str, Any], message_id: str, role: Role) -> None:
+    def _begin(
+        self, fields: Mapping[str, Any], held: Mapping[str, Any], message_id: str, role: Role
+    ) -> None:
         if "start" in held:
             owner = fields.get("subagentRunId")
             run_id = self._runs.get(owner, owner) if isinstance(owner, str) else None
@@ -196,7 +208,9 @@ class OwnRun:
             return
         if "part" in held:
             read = close_part(part.base, part.deltas)
-            finished = _whole(held["part"]) if read is None else changed(read, held["part"], Content)
+            finished = (
+                _whole(held["part"]) if read is None else changed(read, held["part"], Content)
+            )
         else:
             finished = close_part(part.begun, part.deltas)
         part.finished, part.signed = finished, held.get("signed")
@@ -213,7 +227,10 @@ class OwnRun:
         message_id = self._message_id(held, if_text(fields.get("messageId")))
         self._begin(fields, held, message_id, Role.USER)
         index = _index(held)
-        self._events += [PartStarted(message_id, index, piece), PartFinished(message_id, index, piece)]
+        self._events += [
+            PartStarted(message_id, index, piece),
+            PartFinished(message_id, index, piece),
+        ]
 
 
 def _whole(fields: Any) -> Content | None:

@@ -42,7 +42,9 @@ class SeedEvents:
         kind = fields["type"]
         if kind in _TEXTS and "message" in fields and "delta" not in fields:
             return self._read_text(kind, if_object(fields["message"]))
-        if kind in ("TOOL_CALL_START", "TOOL_CALL_ARGS") and ("toolCall" in fields or "toolCalls" in fields):
+        if kind in ("TOOL_CALL_START", "TOOL_CALL_ARGS") and (
+            "toolCall" in fields or "toolCalls" in fields
+        ):
             return self._read_calls(kind, fields)
         if kind == "TOOL_CALL_RESULT" and ("results" in fields or (is_old and "result" in fields)):
             return [*self.close(), *_results(fields)]
@@ -130,7 +132,10 @@ class SeedEvents:
         id_ = _id(call)
         function = if_object(call.get("function")) or call
         arguments: Any = function.get("arguments")
-        before = {**if_object(self._calls.get(id_, {}).get("arguments")), **self._arguments.pop(id_, {})}
+        before = {
+            **if_object(self._calls.get(id_, {}).get("arguments")),
+            **self._arguments.pop(id_, {}),
+        }
         if isinstance(arguments, dict) or not arguments:
             arguments = {**before, **if_object(arguments)}
         name = if_text(call.get("toolCallName")) or if_text(function.get("name"))
@@ -140,7 +145,11 @@ class SeedEvents:
     def _tell_calls(self) -> list[Json]:
         out: list[Json] = []
         for id_, call in self._calls.items():
-            content = {"type": "TOOL_CALL_ARGS", "toolCallId": id_, "delta": text_or_json(call["arguments"])}
+            content = {
+                "type": "TOOL_CALL_ARGS",
+                "toolCallId": id_,
+                "delta": text_or_json(call["arguments"]),
+            }
             out += [call["start"], content, {"type": "TOOL_CALL_END", "toolCallId": id_}]
         self._calls.clear()
         return out
@@ -158,7 +167,10 @@ def _results(fields: Json) -> list[Json]:
     text = if_text(fields.get("content"))
     if text and out:
         id_ = f"beside-{out[0]['toolCallId']}"
-        out += [{"type": "TEXT_MESSAGE_START", "messageId": id_, "role": "user"}, *_content(id_, text)]
+        out += [
+            {"type": "TEXT_MESSAGE_START", "messageId": id_, "role": "user"},
+            *_content(id_, text),
+        ]
         out.append(_end(id_))
     return out
 

@@ -20,7 +20,18 @@ _OF_RUN = ("assistant", "tool", "reasoning")
 class ToldMessage:
     """A message of ours that was told, and by what it is known among theirs."""
 
-    __slots__ = ("calls", "entries", "id", "next", "owner", "parts", "role", "spoke", "spoken", "texts")
+    __slots__ = (
+        "calls",
+        "entries",
+        "id",
+        "next",
+        "owner",
+        "parts",
+        "role",
+        "spoke",
+        "spoken",
+        "texts",
+    )
 
     def __init__(self, id_: str, role: Role, owner: str) -> None:
         self.id = id_
@@ -60,7 +71,9 @@ class Snapshot:
             return not self._thinks or not self._ids.isdisjoint(message.entries)
         return (
             not self._ids.isdisjoint(message.spoken)
-            or not (self._calls if message.role is Role.MODEL else self._results).isdisjoint(message.calls)
+            or not (self._calls if message.role is Role.MODEL else self._results).isdisjoint(
+                message.calls
+            )
             or any(_text_of(entry) in message.texts for entry in self._answer)
         )
 
@@ -79,7 +92,10 @@ class Snapshot:
             if is_told or _text_of(entry) in texts:
                 last = at
         if last < 0:
-            last = max((at for at, entry in enumerate(self._answer) if entry.get("role") == "tool"), default=-1)
+            last = max(
+                (at for at, entry in enumerate(self._answer) if entry.get("role") == "tool"),
+                default=-1,
+            )
         return [entry for entry in self._answer[last + 1 :] if entry.get("role") in _OF_RUN]
 
 

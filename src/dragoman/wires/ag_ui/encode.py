@@ -39,7 +39,9 @@ class Encoder:
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it."""
-        if type(event) is PartDelta and (data := self._run.delta(event)) is not None:  # nearly all of a stream
+        if (
+            type(event) is PartDelta and (data := self._run.delta(event)) is not None
+        ):  # nearly all of a stream
             return data
         return self._framed(self._run.objects(event))
 
@@ -66,4 +68,9 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str,
         return {"run_id": id, "thread_id": id}
     version = OWN.fields(request.native).get("protocolVersion", "")
     run_id = request.run_id or id
-    return {"run_id": run_id, "thread_id": request.thread_id or run_id, "version": version, "request": request}
+    return {
+        "run_id": run_id,
+        "thread_id": request.thread_id or run_id,
+        "version": version,
+        "request": request,
+    }

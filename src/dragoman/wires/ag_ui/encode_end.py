@@ -17,7 +17,12 @@ __all__ = ["dump_failed", "dump_finished", "dump_started"]
 
 def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> dict[str, Any]:
     """The start of a run. `parent`: the run that it goes on from."""
-    fields = {"type": "RUN_STARTED", "threadId": thread_id, "runId": run_id, "protocolVersion": VERSION}
+    fields = {
+        "type": "RUN_STARTED",
+        "threadId": thread_id,
+        "runId": run_id,
+        "protocolVersion": VERSION,
+    }
     return {**fields, "parentRunId": parent} if parent else fields
 
 
@@ -37,13 +42,18 @@ def dump_finished(
     interrupts = [each for each in event.pending if each.reason != "tool"]
     client_calls = [each.call.id for each in event.pending if each.reason == "tool" and each.call]
     if interrupts:
-        dumped = [dump_interrupt(each, call_ids.get(each.call.id) if each.call else None) for each in interrupts]
+        dumped = [
+            dump_interrupt(each, call_ids.get(each.call.id) if each.call else None)
+            for each in interrupts
+        ]
         fields["outcome"] = {"type": "interrupt", "interrupts": dumped}
     elif event.outcome == "cancelled" and current:
         fields["outcome"] = {"type": "cancelled"}
     else:
         waits = (
-            {"pendingToolCallIds": [call_ids.get(id_, id_) for id_ in client_calls]} if client_calls and current else {}
+            {"pendingToolCallIds": [call_ids.get(id_, id_) for id_ in client_calls]}
+            if client_calls and current
+            else {}
         )
         fields["outcome"] = {"type": "success", **waits}
     if event.result is not None:

@@ -35,7 +35,11 @@ class MessageEncoder:
     """Events of messages → objects. The start of a message, and that of a result, are held until the event behind them: one object tells of both."""
 
     def __init__(
-        self, quirks: Quirks, request: RunRequest | None, out: list[Object], owner: Callable[[str | None], str | None]
+        self,
+        quirks: Quirks,
+        request: RunRequest | None,
+        out: list[Object],
+        owner: Callable[[str | None], str | None],
     ) -> None:
         """`request`: what the run answers, whose messages the peer has. `out`: fills up. `owner`: under which the protocol knows a run within
         a tool."""
@@ -111,7 +115,11 @@ class MessageEncoder:
         """Whether an event goes on with what is held, so that one object tells of both."""
         last = self._held[-1]
         if isinstance(last, PartStarted):
-            return isinstance(event, PartFinished) and event.message_id == last.message_id and event.index == last.index
+            return (
+                isinstance(event, PartFinished)
+                and event.message_id == last.message_id
+                and event.index == last.index
+            )
         return isinstance(event, PartStarted) and event.message_id == last.message_id
 
     def release(self) -> None:
@@ -127,7 +135,9 @@ class MessageEncoder:
         self._skipped.discard(event.message_id)
         if (before := self._messages.get(event.message_id)) is not None:
             self._end_parts(before)
-        self._messages[event.message_id] = MessageParts(event, self._owner(event.run_id), self.group)
+        self._messages[event.message_id] = MessageParts(
+            event, self._owner(event.run_id), self.group
+        )
         if event.candidate:
             self.carry(event)
         else:
@@ -197,5 +207,12 @@ class MessageEncoder:
 
     def _standing(self) -> list[Object]:
         """All messages that stand: those of the request, and what was told and not taken back."""
-        before = dump_conversation(self._request.messages, extras=self._quirks.extras) if self._request else []
-        return [*before, *[entry for message in self._messages.values() for entry in message.entries(self.meta)]]
+        before = (
+            dump_conversation(self._request.messages, extras=self._quirks.extras)
+            if self._request
+            else []
+        )
+        return [
+            *before,
+            *[entry for message in self._messages.values() for entry in message.entries(self.meta)],
+        ]

@@ -31,7 +31,9 @@ _TAKES: Mapping[Role, tuple[type, ...]] = {
 _TEXT, _REASONING, _CALL = "TEXT_MESSAGE", "REASONING_MESSAGE", "TOOL_CALL"
 
 
-def natural_start(message_id: str, role: Role, metadata: Mapping[str, Any], run_id: str | None) -> MessageStarted:
+def natural_start(
+    message_id: str, role: Role, metadata: Mapping[str, Any], run_id: str | None
+) -> MessageStarted:
     """The start of a message as it is read where nothing else of it is carried."""
     return MessageStarted(message_id, role, metadata=metadata, run_id=run_id)
 
@@ -39,7 +41,9 @@ def natural_start(message_id: str, role: Role, metadata: Mapping[str, Any], run_
 class Part:
     """A part that is open."""
 
-    def __init__(self, kind: str, id_: str, base: Content, begun: Content, extras: Object, owner: Object) -> None:
+    def __init__(
+        self, kind: str, id_: str, base: Content, begun: Content, extras: Object, owner: Object
+    ) -> None:
         """`base`: what would be read of its start; `begun`: what it is; `extras`: where it stands."""
         self.kind = kind
         self.id = id_
@@ -67,7 +71,9 @@ class Part:
     def started(self, meta: Meta, start: MessageStarted | None) -> list[Object]:
         """What tells of its start, and of that of its message where it is given."""
         if start is not None:
-            self.metadata = {key: value for key, value in start.metadata.items() if key not in RESERVED}
+            self.metadata = {
+                key: value for key, value in start.metadata.items() if key not in RESERVED
+            }
             run_id = start.run_id if self._owner else None
             natural = natural_start(start.message_id, Role.MODEL, self.metadata, run_id)
             self.extras["start"] = difference(start, natural)
@@ -88,9 +94,19 @@ class Part:
 
     def prefix(self) -> bytes:
         """A delta's frame up to its value."""
-        owner = b"".join([b',"%s":%s' % (key.encode(), json_bytes.encode(value)) for key, value in self._owner.items()])
+        owner = b"".join(
+            [
+                b',"%s":%s' % (key.encode(), json_bytes.encode(value))
+                for key, value in self._owner.items()
+            ]
+        )
         id_ = json_bytes.encode(self.id)
-        return b'data: {"type":"%s","%s":%s%s,"delta":' % (self._content.encode(), self._key.encode(), id_, owner)
+        return b'data: {"type":"%s","%s":%s%s,"delta":' % (
+            self._content.encode(),
+            self._key.encode(),
+            id_,
+            owner,
+        )
 
     def delta(self, delta: str) -> Object:
         """More of it."""
@@ -110,7 +126,11 @@ class Part:
         if signed or not is_equal(piece, close_part(self.begun, self.deltas)):
             read = close_part(self._base, self.deltas)
             more = msgspec.to_builtins(left) if read is None else difference(left, read)
-            extras = {**rest(self.extras, "part"), "part": more, **({"signed": signed} if signed else {})}
+            extras = {
+                **rest(self.extras, "part"),
+                "part": more,
+                **({"signed": signed} if signed else {}),
+            }
         if extras:
             self.extras = extras
         return [*out, *self._end(meta(extras), value)]
@@ -121,11 +141,17 @@ class Part:
         return self._end(meta({**self.extras, "made": True}), None)
 
     def _end(self, metadata: Object, value: str | None) -> list[Object]:
-        out: list[Object] = [{"type": f"{self.kind}_END", self._key: self.id, **self._owner, **metadata}]
+        out: list[Object] = [
+            {"type": f"{self.kind}_END", self._key: self.id, **self._owner, **metadata}
+        ]
         if self.kind != _REASONING:
             return out
         if value is not None:
-            sealed = {"type": "REASONING_ENCRYPTED_VALUE", "subtype": "message", "entityId": self.id}
+            sealed = {
+                "type": "REASONING_ENCRYPTED_VALUE",
+                "subtype": "message",
+                "entityId": self.id,
+            }
             out.append({**sealed, **self._owner, "encryptedValue": value})
         return [*out, {"type": "REASONING_END", "messageId": self.id, **self._owner}]
 
@@ -209,23 +235,37 @@ class MessageParts:
         self._speaker = None
         call_id = self._group.answered(piece.id)
         content, held = dump_output(piece, parts=self._group.parts, extras=self._group.extras)
-        fields: Object = {"messageId": id_, "toolCallId": call_id, "content": content, "role": "tool"}
+        fields: Object = {
+            "messageId": id_,
+            "toolCallId": call_id,
+            "content": content,
+            "role": "tool",
+        }
         extras = {"of": self._key, **extras, **held}
-        if more := difference(piece, load_result(rest(fields, "messageId"), held, self._group.names)):
+        if more := difference(
+            piece, load_result(rest(fields, "messageId"), held, self._group.names)
+        ):
             extras["part"] = more
         metadata: Object = {}
         if start is not None:
             metadata = {key: value for key, value in start.metadata.items() if key not in RESERVED}
             run_id = start.run_id if self._owner else None
-            extras["start"] = difference(start, natural_start(start.message_id, Role.USER, metadata, run_id))
+            extras["start"] = difference(
+                start, natural_start(start.message_id, Role.USER, metadata, run_id)
+            )
         entry = {**fields, **self._owner, **meta(extras, metadata)}
         self._written.append({**rest(entry, "messageId"), "id": id_})
         return {"type": "TOOL_CALL_RESULT", **entry}
 
     def void(self, meta: Meta) -> list[Object]:
         """What makes a client forget its reasoning, where it is retracted: clients keep their own unless they are sent some."""
-        thoughts = [part for part in self._written if isinstance(part, Part) and part.kind == _REASONING]
-        return [{"id": part.id, "role": "reasoning", "content": "", **meta({"void": True})} for part in thoughts[:1]]
+        thoughts = [
+            part for part in self._written if isinstance(part, Part) and part.kind == _REASONING
+        ]
+        return [
+            {"id": part.id, "role": "reasoning", "content": "", **meta({"void": True})}
+            for part in thoughts[:1]
+        ]
 
     def entries(self, meta: Meta) -> list[Object]:
         """Their messages, as far as they were told."""
@@ -248,11 +288,16 @@ class MessageParts:
                     speakers[parent].setdefault("toolCalls", []).append(call)
                 continue
             text = (
-                each.piece.text if isinstance(each.piece, TextPart | ThinkingPart) else "".join(map(str, each.deltas))
+                each.piece.text
+                if isinstance(each.piece, TextPart | ThinkingPart)
+                else "".join(map(str, each.deltas))
             )
             role = "reasoning" if each.kind == _REASONING else each.role
             entry = {"id": each.id, "role": role, "content": text, **self._owner, **metadata}
-            if isinstance(each.piece, ThinkingPart) and (value := lowered(each.piece)[2]) is not None:
+            if (
+                isinstance(each.piece, ThinkingPart)
+                and (value := lowered(each.piece)[2]) is not None
+            ):
                 entry["encryptedValue"] = value
             made.append(entry)
             if each.kind == _TEXT:

@@ -34,7 +34,12 @@ class RunEncoder:
     """Events → objects. Whatever comes, in whatever order, the objects are a stream that the protocol allows."""
 
     def __init__(
-        self, quirks: Quirks, request: RunRequest | None, *, thread_id: str | None, run_id: str | None
+        self,
+        quirks: Quirks,
+        request: RunRequest | None,
+        *,
+        thread_id: str | None,
+        run_id: str | None,
     ) -> None:
         """`request`: what the run answers, whose messages the peer has. `thread_id`, `run_id`: where no event tells them."""
         self._quirks = quirks
@@ -114,14 +119,21 @@ class RunEncoder:
         self._over, self._announced = False, True
         self._run_id = event.run_id
         thread_id, run_id = self._given
-        self._run = (thread_id or event.thread_id or event.run_id or "thread", run_id or event.run_id or "run")
+        self._run = (
+            thread_id or event.thread_id or event.run_id or "thread",
+            run_id or event.run_id or "run",
+        )
         self._steps.clear()
         self._messages.clear()
         fields = dump_started(*self._run, event.parent_run_id)
         self._out.append({**fields, **self._meta({"v": 1, **unread(event, fields, {})})})
 
     def _is_parent(self, run_id: str | None) -> bool:
-        return run_id is not None and self._run is not None and (run_id == self._run_id or run_id in self._subagents)
+        return (
+            run_id is not None
+            and self._run is not None
+            and (run_id == self._run_id or run_id in self._subagents)
+        )
 
     def _subagent_started(self, event: RunStarted) -> None:
         if event.run_id in self._subagents:
@@ -143,7 +155,10 @@ class RunEncoder:
     def _tell(self, event: Event, fields: Object) -> None:
         """An object, with what would be read otherwise."""
         self._out.append(
-            {**rest(fields, "metadata"), **self._meta(unread(event, fields, {}), if_object(fields.get("metadata")))}
+            {
+                **rest(fields, "metadata"),
+                **self._meta(unread(event, fields, {}), if_object(fields.get("metadata"))),
+            }
         )
 
     def _run_finished(self, event: RunFinished) -> None:
@@ -184,11 +199,15 @@ class RunEncoder:
             self._messages.end(id_)
             del self._subagents[event.run_id or ""]
             held = self._meta({"error": _error_fields(event)})
-            self._out.append({**dump_failed(event.error), "type": "SUBAGENT_ERROR", "subagentRunId": id_, **held})
+            self._out.append(
+                {**dump_failed(event.error), "type": "SUBAGENT_ERROR", "subagentRunId": id_, **held}
+            )
             return
         self._end_all()
         self._over = True
-        self._out.append({**dump_failed(event.error), **self._meta({"error": _error_fields(event)})})
+        self._out.append(
+            {**dump_failed(event.error), **self._meta({"error": _error_fields(event)})}
+        )
 
     def _end_all(self) -> None:
         """Closes what is open."""
@@ -215,7 +234,13 @@ class RunEncoder:
             return
         self._steps.add(key)
         self._tell(
-            event, {**OWN.fields(event.native), "type": "STEP_STARTED", "stepName": event.name, **self._of(key[0])}
+            event,
+            {
+                **OWN.fields(event.native),
+                "type": "STEP_STARTED",
+                "stepName": event.name,
+                **self._of(key[0]),
+            },
         )
 
     def _step_finished(self, event: StepFinished) -> None:
@@ -225,14 +250,32 @@ class RunEncoder:
             return
         self._steps.discard(key)
         self._tell(
-            event, {**OWN.fields(event.native), "type": "STEP_FINISHED", "stepName": event.name, **self._of(key[0])}
+            event,
+            {
+                **OWN.fields(event.native),
+                "type": "STEP_FINISHED",
+                "stepName": event.name,
+                **self._of(key[0]),
+            },
         )
 
     def _state(self, event: StateSnapshot | StateDelta) -> None:
         whole = isinstance(event, StateSnapshot)
-        value: Object = {"snapshot": event.state} if whole else {"delta": [dict(each) for each in event.operations]}
+        value: Object = (
+            {"snapshot": event.state}
+            if whole
+            else {"delta": [dict(each) for each in event.operations]}
+        )
         kind = "STATE_SNAPSHOT" if whole else "STATE_DELTA"
-        self._tell(event, {**OWN.fields(event.native), "type": kind, **value, **self._of(self._owner(event.run_id))})
+        self._tell(
+            event,
+            {
+                **OWN.fields(event.native),
+                "type": kind,
+                **value,
+                **self._of(self._owner(event.run_id)),
+            },
+        )
 
     def _custom(self, event: Custom) -> None:
         kind = OWN.form(event.native).get("type")

@@ -7,7 +7,16 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
-from dragoman.event import Custom, Event, RunFinished, RunStarted, StateDelta, StateSnapshot, StepFinished, StepStarted
+from dragoman.event import (
+    Custom,
+    Event,
+    RunFinished,
+    RunStarted,
+    StateDelta,
+    StateSnapshot,
+    StepFinished,
+    StepStarted,
+)
 from dragoman.interrupt import Interrupt
 from dragoman.message import Native, ToolCallPart
 from dragoman.wires.ag_ui.extras import changed, difference, others, unpacked
@@ -37,7 +46,11 @@ def load_event(fields: Mapping[str, Any], calls: Calls) -> Event | None:
         KeyError: it is of another type.
     """
     made = READ[fields["type"]](fields, calls)
-    return None if made is None else changed(made, unpacked(fields.get("metadata")).get(EVENT), type(made))
+    return (
+        None
+        if made is None
+        else changed(made, unpacked(fields.get("metadata")).get(EVENT), type(made))
+    )
 
 
 def unread(event: Event, fields: Mapping[str, Any], calls: Calls) -> dict[str, Any]:
@@ -78,7 +91,11 @@ def _run_finished(fields: Mapping[str, Any], calls: Calls) -> Event:
     waits = [id_ for id_ in if_list(outcome.get("pendingToolCallIds")) if isinstance(id_, str)]
     return RunFinished(
         if_text(fields.get("runId")),
-        "cancelled" if kind == "cancelled" else "pending" if kind == "interrupt" or waits else "success",
+        "cancelled"
+        if kind == "cancelled"
+        else "pending"
+        if kind == "interrupt" or waits
+        else "success",
         load_usage(fields.get("usage")),
         (*pending, *[Interrupt(id_, "tool", calls.get(id_)) for id_ in waits]),
         fields.get("result"),
@@ -111,23 +128,31 @@ def _step_started(fields: Mapping[str, Any], _: Calls) -> Event:
 
 def _step_finished(fields: Mapping[str, Any], _: Calls) -> Event:
     name = if_text(fields.get("stepName"))
-    return StepFinished(name, native=_own(fields, "stepName", "subagentRunId"), run_id=_owner(fields))
+    return StepFinished(
+        name, native=_own(fields, "stepName", "subagentRunId"), run_id=_owner(fields)
+    )
 
 
 def _snapshot(fields: Mapping[str, Any], _: Calls) -> Event:
-    return StateSnapshot(fields.get("snapshot"), _own(fields, "snapshot", "subagentRunId"), _owner(fields))
+    return StateSnapshot(
+        fields.get("snapshot"), _own(fields, "snapshot", "subagentRunId"), _owner(fields)
+    )
 
 
 def _delta(fields: Mapping[str, Any], _: Calls) -> Event | None:
     operations = fields.get("delta")
     if operations != [] and not if_objects(operations):
         return None
-    return StateDelta(tuple(if_objects(operations)), _own(fields, "delta", "subagentRunId"), _owner(fields))
+    return StateDelta(
+        tuple(if_objects(operations)), _own(fields, "delta", "subagentRunId"), _owner(fields)
+    )
 
 
 def _custom(fields: Mapping[str, Any], _: Calls) -> Event:
     name = if_text(fields.get("name"))
-    return Custom(name, fields.get("value"), _own(fields, "name", "value", "subagentRunId"), _owner(fields))
+    return Custom(
+        name, fields.get("value"), _own(fields, "name", "value", "subagentRunId"), _owner(fields)
+    )
 
 
 def _as_custom(fields: Mapping[str, Any], _: Calls) -> Event:

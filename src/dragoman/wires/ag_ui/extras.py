@@ -69,7 +69,9 @@ def changed(read: S, fields: Any, kind: Any) -> S:
         return read
     try:
         whole = "type" in fields
-        return msgspec.convert(fields if whole else {**msgspec.to_builtins(read), **if_object(fields)}, kind)
+        return msgspec.convert(
+            fields if whole else {**msgspec.to_builtins(read), **if_object(fields)}, kind
+        )
     except (ValueError, TypeError, RecursionError):
         return read
 

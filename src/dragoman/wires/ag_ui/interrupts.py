@@ -59,11 +59,16 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> dict[str
         "expiresAt": None if interrupt.expires_at is None else interrupt.expires_at.isoformat(),
     }
     fields |= {name: value for name, value in given.items() if value is not None}
-    shown = {key: value for key, value in interrupt.metadata.items() if key not in ("dragoman", "ag-ui")}
+    shown = {
+        key: value for key, value in interrupt.metadata.items() if key not in ("dragoman", "ag-ui")
+    }
     read = _read({**fields, "metadata": shown}, call)
     more = difference(interrupt, read)
     held: dict[str, Any] = {"interrupt": more} if more else {}
-    back = {"signature": interrupt.signature, "metadata": dict(interrupt.metadata) if "metadata" in more else None}
+    back = {
+        "signature": interrupt.signature,
+        "metadata": dict(interrupt.metadata) if "metadata" in more else None,
+    }
     if any(back.values()):
         held["resume"] = {name: value for name, value in back.items() if value}
     return {**fields, **metadata_of(shown, held)}
@@ -72,7 +77,9 @@ def dump_interrupt(interrupt: Interrupt, call_id: str | None = None) -> dict[str
 def _read(fields: Mapping[str, Any], call: ToolCallPart | None) -> Interrupt:
     reason: Reason = _READ.get(if_text(fields.get("reason")), "input")
     schema = if_object(fields.get("responseSchema")) or None
-    editable = reason == "approval" and "arguments" in if_object(if_object(schema).get("properties"))
+    editable = reason == "approval" and "arguments" in if_object(
+        if_object(schema).get("properties")
+    )
     return Interrupt(
         if_text(fields.get("id")),
         reason,
@@ -136,7 +143,9 @@ def _dumped(answer: Resume) -> dict[str, Any]:
     entry: dict[str, Any] = {"interruptId": answer.interrupt_id, "status": answer.status}
     if payload is not None:
         entry["payload"] = payload
-    shown = {key: value for key, value in answer.metadata.items() if key not in ("dragoman", "ag-ui")}
+    shown = {
+        key: value for key, value in answer.metadata.items() if key not in ("dragoman", "ag-ui")
+    }
     held: dict[str, Any] = {"resume": {"signature": answer.signature}} if answer.signature else {}
     read = _resume({**entry, **metadata_of(shown, held)})
     if more := difference(answer, read):

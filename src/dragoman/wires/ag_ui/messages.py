@@ -17,7 +17,14 @@ from dragoman.wires.ag_ui.messages_dump import Group, dump_group
 from dragoman.wires.ag_ui.messages_load import ROLES, held_by, key_of, load_group
 from dragoman.wires.ag_ui.quirks_names import renamed_message
 
-__all__ = ["dump_conversation", "dump_messages", "layout", "load_conversation", "load_messages", "votes"]
+__all__ = [
+    "dump_conversation",
+    "dump_messages",
+    "layout",
+    "load_conversation",
+    "load_messages",
+    "votes",
+]
 
 layout = Layout(
     fields=("messages",),
@@ -61,16 +68,22 @@ def votes(message: Any) -> int:
         return 0
     if role in _ALONE:
         return 3 if all(isinstance(fields.get(name), str) for name in _ALONE[role]) else 0
-    if unpacked(fields.get("metadata")) or (role == "assistant" and _has_calls(fields.get("toolCalls"))):
+    if unpacked(fields.get("metadata")) or (
+        role == "assistant" and _has_calls(fields.get("toolCalls"))
+    ):
         return 3
     return 1 if isinstance(fields.get("content", ""), str | list) else 0
 
 
 def _has_calls(calls: Any) -> bool:
-    return bool(listed := if_objects(calls)) and all(isinstance(call.get("function"), dict) for call in listed)
+    return bool(listed := if_objects(calls)) and all(
+        isinstance(call.get("function"), dict) for call in listed
+    )
 
 
-def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+def load_conversation(
+    payload: Any, origin: Origin | None, problems: list[Problem] | None
+) -> list[Message]:
     """Their messages → ours.
 
     Raises:
@@ -107,11 +120,15 @@ def _entry(entry: Any, problems: list[Problem] | None) -> dict[str, Any]:
     return fields if problems is None else bounded(fields)
 
 
-def _group_of(fields: Mapping[str, Any], groups: Sequence[_Entries], by_key: Mapping[str, _Entries]) -> _Entries | None:
+def _group_of(
+    fields: Mapping[str, Any], groups: Sequence[_Entries], by_key: Mapping[str, _Entries]
+) -> _Entries | None:
     """The group that a message goes on with; where it says so itself, others may stand in between, since clients put results behind their calls."""
     held, key = held_by(fields), key_of(fields)
     known = by_key.get(key) if key else None
-    if known is not None and (isinstance(held.get("of"), str) or held_by(known[0][1]).get("of") == key):
+    if known is not None and (
+        isinstance(held.get("of"), str) or held_by(known[0][1]).get("of") == key
+    ):
         return known
     if held or not groups:
         return None
@@ -136,10 +153,16 @@ def load_messages(
     return load_conversation(bounded(payload) if problems is None else payload, origin, problems)
 
 
-def dump_conversation(messages: Iterable[Message], *, extras: bool = True, parts: bool = True) -> list[dict[str, Any]]:
+def dump_conversation(
+    messages: Iterable[Message], *, extras: bool = True, parts: bool = True
+) -> list[dict[str, Any]]:
     """Messages → theirs. `extras`: with what the protocol has no field for; `parts`: results may be lists of parts."""
     group = Group(extras=extras, parts=parts)
-    return [entry for position, message in enumerate(messages) for entry in dump_group(message, position, group)]
+    return [
+        entry
+        for position, message in enumerate(messages)
+        for entry in dump_group(message, position, group)
+    ]
 
 
 def dump_messages(

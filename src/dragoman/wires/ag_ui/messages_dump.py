@@ -109,7 +109,9 @@ class _Entries:
         self._is_used = True
         return self.key
 
-    def add(self, entry: dict[str, Any], extras: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+    def add(
+        self, entry: dict[str, Any], extras: dict[str, Any]
+    ) -> tuple[dict[str, Any], dict[str, Any]]:
         if entry["id"] != self.key or entry["role"] in ("tool", "reasoning", ACTIVITY):
             extras = {"of": self.key, **extras}
         self.made.append((entry, extras))
@@ -148,7 +150,9 @@ def _dumped(message: Message, index: int, piece: Content, entries: _Entries, gro
         call_id = group.answered(piece.id)
         names = ChainMap(entries.names, group.names)
         at = entries.at(index)
-        entries.add(*dump_result(piece, id_, call_id, at, names, parts=group.parts, extras=group.extras))
+        entries.add(
+            *dump_result(piece, id_, call_id, at, names, parts=group.parts, extras=group.extras)
+        )
         entries.speaker = None
         return True
     if isinstance(piece, MarkPart):
@@ -177,11 +181,18 @@ def _dumped(message: Message, index: int, piece: Content, entries: _Entries, gro
     return True
 
 
-def _is_activity_dumped(message: Message, index: int, piece: MarkPart, entries: _Entries, group: Group) -> bool:
+def _is_activity_dumped(
+    message: Message, index: int, piece: MarkPart, entries: _Entries, group: Group
+) -> bool:
     """Whether a mark was a message of theirs, and is again."""
     held = OWN.fields(piece.native)
     id_ = held.get("id")
-    if piece.kind != ACTIVITY or not isinstance(id_, str) or "activityType" not in held or not group.is_free(id_):
+    if (
+        piece.kind != ACTIVITY
+        or not isinstance(id_, str)
+        or "activityType" not in held
+        or not group.is_free(id_)
+    ):
         return False
     _end_blocks(message, entries)
     entries.add({**held, "id": group.free(id_), "role": ACTIVITY}, entries.at(index))
@@ -214,7 +225,9 @@ def _end_blocks(message: Message, entries: _Entries) -> None:
     entries.blocks = []
 
 
-def dump_thinking(piece: ThinkingPart, id_: str, at: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+def dump_thinking(
+    piece: ThinkingPart, id_: str, at: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """Thinking → a reasoning message without its extras, and those."""
     own = rest(OWN.fields(piece.native), "id")
     entry: dict[str, Any] = {"id": id_, "role": "reasoning", "content": piece.text}
@@ -250,14 +263,20 @@ def _finished(message: Message, entries: _Entries, group: Group) -> list[dict[st
     metadata: dict[str, Any] = {}
     if speaking is entry:
         merged(entry, OWN.fields(message.native))
-        metadata = {key: value for key, value in message.own_metadata.items() if key not in ("dragoman", "ag-ui")}
+        metadata = {
+            key: value
+            for key, value in message.own_metadata.items()
+            if key not in ("dragoman", "ag-ui")
+        }
     if entries.more:
         extras["more"] = entries.more
 
     def made() -> list[dict[str, Any]]:
         first = {
             **entry,
-            **metadata_of({**if_object(entry.get("metadata")), **metadata}, extras if group.extras else {}),
+            **metadata_of(
+                {**if_object(entry.get("metadata")), **metadata}, extras if group.extras else {}
+            ),
         }
         later = [
             {**each, **metadata_of(if_object(each.get("metadata")), held if group.extras else {})}

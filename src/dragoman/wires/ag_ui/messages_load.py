@@ -84,7 +84,11 @@ def load_group(
         except HistoryError as error:
             noted(error, problems, index, "toolCalls" if entry.get("toolCalls") else "content")
             continue
-        first = entry if first is None or (first["role"] in ("reasoning", ACTIVITY) and not _held(first)) else first
+        first = (
+            entry
+            if first is None or (first["role"] in ("reasoning", ACTIVITY) and not _held(first))
+            else first
+        )
         pieces += read
         more += _unwritten(held.get("more"))
         names.update({call.id: call.name for _, call in read if isinstance(call, ToolCallPart)})
@@ -104,7 +108,11 @@ def held_by(entry: Mapping[str, Any]) -> dict[str, Any]:
     calls = if_objects(entry.get("toolCalls"))
     if held or not calls:
         return held
-    return {key: value for key, value in unpacked(calls[0].get("metadata")).items() if key in ("of", "start", "m")}
+    return {
+        key: value
+        for key, value in unpacked(calls[0].get("metadata")).items()
+        if key in ("of", "start", "m")
+    }
 
 
 def key_of(entry: Mapping[str, Any]) -> str:
@@ -114,7 +122,9 @@ def key_of(entry: Mapping[str, Any]) -> str:
 
 def _begun(start: Any) -> dict[str, Any]:
     """What a stream carried of the start of a message → what is carried of the message."""
-    fields = {key: value for key, value in if_object(start).items() if key in _Fields.__struct_fields__}
+    fields = {
+        key: value for key, value in if_object(start).items() if key in _Fields.__struct_fields__
+    }
     return {**fields, **({"id": start["message_id"]} if "message_id" in if_object(start) else {})}
 
 
@@ -122,7 +132,9 @@ def _held(entry: Mapping[str, Any]) -> bool:
     return bool(unpacked(entry.get("metadata")))
 
 
-def _message(entry: Mapping[str, Any], content: tuple[Content, ...], form: dict[str, Any], origin: Any) -> Message:
+def _message(
+    entry: Mapping[str, Any], content: tuple[Content, ...], form: dict[str, Any], origin: Any
+) -> Message:
     role = ROLES[entry["role"]]
     metadata: dict[str, Any] = {}
     native: Native = None
@@ -142,7 +154,12 @@ def _message(entry: Mapping[str, Any], content: tuple[Content, ...], form: dict[
 
 
 def _pieces(
-    entry: Mapping[str, Any], held: Mapping[str, Any], names: Mapping[str, str], form: dict[str, Any], *, is_first: bool
+    entry: Mapping[str, Any],
+    held: Mapping[str, Any],
+    names: Mapping[str, str],
+    form: dict[str, Any],
+    *,
+    is_first: bool,
 ) -> list[Placed]:
     """What one message says."""
     role, at = entry["role"], _place(held)
@@ -159,10 +176,14 @@ def _pieces(
     calls = entry.get("toolCalls")
     if calls is not None and len(if_objects(calls)) != len(if_list(calls)):
         raise HistoryError("the toolCalls of an AG-UI message are a list of objects")
-    placed: list[Placed] = [(at if not place else None, piece) for place, piece in enumerate(pieces)]
+    placed: list[Placed] = [
+        (at if not place else None, piece) for place, piece in enumerate(pieces)
+    ]
     if role != "assistant":
         return placed
-    return placed + [(_place(unpacked(call.get("metadata"))), load_call(call)) for call in if_objects(calls)]
+    return placed + [
+        (_place(unpacked(call.get("metadata"))), load_call(call)) for call in if_objects(calls)
+    ]
 
 
 def _activity(entry: Mapping[str, Any]) -> dict[str, Any]:
@@ -179,14 +200,20 @@ def load_thinking(entry: Mapping[str, Any], held: Mapping[str, Any]) -> Thinking
     made = ThinkingPart(if_text(entry.get("content")), None)
     if isinstance(signed, list):
         own.pop("encryptedValue", None)
-    made = changed(msgspec.structs.replace(made, native=OWN.note(own)), held.get("part"), ThinkingPart)
+    made = changed(
+        msgspec.structs.replace(made, native=OWN.note(own)), held.get("part"), ThinkingPart
+    )
     return raised(made, signed, entry.get("encryptedValue"))
 
 
 def raised(piece: ThinkingPart, signed: Any, value: Any) -> ThinkingPart:
     """Thinking with a signature put where it stood. `signed`: wire and field."""
     path = if_list(signed)
-    if len(path) != 2 or not isinstance(value, str) or not all(isinstance(name, str) for name in path):
+    if (
+        len(path) != 2
+        or not isinstance(value, str)
+        or not all(isinstance(name, str) for name in path)
+    ):
         return piece
     wire, field = path
     native = dict(piece.native or {})
@@ -243,5 +270,9 @@ def _carried(message: Message, fields: Any) -> Message:
         read = msgspec.convert(fields, _Fields)
     except (ValueError, TypeError, RecursionError):
         return message
-    given = {name: value for name in _Fields.__struct_fields__ if (value := getattr(read, name)) is not msgspec.UNSET}
+    given = {
+        name: value
+        for name in _Fields.__struct_fields__
+        if (value := getattr(read, name)) is not msgspec.UNSET
+    }
     return message.replace(**given)

@@ -35,4 +35,11 @@ class Quirks(msgspec.Struct, frozen=True):
 def is_current(version: Any) -> bool:
     """Whether a peer that declares this version reads all of 1.0."""
     head, dot, tail = version.partition(".") if isinstance(version, str) else ("", "", "")
-    return bool(dot) and head.isascii() and tail.isascii() and head.isdigit() and tail.isdigit() and int(head[:9]) >= 1
+    return (
+        bool(dot)
+        and head.isascii()
+        and tail.isascii()
+        and head.isdigit()
+        and tail.isdigit()
+        and int(head[:9]) >= 1
+    )

@@ -29,7 +29,10 @@ _OF_PART: Mapping[str, str] = {"mime_type": "mimeType"}
 
 def renamed(fields: Mapping[str, Any], names: Mapping[str, str] = _OF_REQUEST) -> dict[str, Any]:
     """An object with the protocol's names, where these are not there already. By default those of a request and of an answer in it."""
-    return {names.get(name, name) if names.get(name) not in fields else name: value for name, value in fields.items()}
+    return {
+        names.get(name, name) if names.get(name) not in fields else name: value
+        for name, value in fields.items()
+    }
 
 
 def renamed_message(fields: dict[str, Any]) -> dict[str, Any]:

@@ -20,9 +20,17 @@ _PIECE = either(
     an_object({"type": {"const": "text"}, "text": TEXT}),
     an_object({"type": {"enum": ["image", "audio", "document"]}, "source": _SOURCE}),
 )
-_CALL = an_object({"id": TEXT, "type": {"const": "function"}, "function": an_object({"name": TEXT, "arguments": TEXT})})
+_CALL = an_object(
+    {
+        "id": TEXT,
+        "type": {"const": "function"},
+        "function": an_object({"name": TEXT, "arguments": TEXT}),
+    }
+)
 _MESSAGE = either(
-    an_object({"id": TEXT, "role": {"const": "user"}, "content": either(TEXT, a_list(_PIECE, least=1))}),
+    an_object(
+        {"id": TEXT, "role": {"const": "user"}, "content": either(TEXT, a_list(_PIECE, least=1))}
+    ),
     an_object({"id": TEXT, "role": {"enum": ["system", "developer"]}, "content": TEXT}),
     an_object({"id": TEXT, "role": {"const": "assistant"}}, content=TEXT, toolCalls=a_list(_CALL)),
     an_object({"id": TEXT, "role": {"const": "tool"}, "toolCallId": TEXT, "content": TEXT}),
@@ -34,7 +42,11 @@ _INPUT = an_object(
     state=_ANY,
     forwardedProps=_ANY,
     parentRunId=TEXT,
-    resume=a_list(an_object({"interruptId": TEXT, "status": {"enum": ["resolved", "cancelled"]}}, payload=_ANY)),
+    resume=a_list(
+        an_object(
+            {"interruptId": TEXT, "status": {"enum": ["resolved", "cancelled"]}}, payload=_ANY
+        )
+    ),
 )
 bodies: Mapping[str, Any] = {"/ag-ui": _INPUT, "/ag-ui/{model}": _INPUT}
 """Path → JSON Schema of what clients send there."""
@@ -51,8 +63,16 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
     agents = (*abilities.agents, *abilities.successors)
     thinks = abilities.thinking
     return {
-        "identity": {"name": card.name, "type": "dragoman", **{name: text for name, text in named.items() if text}},
-        "transport": {"streaming": True, "resumable": abilities.resumable, "pushNotifications": False},
+        "identity": {
+            "name": card.name,
+            "type": "dragoman",
+            **{name: text for name, text in named.items() if text},
+        },
+        "transport": {
+            "streaming": True,
+            "resumable": abilities.resumable,
+            "pushNotifications": False,
+        },
         "tools": {
             "supported": bool(abilities.tools) or abilities.client_tools,
             "items": [_tool(tool) for tool in abilities.tools],
@@ -70,7 +90,9 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
             "supported": bool(agents),
             "delegation": bool(abilities.agents),
             "handoffs": bool(abilities.successors),
-            "subagents": [{"name": agent.name, "description": agent.description} for agent in agents],
+            "subagents": [
+                {"name": agent.name, "description": agent.description} for agent in agents
+            ],
         },
         "reasoning": {"supported": thinks, "streaming": thinks, "encrypted": thinks},
         "multimodal": {
@@ -93,4 +115,8 @@ def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
 
 
 def _tool(tool: ToolSpec) -> dict[str, Any]:
-    return {"name": tool.name, "description": tool.description, "parameters": dict(tool.input_schema)}
+    return {
+        "name": tool.name,
+        "description": tool.description,
+        "parameters": dict(tool.input_schema),
+    }

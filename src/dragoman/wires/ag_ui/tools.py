@@ -43,7 +43,9 @@ def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
     listed = [if_object(tool) for tool in if_list(tools)]
     for place, tool in enumerate(listed):
         if not if_text(tool.get("name")):
-            raise HistoryError(f"tools[{place}] of a RunAgentInput is an object with a name, a text")
+            raise HistoryError(
+                f"tools[{place}] of a RunAgentInput is an object with a name, a text"
+            )
     return tuple([_tool(tool) for tool in listed])
 
 
@@ -51,7 +53,12 @@ def _tool(tool: Mapping[str, Any]) -> ToolSpec:
     own = rest(tool, "name", "description", "parameters", "metadata")
     if metadata := others(tool.get("metadata")):
         own["metadata"] = metadata
-    made = ToolSpec(tool["name"], if_text(tool.get("description")), if_object(tool.get("parameters")), OWN.note(own))
+    made = ToolSpec(
+        tool["name"],
+        if_text(tool.get("description")),
+        if_object(tool.get("parameters")),
+        OWN.note(own),
+    )
     return changed(made, unpacked(tool.get("metadata")), ToolSpec)
 
 
@@ -59,10 +66,16 @@ def dump_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
     """The inverse."""
     dumped: list[dict[str, Any]] = []
     for spec in tools:
-        tool = {"name": spec.name, "description": spec.description, "parameters": dict(spec.input_schema)}
+        tool = {
+            "name": spec.name,
+            "description": spec.description,
+            "parameters": dict(spec.input_schema),
+        }
         tool = merged(tool, OWN.fields(spec.native))
         more = difference(spec, _tool(tool))
-        dumped.append({**rest(tool, "metadata"), **metadata_of(if_object(tool.get("metadata")), more)})
+        dumped.append(
+            {**rest(tool, "metadata"), **metadata_of(if_object(tool.get("metadata")), more)}
+        )
     return dumped
 
 
@@ -84,7 +97,9 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
     return changed(read, unpacked(call.get("metadata")).get("part"), ToolCallPart)
 
 
-def dump_call(piece: ToolCallPart, id_: str, at: Mapping[str, Any], *, extras: bool = True) -> dict[str, Any]:
+def dump_call(
+    piece: ToolCallPart, id_: str, at: Mapping[str, Any], *, extras: bool = True
+) -> dict[str, Any]:
     """The inverse. `id_`: under which the protocol knows the call; `at`: extras that say where it stands."""
     function = {"name": piece.name, "arguments": text_of(piece)}
     call = merged({"id": id_, "type": "function", "function": function}, OWN.fields(piece.native))
@@ -106,7 +121,9 @@ def load_output(content: Any, held: Mapping[str, Any], form: dict[str, Any]) -> 
     """
     if isinstance(content, list):
         return tuple(load_content(content, form))
-    text = if_text(content) if content is None or isinstance(content, str) else text_or_json(content)
+    text = (
+        if_text(content) if content is None or isinstance(content, str) else text_or_json(content)
+    )
     if held.get(_JSON) is True:
         try:
             return json_bytes.decode(text)
@@ -115,19 +132,25 @@ def load_output(content: Any, held: Mapping[str, Any], form: dict[str, Any]) -> 
     return text
 
 
-def dump_output(piece: ToolResultPart, *, parts: bool = True, extras: bool = True) -> tuple[Any, dict[str, Any]]:
+def dump_output(
+    piece: ToolResultPart, *, parts: bool = True, extras: bool = True
+) -> tuple[Any, dict[str, Any]]:
     """What a tool returned → the content of a result, and what the extras say of it. `parts`: the peer reads a list of them."""
     if piece.is_content:
         if parts:
             return [dump_block(part, extras=extras) for part in piece.result], {}
-        texts = [part.text if isinstance(part, TextPart) else as_text(part) for part in piece.result]
+        texts = [
+            part.text if isinstance(part, TextPart) else as_text(part) for part in piece.result
+        ]
         return "\n".join(texts), {}
     if isinstance(piece.result, str):
         return piece.result, {}
     return json_bytes.encode(piece.result).decode(), {_JSON: True}
 
 
-def load_result(message: Mapping[str, Any], held: Mapping[str, Any], names: Mapping[str, str]) -> ToolResultPart:
+def load_result(
+    message: Mapping[str, Any], held: Mapping[str, Any], names: Mapping[str, str]
+) -> ToolResultPart:
     """A tool's message → the result. `names`: of the calls before it, by id.
 
     Raises:
@@ -142,10 +165,15 @@ def load_result(message: Mapping[str, Any], held: Mapping[str, Any], names: Mapp
         own["metadata"] = metadata
     id_ = if_text(message.get("toolCallId"))
     made = ToolResultPart(
-        id_, names.get(id_, ""), output or error if output in ("", None) and error else output, bool(error)
+        id_,
+        names.get(id_, ""),
+        output or error if output in ("", None) and error else output,
+        bool(error),
     )
     native = OWN.note(own, form)
-    return changed(replace(made, native=native) if native else made, held.get("part"), ToolResultPart)
+    return changed(
+        replace(made, native=native) if native else made, held.get("part"), ToolResultPart
+    )
 
 
 def dump_result(
@@ -163,7 +191,11 @@ def dump_result(
     message = {"id": id_, "role": "tool", "toolCallId": call_id, "content": content}
     own = OWN.fields(piece.native)
     if piece.is_error:
-        shown = content if isinstance(content, str) else "\n".join(t for b in content if (t := if_text(b.get("text"))))
+        shown = (
+            content
+            if isinstance(content, str)
+            else "\n".join(t for b in content if (t := if_text(b.get("text"))))
+        )
         message["error"] = if_text(own.get("error")) or shown or "error"
     message = merged(message, own)
     more = difference(piece, load_result(message, held, names))

@@ -5,7 +5,14 @@ so that the message that a client has is the run's messages as they were.
 """
 
 from dragoman.wires.ai_sdk.decode import decoder, load_response
-from dragoman.wires.ai_sdk.encode import encoder, envelope, envelope_again, ping, stream_headers, stream_type
+from dragoman.wires.ai_sdk.encode import (
+    encoder,
+    envelope,
+    envelope_again,
+    ping,
+    stream_headers,
+    stream_type,
+)
 from dragoman.wires.ai_sdk.errors import dump_error, load_error
 from dragoman.wires.ai_sdk.messages import dump_messages, layout, load_messages, same_as, votes
 from dragoman.wires.ai_sdk.quirks import NAME, Quirks

@@ -8,7 +8,15 @@ from typing import Any
 from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import DecodeError, DragomanError, StreamCutError
-from dragoman.event import Custom, MessageDropped, RunError, RunFinished, RunStarted, StateDelta, StateSnapshot
+from dragoman.event import (
+    Custom,
+    MessageDropped,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StateDelta,
+    StateSnapshot,
+)
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Origin
 from dragoman.wires.ai_sdk.decode_message import Turn
@@ -30,7 +38,9 @@ _WITH_METADATA = ("start", "message-metadata", "finish")
 class Decoder(ResponseDecoder):
     """Reads one stream."""
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         super().__init__(origin, new_id)
         self._run_id = new_id() if new_id is not None else "run"
         self._begun = False
@@ -46,7 +56,11 @@ class Decoder(ResponseDecoder):
         kind = event.get("type")
         if not isinstance(kind, str):
             if "error" in event or "message" in event:
-                words = if_object(event.get("error")).get("message") or event.get("message") or event.get("error")
+                words = (
+                    if_object(event.get("error")).get("message")
+                    or event.get("message")
+                    or event.get("error")
+                )
                 raise error_of({"errorText": words})
             raise DecodeError("a chunk of a UI message stream has a type, and this one has none")
         if not self._begun:
@@ -90,25 +104,38 @@ class Decoder(ResponseDecoder):
 
     def _finish(self, kind: str, event: dict[str, Any]) -> None:
         self._over = True
-        reason = _REASONS.get(if_text(event.get("finishReason"))) if kind == "finish" else FinishReason.cancelled
+        reason = (
+            _REASONS.get(if_text(event.get("finishReason")))
+            if kind == "finish"
+            else FinishReason.cancelled
+        )
         calls = self._turn.open_calls
         self._turn.end(reason)
         waiting = {call.id for call in calls}
-        interrupts = {id_: each for id_, each in self._pending.items() if each.call is None or id_ in waiting}
+        interrupts = {
+            id_: each for id_, each in self._pending.items() if each.call is None or id_ in waiting
+        }
         for call in calls:
             if reason is FinishReason.tool_calls and call.run_by != "provider":
                 interrupts.setdefault(call.id, Interrupt(call.id, "tool", call=call))
         pending = tuple(interrupts.values())
         outcome = "cancelled" if kind == "abort" else "pending" if pending else "success"
-        self._events.append(RunFinished(self._run_id, outcome, pending=pending if outcome == "pending" else ()))
+        self._events.append(
+            RunFinished(self._run_id, outcome, pending=pending if outcome == "pending" else ())
+        )
 
     def _approval(self, event: dict[str, Any]) -> None:
         call_id, id_ = if_text(event.get("toolCallId")), if_text(event.get("approvalId"))
         call = next((each for each in self._turn.open_calls if each.id == call_id), None)
         if call is None:
             raise DecodeError(f"an approval is asked for a call {call_id!r:.100} that is not there")
-        message, signature = if_text(event.get("reason")) or None, if_text(event.get("signature")) or None
-        self._pending[call_id] = Interrupt(id_ or call_id, "approval", call=call, message=message, signature=signature)
+        message, signature = (
+            if_text(event.get("reason")) or None,
+            if_text(event.get("signature")) or None,
+        )
+        self._pending[call_id] = Interrupt(
+            id_ or call_id, "approval", call=call, message=message, signature=signature
+        )
 
     def _answered(self, approval_id: str) -> None:
         self._pending = {id_: each for id_, each in self._pending.items() if each.id != approval_id}

@@ -17,7 +17,15 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.fold import parse_call
-from dragoman.message import Content, FinishReason, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Origin,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.ai_sdk.quirks import OURS
 from dragoman.wires.ai_sdk_messages.reading import Reading, load_parts
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
@@ -42,7 +50,9 @@ class _Open:
 class Turn:
     """Feed it chunks; it adds events."""
 
-    def __init__(self, events: list[Event], origin: Origin | None, new_id: Callable[[], str] | None) -> None:
+    def __init__(
+        self, events: list[Event], origin: Origin | None, new_id: Callable[[], str] | None
+    ) -> None:
         self._events, self._origin, self._new_id = events, origin, new_id
         self._turn = ""
         self._count = 0
@@ -115,7 +125,9 @@ class Turn:
         dropped, self._step, self._message = self._step, [], None
         self._texts.clear()
         self._inputs.clear()
-        self._calls = {id_: each for id_, each in self._calls.items() if each[1].get("message") not in dropped}
+        self._calls = {
+            id_: each for id_, each in self._calls.items() if each[1].get("message") not in dropped
+        }
         return dropped
 
     def end(self, reason: FinishReason | None) -> None:
@@ -132,7 +144,9 @@ class Turn:
     def _text(self, kind: str, step: str, chunk: Mapping[str, Any]) -> None:
         key = (kind, if_text(chunk.get("id")))
         if step == "start":
-            found = self._texts[key] = self._opened(OpenText() if kind == "text" else ThinkingPart(""))
+            found = self._texts[key] = self._opened(
+                OpenText() if kind == "text" else ThinkingPart("")
+            )
             found.metadata = chunk.get("providerMetadata")
             return
         found = self._texts.get(key)
@@ -200,14 +214,25 @@ class Turn:
         if chunk.get("preliminary") is True:
             return
         known = self._calls.pop(id_, None)
-        call, part = known or (ToolCallPart(id_, "", {}), {"type": "dynamic-tool", "toolName": "", "toolCallId": id_})
-        shown = {name: value for name, value in part.items() if name != "message"} | {"state": f"output-{step}"}
-        shown |= {name: chunk[name] for name in ("output", "errorText", "providerExecuted") if name in chunk}
+        call, part = known or (
+            ToolCallPart(id_, "", {}),
+            {"type": "dynamic-tool", "toolName": "", "toolCallId": id_},
+        )
+        shown = {name: value for name, value in part.items() if name != "message"} | {
+            "state": f"output-{step}"
+        }
+        shown |= {
+            name: chunk[name]
+            for name in ("output", "errorText", "providerExecuted")
+            if name in chunk
+        }
         if (metadata := chunk.get("providerMetadata")) is not None:
             shown["resultProviderMetadata"] = metadata
         shown.setdefault("input", dict(call.arguments))
         pieces, answers = self._loaded(shown)
-        for result in [each for each in (*answers, *pieces) if isinstance(each, ToolResultPart)][:1]:
+        for result in [each for each in (*answers, *pieces) if isinstance(each, ToolResultPart)][
+            :1
+        ]:
             if result.run_by != "provider" and (self._role is Role.MODEL or self._message is None):
                 self._close_if_open()
                 self._begin(Role.USER)
@@ -268,7 +293,9 @@ class Turn:
             name = if_text(found.call.get("toolName"))
             id_ = next((each for each, one in self._inputs.items() if one is found), "")
             self._events.append(
-                PartFinished(found.message_id, found.index, ToolCallPart(id_, name, {}, raw=raw, state="cut"))
+                PartFinished(
+                    found.message_id, found.index, ToolCallPart(id_, name, {}, raw=raw, state="cut")
+                )
             )
             return
         kind = next((key[0] for key, one in self._texts.items() if one is found), "text")
@@ -291,7 +318,9 @@ class Turn:
 
 def _tool_part(id_: str, name: str, chunk: Mapping[str, Any]) -> dict[str, Any]:
     part: dict[str, Any] = (
-        {"type": "dynamic-tool", "toolName": name} if chunk.get("dynamic") is True else {"type": f"tool-{name}"}
+        {"type": "dynamic-tool", "toolName": name}
+        if chunk.get("dynamic") is True
+        else {"type": f"tool-{name}"}
     )
     part["toolCallId"] = id_
     for field in ("title", "toolMetadata", "providerExecuted"):

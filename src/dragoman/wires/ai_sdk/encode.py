@@ -16,7 +16,15 @@ from dragoman.wires.ai_sdk.encode_again import chunks_before
 from dragoman.wires.ai_sdk.encode_run import RunChunks
 from dragoman.wires.ai_sdk.quirks import Quirks
 
-__all__ = ["Encoder", "encoder", "envelope", "envelope_again", "ping", "stream_headers", "stream_type"]
+__all__ = [
+    "Encoder",
+    "encoder",
+    "envelope",
+    "envelope_again",
+    "ping",
+    "stream_headers",
+    "stream_type",
+]
 
 stream_type = "text/event-stream"
 """Of a stream's bytes."""
@@ -39,7 +47,9 @@ class Encoder:
 
     def feed(self, event: Event) -> bytes:
         """One event → the bytes that tell of it."""
-        if type(event) is PartDelta and (data := self._run.delta_bytes(event)) is not None:  # nearly all of a stream
+        if (
+            type(event) is PartDelta and (data := self._run.delta_bytes(event)) is not None
+        ):  # nearly all of a stream
             return data
         return _framed(self._run.objects(event))
 
@@ -56,7 +66,11 @@ class Encoder:
 
 
 def _framed(objects: Objects) -> bytes:
-    return b"".join([event_bytes(json_bytes.encode(each)) for each in objects]) if objects is not NONE else b""
+    return (
+        b"".join([event_bytes(json_bytes.encode(each)) for each in objects])
+        if objects is not NONE
+        else b""
+    )
 
 
 def encoder(**envelope: Any) -> Encoder:

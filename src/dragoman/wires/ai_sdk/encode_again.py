@@ -39,6 +39,7 @@ def _last_answer(messages: Sequence[Message]) -> list[Message]:
     if turn is None:
         return []
     found = dropwhile(
-        lambda message: message.role is not Role.MODEL or turn not in (message.turn, message.id), messages
+        lambda message: message.role is not Role.MODEL or turn not in (message.turn, message.id),
+        messages,
     )
     return [message for message in found if is_of_turn(message)]

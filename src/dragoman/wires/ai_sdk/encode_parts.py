@@ -161,7 +161,11 @@ class Parts:
         """Ends the texts that are open, of one message or all."""
         keys = [key for key in self._open if message_id in (None, key[0])]
         ended = [self._open.pop(key) for key in keys]
-        return [{"type": f"{each.kind}-end", "id": each.id} for each in ended if each.begun and each.call is None]
+        return [
+            {"type": f"{each.kind}-end", "id": each.id}
+            for each in ended
+            if each.begun and each.call is None
+        ]
 
     def _begun(self, message_id: str, found: _Open) -> list[dict[str, Any]]:
         if found.begun:
@@ -181,7 +185,9 @@ class Parts:
         chunks = self._begun(message_id, found)
         sent = "".join(found.text)
         if part.text.startswith(sent) and len(part.text) > len(sent):
-            chunks.append({"type": f"{found.kind}-delta", "id": found.id, "delta": part.text[len(sent) :]})
+            chunks.append(
+                {"type": f"{found.kind}-delta", "id": found.id, "delta": part.text[len(sent) :]}
+            )
         metadata = shown.get("providerMetadata")
         more = {"citations": shown["citations"]} if "citations" in shown else {}
         end = {
@@ -200,11 +206,25 @@ class Parts:
         found.call, found.id = call, call.id
         chunks = self._begun(message_id, found)
         metadata = part.get("callProviderMetadata")
-        end = {"toolCallId": call.id, **_named(part, call), **({"providerMetadata": metadata} if metadata else {})}
+        end = {
+            "toolCallId": call.id,
+            **_named(part, call),
+            **({"providerMetadata": metadata} if metadata else {}),
+        }
         if "errorText" in part:
             given = part.get("rawInput", part.get("input"))
-            return [*chunks, {"type": "tool-input-error", **end, "input": given, "errorText": part["errorText"]}]
-        return [*chunks, {"type": "tool-input-available", **end, "input": part.get("input", dict(call.arguments))}]
+            return [
+                *chunks,
+                {"type": "tool-input-error", **end, "input": given, "errorText": part["errorText"]},
+            ]
+        return [
+            *chunks,
+            {
+                "type": "tool-input-available",
+                **end,
+                "input": part.get("input", dict(call.arguments)),
+            },
+        ]
 
     def _whole(self, message_id: str, part: Content) -> Objects:
         if isinstance(part, ToolResultPart):  # of a tool that the provider ran

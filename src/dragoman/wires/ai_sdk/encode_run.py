@@ -50,7 +50,9 @@ _PRELIMINARY = "tool_preliminary"
 class RunChunks:
     """Feed it a run's events; it gives the chunks."""
 
-    def __init__(self, request: RunRequest | None, quirks: Quirks, again: Sequence[dict[str, Any]] = ()) -> None:
+    def __init__(
+        self, request: RunRequest | None, quirks: Quirks, again: Sequence[dict[str, Any]] = ()
+    ) -> None:
         """`again`: the chunks of the message that the run may go on with, for a client that has none of it."""
         self._quirks, self._again = quirks, again
         self._before = request.messages if request is not None else ()
@@ -92,10 +94,16 @@ class RunChunks:
         if isinstance(event, Custom):
             return self._custom(event)
         if isinstance(event, StateSnapshot):
-            return [*self._start(), {"type": "data-state", "id": "state", "data": event.state, "transient": True}]
+            return [
+                *self._start(),
+                {"type": "data-state", "id": "state", "data": event.state, "transient": True},
+            ]
         if isinstance(event, StateDelta):
             changes = [dict(each) for each in event.operations]
-            return [*self._start(), {"type": "data-state-delta", "data": changes, "transient": True}]
+            return [
+                *self._start(),
+                {"type": "data-state-delta", "data": changes, "transient": True},
+            ]
         return self._start() if isinstance(event, RunStarted) and self._parts.waits else NONE
 
     def close(self) -> Objects:
@@ -103,7 +111,11 @@ class RunChunks:
         if self._over:
             return NONE
         self._over = True
-        return [*self._start(), *self._parts.cut(), *self._finish("other" if self._reason is None else None)]
+        return [
+            *self._start(),
+            *self._parts.cut(),
+            *self._finish("other" if self._reason is None else None),
+        ]
 
     def _start(self, turn: str | None = None) -> list[dict[str, Any]]:
         if self._started:
@@ -115,10 +127,15 @@ class RunChunks:
         )
         if turn is None and self._goes_on:
             turn = answered[-1].turn or answered[-1].id
-        return [{"type": "start", **({"messageId": turn} if turn else {})}, *(self._again if self._goes_on else ())]
+        return [
+            {"type": "start", **({"messageId": turn} if turn else {})},
+            *(self._again if self._goes_on else ()),
+        ]
 
     def _message(self, event: MessageStarted) -> Objects:
-        results = event.role is Role.USER and (self._role is Role.MODEL or self._parts.waits or self._started)
+        results = event.role is Role.USER and (
+            self._role is Role.MODEL or self._parts.waits or self._started
+        )
         if event.candidate or not (event.role is Role.MODEL or results):
             return NONE
         self._taken.add(event.message_id)
@@ -131,7 +148,9 @@ class RunChunks:
         self._role, self._step = Role.MODEL, event.message_id
         return [*chunks, {"type": "start-step"}] if again and not self._parts.is_reset else chunks
 
-    def _of_message(self, event: PartStarted | PartFinished | MessageFinished | MessageDropped) -> Objects:
+    def _of_message(
+        self, event: PartStarted | PartFinished | MessageFinished | MessageDropped
+    ) -> Objects:
         if isinstance(event, PartStarted):
             return self._parts.started(event)
         self._kept.append(event)
@@ -151,14 +170,20 @@ class RunChunks:
         shown = self._parts.drop(event.message_id)
         if not shown:
             return NONE
-        if not self._quirks.resets or event.message_id != self._step:  # a step behind another cannot be taken back
+        if (
+            not self._quirks.resets or event.message_id != self._step
+        ):  # a step behind another cannot be taken back
             return self._failed("the answer broke off; send the request again")
         return [{"type": "reset-step"}]
 
     def _custom(self, event: Custom) -> Objects:
         value = if_object(event.value)
         if event.name == _PRELIMINARY and self._parts.knows(if_text(value.get("call_id"))):
-            output = {"toolCallId": value["call_id"], "output": value.get("result"), "preliminary": True}
+            output = {
+                "toolCallId": value["call_id"],
+                "output": value.get("result"),
+                "preliminary": True,
+            }
             return [{"type": "tool-output-available", **output}]
         if event.name.startswith("data-") and len(event.name) > len("data-"):
             return [*self._start(), {"type": event.name, "data": event.value}]
@@ -176,11 +201,20 @@ class RunChunks:
     def _interrupt(self, interrupt: Interrupt) -> list[dict[str, Any]]:
         if interrupt.reason == "tool":
             return []
-        call_id = next((each for each in (*interrupt.parent, interrupt.call and interrupt.call.id) if each), "")
+        call_id = next(
+            (each for each in (*interrupt.parent, interrupt.call and interrupt.call.id) if each), ""
+        )
         if interrupt.reason == "approval" and self._parts.knows(call_id):
             more = {"reason": interrupt.message, "signature": interrupt.signature}
             given = {name: value for name, value in more.items() if value is not None}
-            return [{"type": "tool-approval-request", "approvalId": interrupt.id, "toolCallId": call_id, **given}]
+            return [
+                {
+                    "type": "tool-approval-request",
+                    "approvalId": interrupt.id,
+                    "toolCallId": call_id,
+                    **given,
+                }
+            ]
         fields: dict[str, Any] = {
             "id": interrupt.id,
             "reason": interrupt.reason,
@@ -202,7 +236,13 @@ class RunChunks:
     def _finish(self, reason: str | None) -> list[dict[str, Any]]:
         reason = reason or _REASONS.get(self._reason or FinishReason.unspecified, "other")
         metadata = self._metadata()
-        return [{"type": "finish", "finishReason": reason, **({"messageMetadata": metadata} if metadata else {})}]
+        return [
+            {
+                "type": "finish",
+                "finishReason": reason,
+                **({"messageMetadata": metadata} if metadata else {}),
+            }
+        ]
 
     def _metadata(self) -> dict[str, Any]:
         """What the UI message has of its messages beside its parts, where it has all of them."""

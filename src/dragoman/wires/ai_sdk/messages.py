@@ -41,7 +41,9 @@ def _without_ids(message: Message) -> Message:
         isinstance(piece, ThinkingPart) and piece.native for piece in message.content
     ):
         return message
-    content = [_without_id(piece, part_id(message.id, at)) for at, piece in enumerate(message.content)]
+    content = [
+        _without_id(piece, part_id(message.id, at)) for at, piece in enumerate(message.content)
+    ]
     return message.replace(content=tuple(content))
 
 
@@ -50,7 +52,9 @@ def _without_id(piece: Content, id_: str) -> Content:
         return piece
     left = rest(OWN.fields(piece.native), "id")
     native = {name: fields for name, fields in (piece.native or {}).items() if name != NAME}
-    return msgspec.structs.replace(piece, native={**native, **({NAME: left} if left else {})} or None)
+    return msgspec.structs.replace(
+        piece, native={**native, **({NAME: left} if left else {})} or None
+    )
 
 
 def dump_messages(

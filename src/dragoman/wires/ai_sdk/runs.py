@@ -89,11 +89,19 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[s
         "messages": dump_ui(request.messages, found, None),
         "trigger": "submit-message",
         **metadata,
-        **{name: value for name, value in OWN.fields(request.native).items() if name in ("trigger", "messageId")},
+        **{
+            name: value
+            for name, value in OWN.fields(request.native).items()
+            if name in ("trigger", "messageId")
+        },
     }
     if request.tools:
         body["tools"] = [
-            {"name": tool.name, "description": tool.description, "inputSchema": dict(tool.input_schema)}
+            {
+                "name": tool.name,
+                "description": tool.description,
+                "inputSchema": dict(tool.input_schema),
+            }
             for tool in request.tools
         ]
     if request.resume:
@@ -109,7 +117,9 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[s
         body["context"] = list(request.context)
     for name in ("settings", "options"):
         if getattr(request, name):
-            found.append(Loss(None, None, Lost.option, "the AI SDK's chats have no such field", name))
+            found.append(
+                Loss(None, None, Lost.option, "the AI SDK's chats have no such field", name)
+            )
     return body
 
 
@@ -122,7 +132,9 @@ def _without_answer(messages: list[Message]) -> list[Message]:
 
 
 def _speaks(message: Message) -> bool:
-    return any(type(piece).__name__ not in ("ToolResultPart", "MarkPart") for piece in message.content)
+    return any(
+        type(piece).__name__ not in ("ToolResultPart", "MarkPart") for piece in message.content
+    )
 
 
 def _context(given: Any) -> tuple[Any, ...]:
@@ -157,7 +169,11 @@ def _resumes(given: Any) -> list[Resume]:
         fields = if_object(each)
         id_, status = fields.get("interruptId"), fields.get("status", "resolved")
         if not isinstance(id_, str) or status not in ("resolved", "cancelled"):
-            raise HistoryError("resume must be a list of objects with an interruptId, a status and a payload")
+            raise HistoryError(
+                "resume must be a list of objects with an interruptId, a status and a payload"
+            )
         signature = if_text(fields.get("signature")) or None
-        found.append(Resume(id_, status, fields.get("payload"), signature, if_object(fields.get("metadata"))))
+        found.append(
+            Resume(id_, status, fields.get("payload"), signature, if_object(fields.get("metadata")))
+        )
     return found

@@ -17,9 +17,13 @@ _PART = either(
     an_object({"type": {"const": "text"}, "text": TEXT}),
     an_object({"type": {"const": "file"}, "mediaType": TEXT, "url": TEXT}),
     an_object({"type": {"const": "step-start"}}),
-    an_object({"type": {"const": "tool-look"}, "toolCallId": TEXT, "state": _STATE}, input={}, output={}),
+    an_object(
+        {"type": {"const": "tool-look"}, "toolCallId": TEXT, "state": _STATE}, input={}, output={}
+    ),
 )
-_MESSAGE = an_object({"id": TEXT, "role": {"enum": ["user", "assistant", "system"]}, "parts": a_list(_PART)})
+_MESSAGE = an_object(
+    {"id": TEXT, "role": {"enum": ["user", "assistant", "system"]}, "parts": a_list(_PART)}
+)
 _TRIGGER: JsonSchema = {"enum": ["submit-message", "regenerate-message"]}
 _INPUT = an_object({"id": TEXT, "messages": a_list(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT)
 bodies: Mapping[str, Any] = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}

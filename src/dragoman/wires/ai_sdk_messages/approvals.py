@@ -16,7 +16,16 @@ from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPa
 from dragoman.repair import Source, open_calls, traced
 from dragoman.wires.ai_sdk_messages.own import OWN, joined
 
-__all__ = ["REQUEST", "RESPONSE", "approval_of", "approval_parts", "approvals", "at_calls", "has_parts", "mended"]
+__all__ = [
+    "REQUEST",
+    "RESPONSE",
+    "approval_of",
+    "approval_parts",
+    "approvals",
+    "at_calls",
+    "has_parts",
+    "mended",
+]
 
 REQUEST, RESPONSE = "tool-approval-request", "tool-approval-response"
 """Types of the parts of model messages, and kinds of their marks."""
@@ -38,11 +47,15 @@ def approvals(messages: Sequence[Message]) -> list[Resume]:
         id_ = call.id if alone or not message.id else f"{call.id}@{message.id}"
         reason = if_text(approval.get("reason"))
         payload = {"approved": approval["approved"], **({"reason": reason} if reason else {})}
-        found.append(Resume(id_, payload=payload, signature=if_text(approval.get("signature")) or None))
+        found.append(
+            Resume(id_, payload=payload, signature=if_text(approval.get("signature")) or None)
+        )
     return found
 
 
-def mended(messages: Sequence[Message]) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
+def mended(
+    messages: Sequence[Message],
+) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
     """A conversation as `streamText` takes it: repaired, but for a last round whose calls were approved or denied just now, which the AI SDK
     runs itself. As `repair.traced`."""
     start = _answered_round(messages)
@@ -51,7 +64,10 @@ def mended(messages: Sequence[Message]) -> tuple[Sequence[Message], list[Loss], 
     head, losses, sources = traced(messages[:start])
     left = messages[start:]
     if sources is not None:
-        sources = [*sources, *(_as_it_stands(start + at, message) for at, message in enumerate(left))]
+        sources = [
+            *sources,
+            *(_as_it_stands(start + at, message) for at, message in enumerate(left)),
+        ]
     return [*head, *left], losses, sources
 
 
@@ -62,7 +78,12 @@ def _answered_round(messages: Sequence[Message]) -> int | None:
     start = open_calls(messages)[0].position
     while start and messages[start - 1].role is Role.MODEL:
         start -= 1
-    later = (piece for message in messages[start:] if message.role is not Role.MODEL for piece in message.content)
+    later = (
+        piece
+        for message in messages[start:]
+        if message.role is not Role.MODEL
+        for piece in message.content
+    )
     return start if all(isinstance(piece, MarkPart | ToolResultPart) for piece in later) else None
 
 
@@ -86,7 +107,12 @@ def approval_parts(message: Message) -> tuple[dict[str, dict[str, Any]], list[di
         if not isinstance(approval.get("id"), str):
             continue
         own = {key: approval[key] for key in ("isAutomatic", "signature") if key in approval}
-        requests[call.id] = {"type": REQUEST, "approvalId": approval["id"], "toolCallId": call.id, **own}
+        requests[call.id] = {
+            "type": REQUEST,
+            "approvalId": approval["id"],
+            "toolCallId": call.id,
+            **own,
+        }
         if isinstance(approval.get("approved"), bool):
             answer = {key: approval[key] for key in _ANSWER if key in approval}
             responses.append({"type": RESPONSE, "approvalId": approval["id"], **answer})
@@ -95,7 +121,11 @@ def approval_parts(message: Message) -> tuple[dict[str, dict[str, Any]], list[di
 
 def has_parts(messages: Iterable[Message]) -> bool:
     """Whether approvals stand in a conversation as parts of their own."""
-    return any(type(piece) is MarkPart and piece.kind in _KINDS for message in messages for piece in message.content)
+    return any(
+        type(piece) is MarkPart and piece.kind in _KINDS
+        for message in messages
+        for piece in message.content
+    )
 
 
 def at_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
@@ -104,10 +134,17 @@ def at_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
     out: list[Message] = []
     positions: list[int] = []
     for position, message in enumerate(messages):
-        content = [_with(piece, held) if isinstance(piece, ToolCallPart) else piece for piece in message.content]
-        kept = [piece for piece in content if not (isinstance(piece, MarkPart) and piece.kind in _KINDS)]
+        content = [
+            _with(piece, held) if isinstance(piece, ToolCallPart) else piece
+            for piece in message.content
+        ]
+        kept = [
+            piece for piece in content if not (isinstance(piece, MarkPart) and piece.kind in _KINDS)
+        ]
         if kept or not content:
-            out.append(message if kept == list(message.content) else message.replace(content=tuple(kept)))
+            out.append(
+                message if kept == list(message.content) else message.replace(content=tuple(kept))
+            )
             positions.append(position)
     return out, positions
 
@@ -139,4 +176,6 @@ def _with(call: ToolCallPart, held: Mapping[str, dict[str, Any]]) -> ToolCallPar
 
 
 def _calls(messages: Iterable[Message]) -> Iterator[ToolCallPart]:
-    return (call for message in messages if message.role is Role.MODEL for call in message.tool_calls)
+    return (
+        call for message in messages if message.role is Role.MODEL for call in message.tool_calls
+    )

@@ -8,7 +8,16 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman.codec.json_values import if_object
-from dragoman.message import NOTES, Content, DataPart, FilePart, LinkPart, Native, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    NOTES,
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Native,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.ai_sdk_messages.outputs import as_result
 from dragoman.wires.ai_sdk_messages.own import NAME, OURS
 from dragoman.wires.ai_sdk_messages.signatures import foreign, lowered
@@ -33,7 +42,10 @@ def metadata_of(kind: str, native: Native, fields: Mapping[str, Any] = {}) -> di
     made = lowered(kind, native)
     held = foreign(kind, native) if native else {}
     if held or fields:
-        made[OURS] = {**({"native": held} if held else {}), **({"fields": dict(fields)} if fields else {})}
+        made[OURS] = {
+            **({"native": held} if held else {}),
+            **({"fields": dict(fields)} if fields else {}),
+        }
     return made
 
 
@@ -41,7 +53,12 @@ def carried(piece: Content, ours: Any) -> bool:
     """Whether what stands under our key is something that was written for such a piece."""
     given = if_object(ours)
     native, fields = given.get("native", {}), given.get("fields", {})
-    if not given or not given.keys() <= {"native", "fields"} or not is_native(native) or not isinstance(fields, dict):
+    if (
+        not given
+        or not given.keys() <= {"native", "fields"}
+        or not is_native(native)
+        or not isinstance(fields, dict)
+    ):
         return False
     return fields.keys() <= _FIELDS.get(type(piece), frozenset())
 

@@ -41,7 +41,12 @@ _VERSIONS = (V4, UI)
 
 
 def load_conversation(
-    payload: Any, origin: Origin | None, problems: list[Problem] | None, *, rows: bool = False, is_model: bool = False
+    payload: Any,
+    origin: Origin | None,
+    problems: list[Problem] | None,
+    *,
+    rows: bool = False,
+    is_model: bool = False,
 ) -> list[Message]:
     """A list of messages of the family → messages. With `problems`, one that cannot be read is left out and noted there. `rows`: what has no
     parts is a row of Mastra's too where nothing in it says so; `is_model`: what may be either is a model message.
@@ -94,10 +99,14 @@ def _tell_apart(read: list[tuple[int, str]], out: list[Message]) -> None:
     for start, kind in read if newer else ():
         if kind in newer and start < len(out) and dialect_of(out[start].native) is None:
             native = out[start].native
-            out[start] = out[start].replace(native=joined(native, OWN.with_form(native, **{"in": kind})))
+            out[start] = out[start].replace(
+                native=joined(native, OWN.with_form(native, **{"in": kind}))
+            )
 
 
-def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str | None) -> list[dict[str, Any]]:
+def dump_ui(
+    messages: Iterable[Message], losses: list[Loss] | None, version: str | None
+) -> list[dict[str, Any]]:
     """Messages → UI messages, or rows of Mastra's."""
     losses = [] if losses is None else losses
     given = tuple(messages)
@@ -112,10 +121,18 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
     found: list[Group] = []
     for group in groups(given, steering=usual == UI and version in (None, "v7")):
         if group.orphans:
-            stood = [group.places.get((0, at), (group.positions[0], at)) for at in _results(group.messages[0])]
+            stood = [
+                group.places.get((0, at), (group.positions[0], at))
+                for at in _results(group.messages[0])
+            ]
             losses += [Loss(position, at, Lost.tool_result, ALONE) for position, at in stood]
             losses += [
-                Loss(*group.places.get((0, at), (group.positions[0], at)), Lost.field, WAITS, INTERRUPT)
+                Loss(
+                    *group.places.get((0, at), (group.positions[0], at)),
+                    Lost.field,
+                    WAITS,
+                    INTERRUPT,
+                )
                 for at, piece in enumerate(group.messages[0].content)
                 if isinstance(piece, MarkPart)
             ]
@@ -139,7 +156,11 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
         elif len(group.messages) == 1 and usual == UI and not (group.behind or group.joined):
             alone = group.messages[0]
             plain = (
-                dump_plain(alone, id_) if version in _UIS else dump_plain_row(alone, id_) if version == ROW else None
+                dump_plain(alone, id_)
+                if version in _UIS
+                else dump_plain_row(alone, id_)
+                if version == ROW
+                else None
             )
             if plain is not None:
                 out.append(plain)
@@ -150,7 +171,9 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
     return out
 
 
-def dump_model(messages: Iterable[Message], losses: list[Loss] | None, version: str | None) -> list[dict[str, Any]]:
+def dump_model(
+    messages: Iterable[Message], losses: list[Loss] | None, version: str | None
+) -> list[dict[str, Any]]:
     """Messages → model messages."""
     losses = [] if losses is None else losses
     given = tuple(messages)
@@ -159,7 +182,13 @@ def dump_model(messages: Iterable[Message], losses: list[Loss] | None, version: 
     out: list[dict[str, Any]] = []
     for position, message in enumerate(given):
         noted_as = dialect_of(message.native)
-        dialect = (CORE if version == V4 else MODEL) if version else noted_as if noted_as in (CORE, MODEL) else usual
+        dialect = (
+            (CORE if version == V4 else MODEL)
+            if version
+            else noted_as
+            if noted_as in (CORE, MODEL)
+            else usual
+        )
         entries = dump_message(message, position, dialect, losses, version)
         if waiting:
             _answer(entries, waiting)
@@ -180,7 +209,10 @@ def _ask(entries: list[dict[str, Any]], message: Message) -> list[dict[str, Any]
         entries[0]["content"] = [
             each
             for part in parts
-            for each in (part, requests.get(part["toolCallId"]) if part["type"] == "tool-call" else None)
+            for each in (
+                part,
+                requests.get(part["toolCallId"]) if part["type"] == "tool-call" else None,
+            )
             if each is not None
         ]
     return responses
@@ -206,7 +238,9 @@ def _ids(entries: list[Any]) -> set[str]:
 
 
 def _results(message: Message) -> list[int]:
-    return [place for place, piece in enumerate(message.content) if isinstance(piece, ToolResultPart)]
+    return [
+        place for place, piece in enumerate(message.content) if isinstance(piece, ToolResultPart)
+    ]
 
 
 def _minted(number: int, taken: set[str]) -> str:

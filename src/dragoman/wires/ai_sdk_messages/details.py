@@ -23,7 +23,11 @@ _SIGNED = "signed"
 def load_details(part: dict[str, Any], it: Reading, where: str) -> None:
     """Thinking: a piece for each detail. What nobody could read as such is a mark."""
     text, listed = part.get("reasoning", ""), if_list(part.get("details"))
-    pieces = [_load(detail) for detail in listed] if listed else [ThinkingPart(text if isinstance(text, str) else "")]
+    pieces = (
+        [_load(detail) for detail in listed]
+        if listed
+        else [ThinkingPart(text if isinstance(text, str) else "")]
+    )
     first = pieces[0]
     words = "".join(piece.text for piece in pieces if piece is not None)
     if (
@@ -41,7 +45,10 @@ def load_details(part: dict[str, Any], it: Reading, where: str) -> None:
     if any(OWN.form(piece.native).get(_SIGNED) for piece in known) and it.is_model:
         it.provider = it.provider or "anthropic"
     form = {**OWN.form(known[0].native), **({"details": len(known)} if len(known) > 1 else {})}
-    others = [_with(piece, OWN.note(None, {**OWN.form(piece.native), "detail": True})) for piece in known[1:]]
+    others = [
+        _with(piece, OWN.note(None, {**OWN.form(piece.native), "detail": True}))
+        for piece in known[1:]
+    ]
     extra = {key: value for key, value in (known[0].native or {}).items() if key == "anthropic"}
     dialect = it.dialect
     it.add(
@@ -86,12 +93,24 @@ def dump_details(pieces: Sequence[ThinkingPart], dialect: str) -> dict[str, Any]
 def _load(given: Any) -> ThinkingPart | None:
     """A detail → a piece; `None`: it is none that is known."""
     detail = if_object(given)
-    if detail.get("type") == "text" and isinstance(text := detail.get("text"), str) and detail.keys() <= _TEXT:
+    if (
+        detail.get("type") == "text"
+        and isinstance(text := detail.get("text"), str)
+        and detail.keys() <= _TEXT
+    ):
         signature = detail.get("signature")
         if "signature" not in detail:
             return ThinkingPart(text)
-        return ThinkingPart(text, _signed({"signature": signature})) if isinstance(signature, str) else None
-    if detail.get("type") == "redacted" and isinstance(data := detail.get("data"), str) and len(detail) == 2:
+        return (
+            ThinkingPart(text, _signed({"signature": signature}))
+            if isinstance(signature, str)
+            else None
+        )
+    if (
+        detail.get("type") == "redacted"
+        and isinstance(data := detail.get("data"), str)
+        and len(detail) == 2
+    ):
         return ThinkingPart("", _signed({"type": _REDACTED, "data": data}))
     return None
 

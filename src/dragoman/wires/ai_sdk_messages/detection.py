@@ -13,11 +13,24 @@ from dragoman.wires.ai_sdk_messages.v4_parts import V4
 __all__ = ["dialect_in", "is_v4", "model_votes", "row_votes", "split_row_votes", "ui_votes"]
 
 _ROLES = ("system", "user", "assistant")
-_V4_FIELDS = frozenset(["toolInvocations", "reasoning", "experimental_attachments", "data", "annotations"])
-_KNOWN = ("text", "reasoning", "file", "dynamic-tool", "step-start", "source-url", "source-document", "source")
+_V4_FIELDS = frozenset(
+    ["toolInvocations", "reasoning", "experimental_attachments", "data", "annotations"]
+)
+_KNOWN = (
+    "text",
+    "reasoning",
+    "file",
+    "dynamic-tool",
+    "step-start",
+    "source-url",
+    "source-document",
+    "source",
+)
 
 
-_MODEL_FIELDS = frozenset(["role", "content", "id", "providerOptions", "experimental_providerMetadata"])
+_MODEL_FIELDS = frozenset(
+    ["role", "content", "id", "providerOptions", "experimental_providerMetadata"]
+)
 _MODEL_MARKS = frozenset(["providerOptions", "mediaType", "mimeType", "image", "filename"])
 _PLAIN_FIELDS = frozenset(["id", "role", "content"])
 
@@ -27,10 +40,16 @@ def dialect_in(fields: Mapping[str, Any], *, is_model: bool = False) -> str:
     content, parts = fields.get("content"), fields.get("parts")
     if isinstance(parts, list):
         return V4 if is_v4(fields) else UI
-    if (isinstance(content, list) and _V4_FIELDS.isdisjoint(fields)) or fields.get("role") == "tool":
+    if (isinstance(content, list) and _V4_FIELDS.isdisjoint(fields)) or fields.get(
+        "role"
+    ) == "tool":
         return CORE if _is_core(if_list(content), fields) else MODEL
     if isinstance(content, str):
-        own = not _V4_FIELDS.isdisjoint(fields) or ("id" in fields and not is_model) or "createdAt" in fields
+        own = (
+            not _V4_FIELDS.isdisjoint(fields)
+            or ("id" in fields and not is_model)
+            or "createdAt" in fields
+        )
         return V4 if own else CORE if "experimental_providerMetadata" in fields else MODEL
     return V4 if not _V4_FIELDS.isdisjoint(fields) else UI
 
@@ -44,7 +63,11 @@ def _is_core(parts: Sequence[Any], fields: Mapping[str, Any]) -> bool:
             return True
         if type_ == "tool-result" and "output" not in part:
             return True
-        if "mimeType" in part or type_ == "redacted-reasoning" or "experimental_providerMetadata" in part:
+        if (
+            "mimeType" in part
+            or type_ == "redacted-reasoning"
+            or "experimental_providerMetadata" in part
+        ):
             return True
         if type_ == "reasoning" and "signature" in part:
             return True
@@ -56,7 +79,9 @@ def is_v4(fields: Mapping[str, Any]) -> bool:
     if isinstance(fields.get("content"), str) or not _V4_FIELDS.isdisjoint(fields):
         return True
     for part in if_list(fields.get("parts")):
-        if type(part) is dict and ("toolInvocation" in part or "source" in part or "reasoning" in part):
+        if type(part) is dict and (
+            "toolInvocation" in part or "source" in part or "reasoning" in part
+        ):
             return True
     return False
 
@@ -65,7 +90,9 @@ def ui_votes(message: Any) -> int:
     """How surely a message is a UI message: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     parts, content = fields.get("parts"), fields.get("content")
-    if fields.get("role") not in (*_ROLES, "data") or ("content" in fields and not isinstance(content, str)):
+    if fields.get("role") not in (*_ROLES, "data") or (
+        "content" in fields and not isinstance(content, str)
+    ):
         return 0
     if parts is None and isinstance(content, str):
         if not _V4_FIELDS.isdisjoint(fields) and "id" in fields:
@@ -78,7 +105,9 @@ def ui_votes(message: Any) -> int:
     types = [if_text(if_object(part).get("type")) for part in if_list(parts)]
     if not all(types):
         return 0
-    return 3 if any(type_ in _KNOWN or type_.startswith(("tool-", "data-")) for type_ in types) else 2
+    return (
+        3 if any(type_ in _KNOWN or type_.startswith(("tool-", "data-")) for type_ in types) else 2
+    )
 
 
 def model_votes(message: Any) -> int:
@@ -98,13 +127,22 @@ def model_votes(message: Any) -> int:
     if any("-" in type_ for type_ in types):
         return (
             3
-            if all(type_ in ("custom", "text") or len(part) > 1 for type_, part in zip(types, parts, strict=True))
+            if all(
+                type_ in ("custom", "text") or len(part) > 1
+                for type_, part in zip(types, parts, strict=True)
+            )
             else 0
         )
-    if any(_MODEL_MARKS & part.keys() or (part.get("type") == "reasoning" and "text" in part) for part in parts):
+    if any(
+        _MODEL_MARKS & part.keys() or (part.get("type") == "reasoning" and "text" in part)
+        for part in parts
+    ):
         return 2
     return int(
-        all(type_ == "text" and part.keys() == {"type", "text"} for type_, part in zip(types, parts, strict=True))
+        all(
+            type_ == "text" and part.keys() == {"type", "text"}
+            for type_, part in zip(types, parts, strict=True)
+        )
     )
 
 
@@ -112,14 +150,20 @@ def row_votes(message: Any) -> int:
     """How surely a message is a row of Mastra's storage."""
     fields = if_object(message)
     content = if_object(fields.get("content"))
-    known = fields.get("role") in (*_ROLES, "signal") and type(content.get("format")) is int and content["format"] == 2
+    known = (
+        fields.get("role") in (*_ROLES, "signal")
+        and type(content.get("format")) is int
+        and content["format"] == 2
+    )
     return 3 if known and isinstance(content.get("parts", []), list) else 0
 
 
 def split_row_votes(message: Any) -> int:
     """How surely a message is a row of Mastra's first versions."""
     fields = if_object(message)
-    if fields.get("role") not in (*_ROLES, "tool", "signal") or not isinstance(fields.get("content"), str | list):
+    if fields.get("role") not in (*_ROLES, "tool", "signal") or not isinstance(
+        fields.get("content"), str | list
+    ):
         return 0
     if "parts" in fields:
         return 0

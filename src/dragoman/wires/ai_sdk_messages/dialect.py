@@ -8,7 +8,15 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.media import Media
-from dragoman.message import MarkPart, Message, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    MarkPart,
+    Message,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.ai_sdk_messages.reading import Loader
 
 __all__ = ["ATTACHMENT", "Dialect", "Envelope", "Part", "Parts"]

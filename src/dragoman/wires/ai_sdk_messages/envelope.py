@@ -71,7 +71,9 @@ def extras_of(
         if message.turn != usual.turn and not shared:
             extra["turn"] = message.turn
         if message.origin != usual.origin and not _is_given(message):
-            extra["origin"] = None if message.origin is None else msgspec.to_builtins(message.origin)
+            extra["origin"] = (
+                None if message.origin is None else msgspec.to_builtins(message.origin)
+            )
         if message.created_at is not None and (at or time):
             extra["created_at"] = msgspec.to_builtins(message.created_at)
         if message.finish_reason is not None:
@@ -100,7 +102,11 @@ def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | Non
     given = if_list(held.get("messages"))
     if not held or len(given) > len(messages) or not isinstance(held.get("turn"), str | None):
         return None
-    out = [message.replace(turn=held["turn"]) for message in messages] if "turn" in held else list(messages)
+    out = (
+        [message.replace(turn=held["turn"]) for message in messages]
+        if "turn" in held
+        else list(messages)
+    )
     for at, kept in enumerate(given):
         try:
             extra = msgspec.convert(kept, _Extra)
@@ -122,7 +128,9 @@ def _changed(one: Message, extra: _Extra) -> Message:
         one.metadata if extra.metadata is msgspec.UNSET else extra.metadata,
         one.finish_reason if extra.finish_reason is msgspec.UNSET else extra.finish_reason,
         one.usage if extra.usage is msgspec.UNSET else extra.usage,
-        {**extra.native, **(one.native or {})} or None if extra.native is not msgspec.UNSET else one.native,
+        {**extra.native, **(one.native or {})} or None
+        if extra.native is not msgspec.UNSET
+        else one.native,
         one.turn if extra.turn is msgspec.UNSET else extra.turn,
     )
 
@@ -130,4 +138,8 @@ def _changed(one: Message, extra: _Extra) -> Message:
 def _is_given(message: Message) -> bool:
     """Whether its origin is what a caller gave as that of all messages that name none."""
     held = OWN.notes(message.native).get("origin") if message.native else None
-    return held is not None and message.origin is not None and msgspec.to_builtins(message.origin) == held
+    return (
+        held is not None
+        and message.origin is not None
+        and msgspec.to_builtins(message.origin) == held
+    )

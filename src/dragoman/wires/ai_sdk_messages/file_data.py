@@ -12,7 +12,14 @@ from dragoman.file_type import file_type
 from dragoman.message import DataPart, FilePart, LinkPart
 from dragoman.wires.ai_sdk_messages.carriage import metadata_of
 from dragoman.wires.ai_sdk_messages.dialect import ATTACHMENT
-from dragoman.wires.ai_sdk_messages.media import file_at, holder, type_of, url_of, with_name, with_type
+from dragoman.wires.ai_sdk_messages.media import (
+    file_at,
+    holder,
+    type_of,
+    url_of,
+    with_name,
+    with_type,
+)
 from dragoman.wires.ai_sdk_messages.own import OURS, OWN, applied
 from dragoman.wires.ai_sdk_messages.reading import Reading, load_mark
 
@@ -35,7 +42,15 @@ def load_data(part: dict[str, Any], it: Reading, where: str) -> None:
         piece = FilePart(piece.url, piece.mime_type, piece.name)
     it.opens()
     dialect = it.dialect
-    it.add(it.read(piece, part, lambda made: dump_data(made, dialect), "file", form={"data": form} if form else {}))
+    it.add(
+        it.read(
+            piece,
+            part,
+            lambda made: dump_data(made, dialect),
+            "file",
+            form={"data": form} if form else {},
+        )
+    )
 
 
 def dump_data(piece: Media, dialect: str) -> dict[str, Any]:
@@ -44,7 +59,9 @@ def dump_data(piece: Media, dialect: str) -> dict[str, Any]:
     made: dict[str, Any] = {"type": "file", "mimeType": type_of(piece), "data": _dump(piece)}
     if piece.name is not None:
         made["filename"] = piece.name
-    if isinstance(piece, FilePart) and (holder(piece) is not None or not piece.id.startswith("file-")):
+    if isinstance(piece, FilePart) and (
+        holder(piece) is not None or not piece.id.startswith("file-")
+    ):
         fields["id"] = piece.id
     if metadata := metadata_of("file", piece.native, fields):
         made[_KEY] = metadata
@@ -56,10 +73,14 @@ def load_attachment(given: Any, it: Reading, where: str) -> bool:
     fields = if_object(given)
     if not isinstance(fields.get("url"), str):
         return False
-    piece = with_type(with_name(file_at(fields["url"]), fields.get("name")), fields.get("contentType"))
+    piece = with_type(
+        with_name(file_at(fields["url"]), fields.get("name")), fields.get("contentType")
+    )
     dialect = it.dialect
     it.opens()
-    it.add(it.read(piece, fields, lambda made: dump_attachment(made, dialect), form={"as": ATTACHMENT}))
+    it.add(
+        it.read(piece, fields, lambda made: dump_attachment(made, dialect), form={"as": ATTACHMENT})
+    )
     del where
     return True
 
@@ -80,7 +101,11 @@ def bytes_of(value: Any) -> tuple[bytes, _Form] | None:
         return None if data is None else (data, "base64")
     fields = if_object(value)
     try:
-        if fields.get("type") == "Buffer" and len(fields) == 2 and isinstance(fields.get("data"), list):
+        if (
+            fields.get("type") == "Buffer"
+            and len(fields) == 2
+            and isinstance(fields.get("data"), list)
+        ):
             return bytes(cast("list[int]", fields["data"])), "buffer"
         if fields and all(key == str(at) for at, key in enumerate(fields)):
             return bytes(cast("list[int]", [*fields.values()])), "numbers"

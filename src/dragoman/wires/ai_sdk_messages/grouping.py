@@ -48,9 +48,13 @@ def groups(messages: Sequence[Message], *, steering: bool = False) -> list[Group
         if _has_answers(found[at], found[at - 1]):
             first = found[at].messages[0]
             rest = [
-                (place, piece) for place, piece in enumerate(first.content) if not isinstance(piece, ToolResultPart)
+                (place, piece)
+                for place, piece in enumerate(first.content)
+                if not isinstance(piece, ToolResultPart)
             ]
-            places = {(0, now): (found[at].positions[0], place) for now, (place, _) in enumerate(rest)}
+            places = {
+                (0, now): (found[at].positions[0], place) for now, (place, _) in enumerate(rest)
+            }
             found[at - 1] = found[at - 1]._replace(behind=(first,))
             left = first.replace(content=tuple([piece for _, piece in rest]))
             found[at] = found[at]._replace(messages=(left,), joined=True, places=places)
@@ -63,7 +67,12 @@ def _group(messages: Sequence[Message], start: int) -> Group:
     positions: list[int] = []
     places: dict[tuple[int, int], tuple[int, int]] = {}
     for at, message in enumerate(messages):
-        if joined and message.role is Role.USER and joined[-1].role is Role.USER and not _is_apart(message, joined[-1]):
+        if (
+            joined
+            and message.role is Role.USER
+            and joined[-1].role is Role.USER
+            and not _is_apart(message, joined[-1])
+        ):
             before = len(joined[-1].content)
             for place in range(len(message.content)):
                 places[len(joined) - 1, before + place] = start + at, place
@@ -81,10 +90,16 @@ def _is_apart(message: Message, before: Message) -> bool:
 def _has_answers(group: Group, before: Group) -> bool:
     """Whether a message of the user's has, beside what it says, results of calls before it that wait for them."""
     first = group.messages[0]
-    if first.role is not Role.USER or before.messages[0].role is not Role.MODEL or only_answers(first):
+    if (
+        first.role is not Role.USER
+        or before.messages[0].role is not Role.MODEL
+        or only_answers(first)
+    ):
         return False
     results = first.tool_results
-    if not results or len(results) != sum(isinstance(piece, ToolResultPart) for piece in first.content):
+    if not results or len(results) != sum(
+        isinstance(piece, ToolResultPart) for piece in first.content
+    ):
         return False
     last = before.messages[-1]
     waiting = {call.id for call in last.tool_calls} if last.role is Role.MODEL else set[str]()
@@ -97,7 +112,9 @@ def _end(messages: Sequence[Message], start: int, *, steering: bool) -> int:
     at = start + 1
     while at < len(messages):
         message, before = messages[at], messages[at - 1]
-        if steering and (is_steering(message) or (message.role is Role.MODEL and is_steering(before))):
+        if steering and (
+            is_steering(message) or (message.role is Role.MODEL and is_steering(before))
+        ):
             pass
         elif message.role is Role.MODEL:
             if before.role is Role.MODEL or not message.content or not _answered(messages, at):

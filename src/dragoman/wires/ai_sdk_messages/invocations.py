@@ -10,19 +10,42 @@ import msgspec
 from dragoman.codec.json_values import if_object, rest
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.carriage import metadata_of
-from dragoman.wires.ai_sdk_messages.failures import denial_reason, dump_failure, load_failure, refused, unread_result
+from dragoman.wires.ai_sdk_messages.failures import (
+    denial_reason,
+    dump_failure,
+    load_failure,
+    refused,
+    unread_result,
+)
 from dragoman.wires.ai_sdk_messages.nested import flat, is_flat, nested
 from dragoman.wires.ai_sdk_messages.outputs import as_result, plain_output
 from dragoman.wires.ai_sdk_messages.own import OURS, OWN, applied
 from dragoman.wires.ai_sdk_messages.reading import Fields, Reading, fault, load_mark
 from dragoman.wires.ai_sdk_messages.tools import input_of, load_input, open_state, unread_fields
 
-__all__ = ["INVOCATION", "dump_invocation", "dump_invocation_result", "load_inner", "load_invocation"]
+__all__ = [
+    "INVOCATION",
+    "dump_invocation",
+    "dump_invocation_result",
+    "load_inner",
+    "load_invocation",
+]
 
 INVOCATION = "tool-invocation"
 _HOLDER = "toolInvocation"
 _OWN = frozenset(
-    ["state", "step", "toolCallId", "toolName", "args", "result", "errorText", "rawInput", "approval", "isError"]
+    [
+        "state",
+        "step",
+        "toolCallId",
+        "toolName",
+        "args",
+        "result",
+        "errorText",
+        "rawInput",
+        "approval",
+        "isError",
+    ]
 )
 """Fields of the inner object."""
 _STATES = {
@@ -36,7 +59,9 @@ _STATES = {
 }
 """State → that of UI messages of ai 5 and later."""
 _ANSWERED = ("result", "output-error", "output-denied")
-_OF_RESULT = frozenset(["state", "result", "errorText", "isError", "preliminary", "resultProviderMetadata"])
+_OF_RESULT = frozenset(
+    ["state", "result", "errorText", "isError", "preliminary", "resultProviderMetadata"]
+)
 _SHARED = ("approval", "title")
 _KEY = "providerMetadata"
 
@@ -54,10 +79,20 @@ def load_invocation(part: dict[str, Any], it: Reading, where: str) -> None:
 
 def _load_plain(inner: Any, it: Reading) -> bool:
     """Reads a call that was answered and has nothing beside it; whether it is one."""
-    if type(inner) is not dict or len(fields := cast("dict[str, Any]", inner)) != 5 or fields.get("state") != "result":
+    if (
+        type(inner) is not dict
+        or len(fields := cast("dict[str, Any]", inner)) != 5
+        or fields.get("state") != "result"
+    ):
         return False
     id_, name, given = fields.get("toolCallId"), fields.get("toolName"), fields.get("args")
-    if type(id_) is not str or type(name) is not str or type(given) is not dict or not given or "result" not in fields:
+    if (
+        type(id_) is not str
+        or type(name) is not str
+        or type(given) is not dict
+        or not given
+        or "result" not in fields
+    ):
         return False
     it.opens(says=False)
     it.arguments.pop((id_, name), None)
@@ -66,7 +101,9 @@ def _load_plain(inner: Any, it: Reading) -> bool:
     return True
 
 
-def load_inner(inner: dict[str, Any], part: Fields, it: Reading, where: str, form: Mapping[str, Any] = {}) -> None:
+def load_inner(
+    inner: dict[str, Any], part: Fields, it: Reading, where: str, form: Mapping[str, Any] = {}
+) -> None:
     """The object of a call and the part around it. `form`: what is noted of where it stands."""
     id_, name, state = inner.get("toolCallId"), inner.get("toolName"), inner.get("state")
     if type(id_) is not str or type(name) is not str:
@@ -80,13 +117,17 @@ def load_inner(inner: dict[str, Any], part: Fields, it: Reading, where: str, for
     metadata = if_object(part.get(_KEY))
     ours = if_object(metadata.get(OURS))
     result_metadata: Any = ours.get("result") if answered else None
-    if result_metadata is not None:  # what the result alone has stands within our key, since a part has metadata once
+    if (
+        result_metadata is not None
+    ):  # what the result alone has stands within our key, since a part has metadata once
         kept_ours = rest(ours, "result")
         fields[_KEY] = {**rest(metadata, OURS), **({OURS: kept_ours} if kept_ours else {})}
         if not fields[_KEY]:
             del fields[_KEY]
     head = {key: value for key, value in fields.items() if not (answered and key in _OF_RESULT)}
-    if state == "output-denied" and head.get("approval") == refused(id_, if_object(head.get("approval")).get("reason")):
+    if state == "output-denied" and head.get("approval") == refused(
+        id_, if_object(head.get("approval")).get("reason")
+    ):
         del head["approval"]
     if answered and state == "approval-responded":
         form = {**form, "answered": state}
@@ -96,7 +137,12 @@ def load_inner(inner: dict[str, Any], part: Fields, it: Reading, where: str, for
     it.opens(says=False)
     dialect = it.dialect
     kept = it.read(
-        call, head, lambda made: _dump_call(made, dialect, answered=answered), "tool", _KEY, {**form, **noted_form}
+        call,
+        head,
+        lambda made: _dump_call(made, dialect, answered=answered),
+        "tool",
+        _KEY,
+        {**form, **noted_form},
     )
     it.add(kept)
     if answered:
@@ -119,11 +165,16 @@ def dump_invocation(call: ToolCallPart, dialect: str, *, answered: bool) -> dict
     return {"type": INVOCATION, _HOLDER: inner, **outer}
 
 
-def dump_invocation_result(part: Fields, result: ToolResultPart, call: ToolCallPart, dialect: str) -> dict[str, Any]:
+def dump_invocation_result(
+    part: Fields, result: ToolResultPart, call: ToolCallPart, dialect: str
+) -> dict[str, Any]:
     """The part of a call, with its result."""
     fields = _dump_result(result, call, dialect)
     metadata = fields.pop("resultProviderMetadata", None)
-    if OWN.form(call.native).get("answered") == "approval-responded" and fields.get("state") == "result":
+    if (
+        OWN.form(call.native).get("answered") == "approval-responded"
+        and fields.get("state") == "result"
+    ):
         fields["state"] = "approval-responded"
     outer, inner = nested(fields, _OWN)
     both = {**part, **outer, _HOLDER: {**part[_HOLDER], **inner}}
@@ -135,7 +186,9 @@ def dump_invocation_result(part: Fields, result: ToolResultPart, call: ToolCallP
     return both
 
 
-def _load_args(call: ToolCallPart, inner: Fields, state: str, it: Reading) -> tuple[ToolCallPart, dict[str, Any]]:
+def _load_args(
+    call: ToolCallPart, inner: Fields, state: str, it: Reading
+) -> tuple[ToolCallPart, dict[str, Any]]:
     given = inner.get("args")
     read, form = _read_args(call, inner, state)
     if read.arguments and state in _ANSWERED:  # another call may have its id
@@ -153,7 +206,9 @@ def _load_args(call: ToolCallPart, inner: Fields, state: str, it: Reading) -> tu
     return read, form
 
 
-def _read_args(call: ToolCallPart, inner: Fields, state: str | None) -> tuple[ToolCallPart, dict[str, Any]]:
+def _read_args(
+    call: ToolCallPart, inner: Fields, state: str | None
+) -> tuple[ToolCallPart, dict[str, Any]]:
     raw = inner.get("rawInput")
     if isinstance(raw, str) and not inner.get("args") and state != "partial-call":
         return load_input(call, {"rawInput": raw}, None)
@@ -169,7 +224,10 @@ def _dump_call(call: ToolCallPart, dialect: str, *, answered: bool) -> dict[str,
     elif call.state == "invalid" or answered:
         made |= {"args": {}, "rawInput": call.raw or ""}
     else:
-        made |= {"args": {}, **{"args" if key == "input" else key: value for key, value in input_of(call).items()}}
+        made |= {
+            "args": {},
+            **{"args" if key == "input" else key: value for key, value in input_of(call).items()},
+        }
     if call.native is None and call.run_by == "agent" and call.state == "complete":
         return made
     if call.run_by == "provider":
@@ -197,4 +255,6 @@ def _load_result(inner: Fields, call: ToolCallPart, state: str, where: str) -> T
     if (failure := load_failure(inner, call, state, where)) is not None:
         return failure
     value = as_result(inner.get("result"))
-    return ToolResultPart(call.id, call.name, value, inner.get("isError") is True, run_by=call.run_by)
+    return ToolResultPart(
+        call.id, call.name, value, inner.get("isError") is True, run_by=call.run_by
+    )

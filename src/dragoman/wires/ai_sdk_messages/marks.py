@@ -39,7 +39,12 @@ def _source(fields: _Fields) -> _Fields:
     about = {key: fields[key] for key in ("title", "providerMetadata") if key in fields}
     return {
         "type": "source",
-        "source": {"sourceType": "url", "id": fields.get("sourceId", ""), "url": fields["url"], **about},
+        "source": {
+            "sourceType": "url",
+            "id": fields.get("sourceId", ""),
+            "url": fields["url"],
+            **about,
+        },
     }
 
 
@@ -48,11 +53,19 @@ def _source_url(fields: _Fields) -> _Fields:
     if not isinstance(source.get("url"), str):
         return {}
     about = {key: source[key] for key in ("title", "providerMetadata") if key in source}
-    return {"type": "source-url", "sourceId": if_text(source.get("id")), "url": source["url"], **about}
+    return {
+        "type": "source-url",
+        "sourceId": if_text(source.get("id")),
+        "url": source["url"],
+        **about,
+    }
 
 
 def _same(kind: str) -> Callable[[_Fields], _Fields]:
-    return lambda fields: {"type": kind, **{key: value for key, value in fields.items() if key != "createdAt"}}
+    return lambda fields: {
+        "type": kind,
+        **{key: value for key, value in fields.items() if key != "createdAt"},
+    }
 
 
 _TO_OLD: Mapping[str, Callable[[_Fields], _Fields]] = {

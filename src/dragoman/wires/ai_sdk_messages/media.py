@@ -28,7 +28,12 @@ __all__ = [
 ]
 
 OTHER = "application/octet-stream"
-_HOLDERS = {"openai": "openai_responses", "azure": "openai_responses", "anthropic": "anthropic", "google": "google"}
+_HOLDERS = {
+    "openai": "openai_responses",
+    "azure": "openai_responses",
+    "anthropic": "anthropic",
+    "google": "google",
+}
 """Provider that holds a file → the wire that knows its ids."""
 _IDS = ("file-", "file_")
 """How the ids of files begin that stand where a URL would."""
@@ -60,7 +65,9 @@ def dump_file(piece: Media) -> dict[str, Any]:
     if isinstance(piece, FilePart) and (provider := holder(piece)) is not None:
         made["providerReference"] = {provider: piece.id}
         fields.pop("id", None)
-    if metadata := metadata_of("reference" if "providerReference" in made else "file", piece.native, fields):
+    if metadata := metadata_of(
+        "reference" if "providerReference" in made else "file", piece.native, fields
+    ):
         made["providerMetadata"] = metadata
     return applied(piece.native, made, UI)
 
@@ -99,7 +106,13 @@ def type_of(piece: Media) -> str:
 
 def url_of(piece: Media) -> str:
     """The inverse."""
-    return data_url(piece) if isinstance(piece, DataPart) else piece.url if isinstance(piece, LinkPart) else piece.id
+    return (
+        data_url(piece)
+        if isinstance(piece, DataPart)
+        else piece.url
+        if isinstance(piece, LinkPart)
+        else piece.id
+    )
 
 
 def holder(piece: FilePart) -> str | None:

@@ -63,7 +63,11 @@ def contents_of(parts: Parts) -> Contents:
 
 
 def _plain(call: Fields, state: str) -> dict[str, Any]:
-    keys = ("args", "result", "toolCallId", "toolName") if state == "result" else ("args", "toolCallId", "toolName")
+    keys = (
+        ("args", "result", "toolCallId", "toolName")
+        if state == "result"
+        else ("args", "toolCallId", "toolName")
+    )
     return {**{key: call[key] for key in keys if key in call}, "state": state}
 
 
@@ -93,7 +97,13 @@ USUAL: Mapping[str, str] = {"content": "joined", "toolInvocations": "usual", "re
 def alone_in(native: Native) -> str | None:
     """The field beside the parts in which a piece stands; `None`: in none."""
     field = OWN.form(native).get(_AS) if native else None
-    return "experimental_attachments" if field == ATTACHMENT else field if isinstance(field, str) else None
+    return (
+        "experimental_attachments"
+        if field == ATTACHMENT
+        else field
+        if isinstance(field, str)
+        else None
+    )
 
 
 def same_as(key: str, value: Any, contents: Contents) -> str | None:
@@ -124,7 +134,9 @@ def is_usual(ways: Mapping[str, str], contents: Contents) -> bool:
         "toolInvocations": any(call.get("state") in _KNOWN for call in contents.calls),
         "reasoning": len(contents.thoughts) > 1 or any(contents.thoughts),
     }
-    return len(ways) == sum(says.values()) and all(ways.get(key) == USUAL[key] for key in says if says[key])
+    return len(ways) == sum(says.values()) and all(
+        ways.get(key) == USUAL[key] for key in says if says[key]
+    )
 
 
 def load_before(fields: Fields, contents: Contents, it: Reading, where: str) -> set[str]:
@@ -137,12 +149,20 @@ def load_before(fields: Fields, contents: Contents, it: Reading, where: str) -> 
     calls = [] if contents.calls else if_objects(fields.get("toolInvocations"))
     if calls and len(calls) == len(if_list(fields["toolInvocations"])):
         for at, call in enumerate(calls):
-            load_inner(call, {"type": INVOCATION}, it, f"{where}.toolInvocations[{at}]", {_AS: "toolInvocations"})
+            load_inner(
+                call,
+                {"type": INVOCATION},
+                it,
+                f"{where}.toolInvocations[{at}]",
+                {_AS: "toolInvocations"},
+            )
         read.add("toolInvocations")
     return read
 
 
-def load_behind(fields: Fields, contents: Contents, parts: Parts, it: Reading, where: str) -> set[str]:
+def load_behind(
+    fields: Fields, contents: Contents, parts: Parts, it: Reading, where: str
+) -> set[str]:
     """As `load_before`, of what stands behind the parts."""
     read: set[str] = set()
     text = fields.get("content")

@@ -54,7 +54,9 @@ ROLES: Mapping[str, Role] = {
 _NAMES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
 
-def load_message(given: Any, where: str, dialect: str, origin: Origin | None, out: list[Message]) -> None:
+def load_message(
+    given: Any, where: str, dialect: str, origin: Origin | None, out: list[Message]
+) -> None:
     """A model message, added to `out`.
 
     Raises:
@@ -68,7 +70,14 @@ def load_message(given: Any, where: str, dialect: str, origin: Origin | None, ou
     if role is None:
         fault(f"{where}.role must be one of {', '.join(ROLES)}, not {name!r:.50}")
     source = origin if role is Role.MODEL else None
-    if type(content) is str and content and len(entry) == 2 and name != "tool" and dialect == MODEL and source is None:
+    if (
+        type(content) is str
+        and content
+        and len(entry) == 2
+        and name != "tool"
+        and dialect == MODEL
+        and source is None
+    ):
         out.append(Message(role, (TextPart(content),)))
         return
     own, form = rest(entry, "role", "content", KEY), dict[str, Any]()
@@ -85,7 +94,9 @@ def load_message(given: Any, where: str, dialect: str, origin: Origin | None, ou
         if name == "tool" and not (it.pieces and only_answers(Message(role, tuple(it.pieces)))):
             form["role"] = "tool"
     else:
-        fault(f"{where}.content must be a string{' or a list of parts' if name != 'tool' else ', a list of results'}")
+        fault(
+            f"{where}.content must be a string{' or a list of parts' if name != 'tool' else ', a list of results'}"
+        )
     options = entry.get(KEY)
     extras = if_object(options).get(OURS)
     if KEY in entry and (not isinstance(options, dict) or set(if_object(options)) != {OURS}):
@@ -93,16 +104,24 @@ def load_message(given: Any, where: str, dialect: str, origin: Origin | None, ou
     message = _message(it, role, own, form, dialect, origin)
     if extras is not None:
         found = with_extras([message], extras)
-        expected = [Expected(None, None, origin_of(it.provider, None) if role is Role.MODEL else None)]
+        expected = [
+            Expected(None, None, origin_of(it.provider, None) if role is Role.MODEL else None)
+        ]
         if (
             found is not None
-            and extras_of(found, expected, joined=JOINED in if_object(extras), metadata=True) == extras
+            and extras_of(found, expected, joined=JOINED in if_object(extras), metadata=True)
+            == extras
         ):
             message = found[0]
         else:
             message = _message(it, role, {**own, KEY: options}, form, dialect, origin)
             extras = None
-    if if_object(extras).get(JOINED) is True and out and role is Role.USER and only_answers(out[-1]):
+    if (
+        if_object(extras).get(JOINED) is True
+        and out
+        and role is Role.USER
+        and only_answers(out[-1])
+    ):
         message = message.replace(content=(*out.pop().content, *message.content))
     out.append(message)
 
@@ -111,7 +130,11 @@ def dump_message(
     message: Message, position: int, dialect: str, losses: list[Loss], version: str | None
 ) -> list[dict[str, Any]]:
     """A message → the model message that it is, or a `tool` message and what else it says."""
-    form = OWN.form(message.native) if dialect_of(message.native) in (dialect, None) and message.native else {}
+    form = (
+        OWN.form(message.native)
+        if dialect_of(message.native) in (dialect, None) and message.native
+        else {}
+    )
     answers: list[dict[str, Any]] = []
     parts: list[dict[str, Any]] = []
     thinking: list[ThinkingPart] = []
@@ -123,14 +146,25 @@ def dump_message(
             continue
         parts += dump_reasoning(thinking, dialect)
         thinking = []
-        if isinstance(piece, ToolResultPart) and (not is_model or piece.run_by != "provider") and not is_tool:
+        if (
+            isinstance(piece, ToolResultPart)
+            and (not is_model or piece.run_by != "provider")
+            and not is_tool
+        ):
             if piece.run_by == "provider":
                 losses.append(
-                    Loss(position, place, Lost.tool_result, "what a provider ran stands in its model's message")
+                    Loss(
+                        position,
+                        place,
+                        Lost.tool_result,
+                        "what a provider ran stands in its model's message",
+                    )
                 )
                 continue
             if written or is_model:
-                losses.append(Loss(position, place, Lost.order, "results stand in a message of their own"))
+                losses.append(
+                    Loss(position, place, Lost.order, "results stand in a message of their own")
+                )
             answers.append(dump_result(piece, dialect, version))
             continue
         part, lost = _dump(piece, message.role, dialect, version, is_tool=is_tool)
@@ -145,15 +179,26 @@ def dump_message(
         return [_with_options(out[0], message, [], dialect, joined=False)]
     entry: dict[str, Any] = {"role": "tool" if is_tool else _NAMES[message.role]}
     entry["content"] = _content(parts, message, form, position, losses)
-    main = _with_options(entry, message, parts, dialect, joined=bool(answers) and message.role is Role.USER)
+    main = _with_options(
+        entry, message, parts, dialect, joined=bool(answers) and message.role is Role.USER
+    )
     return [main, *out] if is_model else [*out, main]
 
 
 def _message(
-    it: Reading, role: Role, own: Mapping[str, Any], form: Mapping[str, Any], dialect: str, origin: Origin | None
+    it: Reading,
+    role: Role,
+    own: Mapping[str, Any],
+    form: Mapping[str, Any],
+    dialect: str,
+    origin: Origin | None,
 ) -> Message:
     is_model = role is Role.MODEL
-    given = {"origin": msgspec.to_builtins(origin)} if origin is not None and is_model and it.provider is None else {}
+    given = (
+        {"origin": msgspec.to_builtins(origin)}
+        if origin is not None and is_model and it.provider is None
+        else {}
+    )
     noted = {**form, "in": dialect} if own or form or dialect == CORE else {}
     native = OWN.note(own, noted, **given)
     source = origin_of(it.provider, origin) if is_model else None
@@ -168,24 +213,42 @@ def _dump(
     if isinstance(piece, TextPart):
         return dump_text(piece, dialect), None
     if isinstance(piece, MarkPart):
-        own = OWN.is_ours(piece.native) and OWN.form(piece.native).get("in") == dialect and role is not Role.SYSTEM
+        own = (
+            OWN.is_ours(piece.native)
+            and OWN.form(piece.native).get("in") == dialect
+            and role is not Role.SYSTEM
+        )
         return ({"type": piece.kind, **OWN.fields(piece.native)} if own else None), None
     if isinstance(piece, ProviderPart):
-        if OWN.is_ours(piece.native) and (dialect == MODEL or OWN.form(piece.native).get("in") == dialect):
+        if OWN.is_ours(piece.native) and (
+            dialect == MODEL or OWN.form(piece.native).get("in") == dialect
+        ):
             return {"type": piece.kind, **OWN.fields(piece.native)}, None
-        return None, Loss(None, None, Lost.provider, "a block that only its provider understands", piece.kind)
-    if isinstance(piece, (DataPart, LinkPart, FilePart)) and role is not Role.SYSTEM and not is_tool:
+        return None, Loss(
+            None, None, Lost.provider, "a block that only its provider understands", piece.kind
+        )
+    if (
+        isinstance(piece, (DataPart, LinkPart, FilePart))
+        and role is not Role.SYSTEM
+        and not is_tool
+    ):
         return dump_file(piece, dialect, version), None
     if isinstance(piece, ToolCallPart) and is_model:
         return dump_call(piece, dialect), None
     if isinstance(piece, ToolResultPart) and (is_model or is_tool):
         return dump_result(piece, dialect, version, usual="provider" if is_model else "agent"), None
     which = label(piece) if isinstance(piece, (DataPart, LinkPart, FilePart)) else ""
-    return None, Loss(None, None, kind_of(piece), f"a message of the {role.value}'s has no such part", which)
+    return None, Loss(
+        None, None, kind_of(piece), f"a message of the {role.value}'s has no such part", which
+    )
 
 
 def _content(
-    parts: Sequence[Mapping[str, Any]], message: Message, form: Mapping[str, Any], position: int, losses: list[Loss]
+    parts: Sequence[Mapping[str, Any]],
+    message: Message,
+    form: Mapping[str, Any],
+    position: int,
+    losses: list[Loss],
 ) -> Any:
     if message.role is Role.SYSTEM:
         texts = [if_text(part.get("text")) for part in parts]
@@ -196,15 +259,26 @@ def _content(
         return ""
     is_plain = len(parts) == 1 and len(parts[0]) == 2 and parts[0].get("type") == "text"
     return (
-        parts[0]["text"] if is_plain and form.get("content") != "list" and form.get("role") != "tool" else list(parts)
+        parts[0]["text"]
+        if is_plain and form.get("content") != "list" and form.get("role") != "tool"
+        else list(parts)
     )
 
 
 def _with_options(
-    entry: dict[str, Any], message: Message, parts: Iterable[Mapping[str, Any]], dialect: str, *, joined: bool
+    entry: dict[str, Any],
+    message: Message,
+    parts: Iterable[Mapping[str, Any]],
+    dialect: str,
+    *,
+    joined: bool,
 ) -> dict[str, Any]:
     """The message with what it has beside its content."""
-    provider = next((found for part in parts if (found := named_in(part))), None) if message.origin else None
+    provider = (
+        next((found for part in parts if (found := named_in(part))), None)
+        if message.origin
+        else None
+    )
     expected = [Expected(None, None, origin_of(provider, None))]
     extras = extras_of([message], expected, joined=joined, metadata=True)
     is_own = message.native and dialect_of(message.native) in (dialect, None)

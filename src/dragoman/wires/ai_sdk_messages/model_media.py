@@ -51,7 +51,11 @@ def load_file(part: dict[str, Any], it: Reading, where: str) -> None:
     piece = with_type(with_name(piece, part.get("filename")), mime_type)
     if is_image == _is_image(piece, it.dialect):
         del form["type"]
-    it.add(it.read(piece, part, lambda made: dump_file(made, it.dialect), "file", KEY, form, native or {}))
+    it.add(
+        it.read(
+            piece, part, lambda made: dump_file(made, it.dialect), "file", KEY, form, native or {}
+        )
+    )
 
 
 def dump_file(piece: Media, dialect: str, version: str | None = None) -> dict[str, Any]:
@@ -69,16 +73,24 @@ def dump_file(piece: Media, dialect: str, version: str | None = None) -> dict[st
         fields["url"] = held
     provider = holder(piece) if isinstance(piece, FilePart) else None
     if provider is not None and dialect == "model" and (version in (None, "v7") or tag):
-        held = {"type": "reference", "reference": {provider: held}} if tag != "plain" else {provider: held}
+        held = (
+            {"type": "reference", "reference": {provider: held}}
+            if tag != "plain"
+            else {provider: held}
+        )
         fields.pop("id", None)
     elif tag in ("data", "url"):
         held = {"type": tag, tag: held}
     is_image = form["type"] == "image" if "type" in form else _is_image(piece, dialect)
-    made: dict[str, Any] = {"type": "image", "image": held} if is_image else {"type": "file", "data": held}
+    made: dict[str, Any] = (
+        {"type": "image", "image": held} if is_image else {"type": "file", "data": held}
+    )
     if piece.name is not None:
         made["filename"] = piece.name
     made[MIME[dialect]] = type_of(piece)
-    if metadata := metadata_of("reference" if isinstance(held, dict) else "file", piece.native, fields):
+    if metadata := metadata_of(
+        "reference" if isinstance(held, dict) else "file", piece.native, fields
+    ):
         made[KEY] = metadata
     return applied(piece.native, made, dialect)
 
@@ -87,7 +99,9 @@ def _at(text: str, mime_type: Any, *, is_image: bool) -> Media:
     """A file by a text: base64, a URL, a provider's id."""
     if (data := decoded(text)) is None:
         return file_at(text)
-    return DataPart(data, mime_type if isinstance(mime_type, str) else _PNG if is_image else file_type("", data))
+    return DataPart(
+        data, mime_type if isinstance(mime_type, str) else _PNG if is_image else file_type("", data)
+    )
 
 
 def _is_image(piece: Media, dialect: str) -> bool:
@@ -101,13 +115,23 @@ def _tagged(
     """A file that is no string: what it is tagged as, a reference, or bytes."""
     fields = if_object(given)
     tag = fields.get("type")
-    if len(fields) == 2 and tag in ("data", "url") and isinstance(text := fields.get(cast("str", tag)), str):
+    if (
+        len(fields) == 2
+        and tag in ("data", "url")
+        and isinstance(text := fields.get(cast("str", tag)), str)
+    ):
         piece = _at(text, mime_type, is_image=is_image) if tag == "data" else from_url(text)
         return piece, None, {**form, "tag": tag}
-    reference = if_object(fields.get("reference")) if len(fields) == 2 and tag == "reference" else fields
+    reference = (
+        if_object(fields.get("reference")) if len(fields) == 2 and tag == "reference" else fields
+    )
     if len(reference) == 1 and all(isinstance(each, str) for each in reference.values()):
         provider, id_ = next(iter(reference.items()))
-        return FilePart(id_), held_by(provider), {**form, "tag": "reference" if tag == "reference" else "plain"}
+        return (
+            FilePart(id_),
+            held_by(provider),
+            {**form, "tag": "reference" if tag == "reference" else "plain"},
+        )
     data, as_ = _bytes_of(given)
     if data is None:
         return None, None, form
@@ -120,7 +144,11 @@ def _bytes_of(given: Any) -> tuple[bytes | None, str]:
     if isinstance(given, bytes):
         return given, "python"
     fields = if_object(given)
-    listed: Any = fields.get("data") if fields.keys() == {"type", "data"} and fields.get("type") == "Buffer" else None
+    listed: Any = (
+        fields.get("data")
+        if fields.keys() == {"type", "data"} and fields.get("type") == "Buffer"
+        else None
+    )
     as_ = "buffer"
     if listed is None and fields and list(fields) == [str(at) for at in range(len(fields))]:
         listed, as_ = list(fields.values()), "array"

@@ -34,7 +34,9 @@ def _load_text(part: dict[str, Any], it: Reading, where: str) -> None:
     if len(part) == 2:
         it.add(TextPart(part["text"]))
         return
-    it.add(it.read(TextPart(part["text"]), part, lambda made: dump_text(made, it.dialect), "text", KEY))
+    it.add(
+        it.read(TextPart(part["text"]), part, lambda made: dump_text(made, it.dialect), "text", KEY)
+    )
 
 
 def dump_text(piece: TextPart, dialect: str) -> dict[str, Any]:
@@ -49,8 +51,19 @@ def _load_reasoning(part: dict[str, Any], it: Reading, where: str) -> None:
     text = text_field(part, "text", where)
     extra: Mapping[str, Any] = {}
     if it.dialect == CORE and isinstance(part.get("signature"), str):
-        extra, it.provider = {_ANTHROPIC: {"signature": part["signature"]}}, it.provider or _ANTHROPIC
-    piece = it.read(ThinkingPart(text), part, lambda made: _reasoning(made, it.dialect)[0], "reasoning", KEY, {}, extra)
+        extra, it.provider = (
+            {_ANTHROPIC: {"signature": part["signature"]}},
+            it.provider or _ANTHROPIC,
+        )
+    piece = it.read(
+        ThinkingPart(text),
+        part,
+        lambda made: _reasoning(made, it.dialect)[0],
+        "reasoning",
+        KEY,
+        {},
+        extra,
+    )
     before = it.pieces[-1] if it.pieces else None
     both = joined_reasoning(before, piece) if isinstance(before, ThinkingPart) else None
     if both is None:
@@ -62,7 +75,17 @@ def _load_reasoning(part: dict[str, Any], it: Reading, where: str) -> None:
 def _load_redacted(part: dict[str, Any], it: Reading, where: str) -> None:
     extra = {_ANTHROPIC: {"type": "redacted_thinking", "data": text_field(part, "data", where)}}
     it.provider = it.provider or _ANTHROPIC
-    it.add(it.read(ThinkingPart(""), part, lambda made: _reasoning(made, it.dialect)[0], "reasoning", KEY, {}, extra))
+    it.add(
+        it.read(
+            ThinkingPart(""),
+            part,
+            lambda made: _reasoning(made, it.dialect)[0],
+            "reasoning",
+            KEY,
+            {},
+            extra,
+        )
+    )
 
 
 def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: str) -> list[dict[str, Any]]:
@@ -73,12 +96,20 @@ def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: str) -> list[dict[st
 def _reasoning(piece: ThinkingPart, dialect: str) -> list[dict[str, Any]]:
     own = if_object((piece.native or {}).get(_ANTHROPIC))
     if dialect == CORE and isinstance(own.get("signature"), str):
-        made: dict[str, Any] = {"type": "reasoning", "text": piece.text, "signature": own["signature"]}
+        made: dict[str, Any] = {
+            "type": "reasoning",
+            "text": piece.text,
+            "signature": own["signature"],
+        }
     elif dialect == CORE and own.get("type") == "redacted_thinking":
         made = {"type": "redacted-reasoning", "data": own.get("data")}
     else:
         return dump_ui_reasoning(piece, dialect)
-    metadata = {key: value for key, value in metadata_of("reasoning", piece.native).items() if key != _ANTHROPIC}
+    metadata = {
+        key: value
+        for key, value in metadata_of("reasoning", piece.native).items()
+        if key != _ANTHROPIC
+    }
     return [applied(piece.native, {**made, KEY: metadata} if metadata else made, dialect)]
 
 
@@ -123,7 +154,9 @@ def _load_result(part: dict[str, Any], it: Reading, where: str) -> None:
         result, is_error, denied = _output(part.get(field), f"{where}.{field}", it.dialect)
     who = "provider" if it.is_model else "agent"
     piece = ToolResultPart(id_, name, result, is_error, run_by=who, denied=denied)
-    it.add(it.read(piece, part, lambda made: dump_result(made, it.dialect, usual=who), "result", KEY))
+    it.add(
+        it.read(piece, part, lambda made: dump_result(made, it.dialect, usual=who), "result", KEY)
+    )
 
 
 def dump_result(
@@ -140,7 +173,9 @@ def dump_result(
             fields |= {"is_error": True}
     else:
         made["result"] = (
-            {"type": CONTENT, "value": dump_content(result.result, CORE)} if result.is_content else result.result
+            {"type": CONTENT, "value": dump_content(result.result, CORE)}
+            if result.is_content
+            else result.result
         )
         if result.is_error:
             made["isError"] = True
@@ -161,13 +196,19 @@ def _output(output: Any, where: str, dialect: str) -> tuple[Any, bool, bool]:
         parts = load_content(value, dialect)
         return (value if parts is None else parts), False, False
     if kind not in ("text", "json", "error-text", "error-json"):
-        fault(f"{where}.type must be text, json, content, error-text, error-json or execution-denied, not {kind!r:.50}")
+        fault(
+            f"{where}.type must be text, json, content, error-text, error-json or execution-denied, not {kind!r:.50}"
+        )
     return value, kind.startswith("error"), False
 
 
 def _is_usual(output: Any) -> TypeGuard[dict[str, Any]]:
     """Whether an output is a value of JSON, and named as it would be."""
-    if type(output) is not dict or len(fields := cast("dict[str, Any]", output)) != 2 or "value" not in fields:
+    if (
+        type(output) is not dict
+        or len(fields := cast("dict[str, Any]", output)) != 2
+        or "value" not in fields
+    ):
         return False
     return fields.get("type") == ("text" if type(fields["value"]) is str else "json")
 

@@ -23,5 +23,7 @@ def named_in(part: Mapping[str, Any]) -> str | None:
                 return found
     if part.get("type") not in _SIGNED:
         return None
-    signed = any(if_object(each).keys() & {"signature", "data"} for each in if_list(part.get("details")))
+    signed = any(
+        if_object(each).keys() & {"signature", "data"} for each in if_list(part.get("details"))
+    )
     return "anthropic" if signed or part.keys() & {"signature", "data"} else None

@@ -11,7 +11,9 @@ __all__ = ["flat", "is_flat", "nested"]
 _INNER, _OUTER = "inner/", "outer/"
 
 
-def flat(outer: Mapping[str, Any], inner: Mapping[str, Any], own: Collection[str], holder: str) -> dict[str, Any]:
+def flat(
+    outer: Mapping[str, Any], inner: Mapping[str, Any], own: Collection[str], holder: str
+) -> dict[str, Any]:
     """The fields of both. `own`: names of those that are the inner object's, where no prefix says something else; `holder`: field of the outer
     one that holds it, which is left out."""
     out = {(key if key in own else _INNER + key): value for key, value in inner.items()}
@@ -26,7 +28,9 @@ def is_flat(outer: Mapping[str, Any]) -> bool:
     return not any(key.startswith((_INNER, _OUTER)) for key in outer)
 
 
-def nested(fields: Mapping[str, Any], own: Collection[str]) -> tuple[dict[str, Any], dict[str, Any]]:
+def nested(
+    fields: Mapping[str, Any], own: Collection[str]
+) -> tuple[dict[str, Any], dict[str, Any]]:
     """The inverse: the outer object without its holder, and the inner one."""
     outer: dict[str, Any] = {}
     inner: dict[str, Any] = {}

@@ -27,11 +27,20 @@ def load_old_text(part: dict[str, Any], it: Reading, where: str) -> None:
             return
         it.opens()
         it.add(it.read(TextPart(text), part, lambda made: dump_old_text(made, dialect), "text"))
-    elif isinstance(if_object(if_object(part.get(_KEY)).get("google")).get("thoughtSignature"), str):
+    elif isinstance(
+        if_object(if_object(part.get(_KEY)).get("google")).get("thoughtSignature"), str
+    ):
         it.opens()
         form, extra = {"text": "empty"}, _GOOGLE.note(form={"thought": "absent"}) or {}
         it.add(
-            it.read(ThinkingPart(""), part, lambda made: dump_empty_text(made, dialect), "text", form=form, extra=extra)
+            it.read(
+                ThinkingPart(""),
+                part,
+                lambda made: dump_empty_text(made, dialect),
+                "text",
+                form=form,
+                extra=extra,
+            )
         )
     else:
         load_mark(part, it, where)

@@ -30,10 +30,19 @@ def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
         if part is None:
             return None
         made = _dump(part, "v5" if fields.get("type") == "media" else None)
-        native = noted(fields, made, dialect, part.native, {"type": "media"} if fields.get("type") == "media" else {})
+        native = noted(
+            fields,
+            made,
+            dialect,
+            part.native,
+            {"type": "media"} if fields.get("type") == "media" else {},
+        )
         parts.append(
             cast("Any", type(part))(
-                **{**{name: getattr(part, name) for name in part.__struct_fields__}, "native": native}
+                **{
+                    **{name: getattr(part, name) for name in part.__struct_fields__},
+                    "native": native,
+                }
             )
         )
     return tuple(parts) or None
@@ -48,25 +57,39 @@ def as_result(value: Any, dialect: str = UI) -> Any:
     return value if parts is None else parts
 
 
-def dump_content(parts: Sequence[_Item], dialect: str, version: str | None = None) -> list[dict[str, Any]]:
+def dump_content(
+    parts: Sequence[_Item], dialect: str, version: str | None = None
+) -> list[dict[str, Any]]:
     """The inverse."""
     out: list[dict[str, Any]] = []
     for part in parts:
         read = OWN.form(part.native).get("type") == "media" if part.native else False
-        out.append(applied(part.native, _dump(part, "v5" if read and version is None else version), dialect))
+        out.append(
+            applied(
+                part.native, _dump(part, "v5" if read and version is None else version), dialect
+            )
+        )
     return out
 
 
 def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
     """A result as a value of JSON; parts as the model messages of the family have them."""
-    return {"type": CONTENT, "value": dump_content(result.result, dialect)} if result.is_content else result.result
+    return (
+        {"type": CONTENT, "value": dump_content(result.result, dialect)}
+        if result.is_content
+        else result.result
+    )
 
 
 def _load(fields: Mapping[str, Any]) -> _Item | None:
     kind, mime_type = fields.get("type"), if_text(fields.get("mediaType"))
     name = fields.get("filename") if isinstance(fields.get("filename"), str) else None
     if kind == "text":
-        return TextPart(fields["text"]) if isinstance(fields.get("text"), str) and fields["text"] else None
+        return (
+            TextPart(fields["text"])
+            if isinstance(fields.get("text"), str) and fields["text"]
+            else None
+        )
     if kind in _DATA:
         data = decoded(fields.get("data"))
         return DataPart(data, mime_type, name) if data is not None and mime_type else None
@@ -90,4 +113,9 @@ def _dump(part: _Item, version: str | None) -> dict[str, Any]:
     mime = {"mediaType": part.mime_type} if part.mime_type else {}
     if isinstance(part, LinkPart):
         return {"type": f"{kind}-url", "url": part.url, **mime, **name}
-    return {"type": "image-file-id" if kind == "image" else "file-id", "fileId": part.id, **mime, **name}
+    return {
+        "type": "image-file-id" if kind == "image" else "file-id",
+        "fileId": part.id,
+        **mime,
+        **name,
+    }

@@ -60,14 +60,20 @@ def noted(
                 values[key] = [value]
             else:
                 absent.append(key)
-    form = {**form, **{key: value for key, value in (("values", values), ("absent", absent)) if value}}
+    form = {
+        **form,
+        **{key: value for key, value in (("values", values), ("absent", absent)) if value},
+    }
     if (own or form) and dialect != UI:
         form["in"] = dialect
     return joined(native, OWN.note(own, form, left=left))
 
 
 def applied(
-    native: Native, made: dict[str, Any], dialect: str, shared: Collection[str] | Mapping[str, str] = ()
+    native: Native,
+    made: dict[str, Any],
+    dialect: str,
+    shared: Collection[str] | Mapping[str, str] = (),
 ) -> dict[str, Any]:
     """The inverse: what would be written for a piece alone → the object as it was read. `shared`: fields of other dialects that this
     one has too."""

@@ -42,7 +42,16 @@ def load_text(part: dict[str, Any], it: Reading, where: str) -> None:
         return
     it.opens()
     form, extra = {"text": "empty"}, _GOOGLE.note(form={"thought": "absent"}) or {}
-    it.add(it.read(ThinkingPart(""), part, lambda made: dump_reasoning(made)[0], "text", form=form, extra=extra))
+    it.add(
+        it.read(
+            ThinkingPart(""),
+            part,
+            lambda made: dump_reasoning(made)[0],
+            "text",
+            form=form,
+            extra=extra,
+        )
+    )
 
 
 def dump_text(piece: TextPart, *, is_model: bool) -> dict[str, Any]:
@@ -84,7 +93,10 @@ def dump_reasoning(piece: ThinkingPart, dialect: str = UI) -> list[dict[str, Any
         if metadata:
             part[key] = metadata if at == 0 else {item: metadata[item]}
         if encrypted:
-            part[key] = {**part[key], item: {**metadata[item], "reasoningEncryptedContent": encrypted[at]}}
+            part[key] = {
+                **part[key],
+                item: {**metadata[item], "reasoningEncryptedContent": encrypted[at]},
+            }
         made.append(part)
     return [applied(piece.native, made[0], dialect), *made[1:]] if piece.native else made
 
@@ -101,7 +113,11 @@ def signed_alone(part: dict[str, Any]) -> str | None:
 
 def _summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
     """The texts of the parts of one thinking, and their encrypted contents where they are not all the same."""
-    lengths = if_list(if_object(RESPONSES.form(piece.native).get("pieces")).get("summary")) if piece.native else []
+    lengths = (
+        if_list(if_object(RESPONSES.form(piece.native).get("pieces")).get("summary"))
+        if piece.native
+        else []
+    )
     if len(lengths) < 2 or not isinstance(RESPONSES.fields(piece.native).get("id"), str):
         return [piece.text], []
     texts = split_joined(piece.text, [length for length in lengths if type(length) is int])
@@ -114,7 +130,12 @@ def _summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
 def joined_reasoning(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart | None:
     """Two parts of one item as one piece; `None`: they are not, or one of them has something of its own."""
     one, other = before.native or {}, piece.native or {}
-    if "openai_responses" not in one or "openai_responses" not in other or "ai_sdk" in one or "ai_sdk" in other:
+    if (
+        "openai_responses" not in one
+        or "openai_responses" not in other
+        or "ai_sdk" in one
+        or "ai_sdk" in other
+    ):
         return None
     first, second = RESPONSES.fields(one), RESPONSES.fields(other)
     if first.get("id") != second.get("id") or OWN.form(other) or OWN.notes(other).get("left"):
@@ -122,10 +143,15 @@ def joined_reasoning(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart 
     if OWN.form(one) or OWN.notes(one).get("left") or not (before.text and piece.text):
         return None
     texts, known = _summaries(before)
-    encrypted = [*(known or [first.get("encrypted_content")] * len(texts)), second.get("encrypted_content")]
+    encrypted = [
+        *(known or [first.get("encrypted_content")] * len(texts)),
+        second.get("encrypted_content"),
+    ]
     lengths = [*[len(text) for text in texts], len(piece.text)]
     last = next((each for each in reversed(encrypted) if each), None)
     fields = {"id": first["id"], **({"encrypted_content": last} if last else {})}
     native = RESPONSES.note(fields, {"pieces": {"summary": lengths}}) or {}
-    differ = {} if all(each == last for each in encrypted) else (OWN.note(encrypted=encrypted) or {})
+    differ = (
+        {} if all(each == last for each in encrypted) else (OWN.note(encrypted=encrypted) or {})
+    )
     return ThinkingPart(BETWEEN.join([before.text, piece.text]), {**native, **differ})

@@ -19,7 +19,13 @@ def load_plain(entry: Any, before: Message | None) -> Message | None:
     if type(entry) is not dict or len(fields := cast("dict[str, Any]", entry)) != 3:
         return None
     id_, name, parts = fields.get("id"), fields.get("role"), fields.get("parts")
-    if type(id_) is not str or type(name) is not str or type(parts) is not list or not parts or name not in _ROLES:
+    if (
+        type(id_) is not str
+        or type(name) is not str
+        or type(parts) is not list
+        or not parts
+        or name not in _ROLES
+    ):
         return None
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
         return None
@@ -45,9 +51,18 @@ def load_plain(entry: Any, before: Message | None) -> Message | None:
 def dump_plain(message: Message, id_: str | None) -> dict[str, Any] | None:
     """The inverse; `None`: it is more than texts, or something stands beside them. `id_`: that of its turn."""
     role = message.role
-    if message.native is not None or message.origin is not None or message.turn is not None or message.metadata:
+    if (
+        message.native is not None
+        or message.origin is not None
+        or message.turn is not None
+        or message.metadata
+    ):
         return None
-    if message.created_at is not None or message.finish_reason is not None or message.usage is not None:
+    if (
+        message.created_at is not None
+        or message.finish_reason is not None
+        or message.usage is not None
+    ):
         return None
     if id_ is None or role is Role.SYSTEM or not message.content:
         return None

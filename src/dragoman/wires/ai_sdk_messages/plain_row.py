@@ -45,7 +45,13 @@ def load_plain_row(row: dict[str, Any], before: Message | None) -> Message | Non
 def dump_plain_row(message: Message, id_: str | None) -> dict[str, Any] | None:
     """The inverse; `None`: it is more than texts, or something stands beside them. `id_`: that of its turn."""
     name = _NAMES.get(message.role)
-    if name is None or id_ is None or message.origin is not None or message.turn is not None or message.metadata:
+    if (
+        name is None
+        or id_ is None
+        or message.origin is not None
+        or message.turn is not None
+        or message.metadata
+    ):
         return None
     if message.finish_reason is not None or message.usage is not None or not message.content:
         return None
@@ -76,7 +82,12 @@ def bare_texts(parts: list[Any]) -> tuple[list[Content], str] | None:
         if type(part) is not dict:
             return None
         given = cast("dict[str, Any]", part)
-        if len(given) == 2 and given.get("type") == "text" and type(words := given.get("text")) is str and words:
+        if (
+            len(given) == 2
+            and given.get("type") == "text"
+            and type(words := given.get("text")) is str
+            and words
+        ):
             texts.append(words)
             pieces.append(TextPart(words))
         elif len(given) == 1 and given.get("type") == STEP:

@@ -18,7 +18,12 @@ _ROLES = {"user": Role.USER, "assistant": Role.MODEL}
 def load_plain_v4(entry: dict[str, Any], before: Message | None) -> Message | None:
     """A UI message of ai 4 → ours; `None`: it is more than texts with an id and a time. `before`: the message before it."""
     id_, name, parts = entry.get("id"), entry.get("role"), entry.get("parts")
-    if type(id_) is not str or type(name) is not str or name not in _ROLES or type(parts) is not list:
+    if (
+        type(id_) is not str
+        or type(name) is not str
+        or name not in _ROLES
+        or type(parts) is not list
+    ):
         return None
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
         return None

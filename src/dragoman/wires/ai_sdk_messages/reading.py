@@ -120,7 +120,12 @@ class Reading:
     def _split(self) -> None:
         mark, self._mark = self._mark, None
         self.steps.append((self.pieces, self.answers, self.provider))
-        self.pieces, self.answers, self.provider, self.item = ([mark] if mark and mark.native else []), [], None, None
+        self.pieces, self.answers, self.provider, self.item = (
+            ([mark] if mark and mark.native else []),
+            [],
+            None,
+            None,
+        )
 
     def read(
         self,
@@ -216,7 +221,9 @@ def load_parts(
             if type_ == STEP and len(part) == 1:
                 it.step(_BARE)
                 continue
-            load = next((each for begin, each in prefixed.items() if type_.startswith(begin)), load_mark)
+            load = next(
+                (each for begin, each in prefixed.items() if type_.startswith(begin)), load_mark
+            )
         load(part, it, f"{where}[{at}]")
     return it
 

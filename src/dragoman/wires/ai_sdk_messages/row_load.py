@@ -9,7 +9,14 @@ from typing import Any, cast
 from dragoman.codec.json_values import if_object
 from dragoman.message import Message, Origin, Role
 from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP
-from dragoman.wires.ai_sdk_messages.mirrors import MIRRORS, contents_of, is_usual, load_before, load_behind, same_as
+from dragoman.wires.ai_sdk_messages.mirrors import (
+    MIRRORS,
+    contents_of,
+    is_usual,
+    load_before,
+    load_behind,
+    same_as,
+)
 from dragoman.wires.ai_sdk_messages.nested import flat, is_flat
 from dragoman.wires.ai_sdk_messages.own import OWN
 from dragoman.wires.ai_sdk_messages.plain_row import load_plain_row
@@ -89,7 +96,11 @@ def load_row(
     if own or form:
         form["in"] = ROW
     messages = turn_of(it, id_, origin, taken, own, form, metadata, extras, ROW_DIALECT, made_at)
-    if extras is not None and OWN.fields(messages[0].native) and "in" not in OWN.form(messages[0].native):
+    if (
+        extras is not None
+        and OWN.fields(messages[0].native)
+        and "in" not in OWN.form(messages[0].native)
+    ):
         messages[0] = messages[0].replace(native=OWN.with_form(messages[0].native, **{"in": ROW}))
     add_turn(messages, id_, extras, out)
 
@@ -118,7 +129,9 @@ def _load_content(
     return ways, is_usual(ways, contents)
 
 
-def _created(entry: Mapping[str, Any], own: dict[str, Any], form: dict[str, Any]) -> datetime | None:
+def _created(
+    entry: Mapping[str, Any], own: dict[str, Any], form: dict[str, Any]
+) -> datetime | None:
     given = entry.get("createdAt")
     made_at = date_of(given)
     if made_at is None:

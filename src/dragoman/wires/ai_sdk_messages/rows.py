@@ -7,7 +7,14 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.media import Media
-from dragoman.message import MarkPart, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    MarkPart,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.ai_sdk_messages.details import dump_details, load_details, with_details
 from dragoman.wires.ai_sdk_messages.dialect import Dialect, Envelope, Part, Parts
 from dragoman.wires.ai_sdk_messages.file_data import dump_attachment, dump_data, load_data
@@ -76,7 +83,9 @@ def _call(call: ToolCallPart, answered: bool, step: int) -> Part:  # noqa: ARG00
 def _result(part: Part, result: ToolResultPart, call: ToolCallPart) -> Part:
     if part["type"] != ALONE:
         return dump_invocation_result(part, result, call, ROW)
-    both = dump_invocation_result({"type": INVOCATION, "toolInvocation": part["value"]}, result, call, ROW)
+    both = dump_invocation_result(
+        {"type": INVOCATION, "toolInvocation": part["value"]}, result, call, ROW
+    )
     return {**part, "value": both["toolInvocation"]}
 
 
@@ -141,7 +150,12 @@ def _keep(own: dict[str, Any], extras: Any) -> dict[str, Any]:
 
 ROW_DIALECT = Dialect(
     ROW,
-    {"text": load_old_text, "reasoning": load_details, "file": load_data, INVOCATION: load_invocation},
+    {
+        "text": load_old_text,
+        "reasoning": load_details,
+        "file": load_data,
+        INVOCATION: load_invocation,
+    },
     {},
     _text,
     _thinking,

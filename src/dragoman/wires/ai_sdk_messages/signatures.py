@@ -81,7 +81,11 @@ def lifted(kind: str, metadata: Mapping[str, Any]) -> Lifted:
             if isinstance(rest.get("thoughtSignature"), str):
                 native |= _GOOGLE.note({"thoughtSignature": rest.pop("thoughtSignature")}) or {}
                 form |= {} if key == "google" else {"google": key}
-        elif key in _ITEMS and isinstance(rest.get("itemId"), str) and "openai_responses" not in native:
+        elif (
+            key in _ITEMS
+            and isinstance(rest.get("itemId"), str)
+            and "openai_responses" not in native
+        ):
             found = _load_item(kind, rest)
             native |= found
             form |= {} if key == "openai" or not found else {"openai": key}
@@ -104,8 +108,12 @@ def lowered(kind: str, native: Native) -> dict[str, Any]:
             made["anthropic"] = {"signature": anthropic["signature"]}
     elif isinstance(anthropic.get("cache_control"), dict):
         made["anthropic"] = {"cacheControl": anthropic["cache_control"]}
-    if kind in _SIGNED and isinstance(signature := _GOOGLE.fields(native).get("thoughtSignature"), str):
-        made["vertex" if form.get("google") == "vertex" else "google"] = {"thoughtSignature": signature}
+    if kind in _SIGNED and isinstance(
+        signature := _GOOGLE.fields(native).get("thoughtSignature"), str
+    ):
+        made["vertex" if form.get("google") == "vertex" else "google"] = {
+            "thoughtSignature": signature
+        }
     if item := _dump_item(kind, native):
         made["azure" if form.get("openai") == "azure" else "openai"] = item
     left = if_object(OWN.notes(native).get("left"))
@@ -129,7 +137,11 @@ def foreign(kind: str, native: Native) -> dict[str, Any]:
             del own["cache_control"]
         elif key == "google" and kind in _SIGNED and isinstance(own.get("thoughtSignature"), str):
             del own["thoughtSignature"]
-        elif key == "openai_responses" and kind in ("reasoning", "tool") and isinstance(own.get("id"), str):
+        elif (
+            key == "openai_responses"
+            and kind in ("reasoning", "tool")
+            and isinstance(own.get("id"), str)
+        ):
             del own["id"]
             if kind == "reasoning":
                 own.pop("encrypted_content", None)
@@ -160,7 +172,10 @@ def _load_item(kind: str, rest: dict[str, Any]) -> dict[str, Any]:
             return {}
         del rest["reasoningEncryptedContent"]
         return {
-            "openai_responses": {"id": rest.pop("itemId"), **({"encrypted_content": encrypted} if encrypted else {})}
+            "openai_responses": {
+                "id": rest.pop("itemId"),
+                **({"encrypted_content": encrypted} if encrypted else {}),
+            }
         }
     if kind == "tool":
         return {"openai_responses": {"id": rest.pop("itemId")}}
@@ -177,7 +192,10 @@ def _dump_item(kind: str, native: Native) -> dict[str, Any]:
         item = if_object(RESPONSES.notes(native).get("item"))
         if not isinstance(item.get("id"), str):
             return {}
-        return {"itemId": item["id"], **({"phase": item["phase"]} if isinstance(item.get("phase"), str) else {})}
+        return {
+            "itemId": item["id"],
+            **({"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}),
+        }
     if kind not in ("reasoning", "tool"):
         return {}
     fields = RESPONSES.fields(native)

@@ -35,7 +35,11 @@ def is_split_row(entry: Any) -> bool:
     fields = cast("dict[str, Any]", entry)
     if "content" not in fields or "parts" in fields:
         return False
-    return "threadId" in fields or "resourceId" in fields or ("id" in fields and fields.get("type") in TYPES)
+    return (
+        "threadId" in fields
+        or "resourceId" in fields
+        or ("id" in fields and fields.get("type") in TYPES)
+    )
 
 
 def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Message]) -> None:
@@ -68,7 +72,9 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
         noted = {"rows": [*_rows(before[0]), noted]}
     native = {**(message.native or {}), **(OWN.with_notes(message.native, row=noted) or {})}
     out[-1] = message.replace(
-        id=message_id if isinstance(message_id, str) else None, created_at=made_at or message.created_at, native=native
+        id=message_id if isinstance(message_id, str) else None,
+        created_at=made_at or message.created_at,
+        native=native,
     )
     if ours.get("goes_on") is True and len(out) > 1:
         _join(out)
@@ -76,12 +82,16 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
 
 def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> list[dict[str, Any]]:
     """Messages → rows."""
-    if has_parts(messages):  # these rows have no approvals, and a message of one alone would be none
+    if has_parts(
+        messages
+    ):  # these rows have no approvals, and a message of one alone would be none
         settled, positions = at_calls(messages)
         lost: list[Loss] = []
         rows = dump_split_rows(settled, lost)
         losses += [
-            msgspec.structs.replace(loss, message=None if loss.message is None else positions[loss.message])
+            msgspec.structs.replace(
+                loss, message=None if loss.message is None else positions[loss.message]
+            )
             for loss in lost
         ]
         return rows
@@ -91,16 +101,27 @@ def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> list[dic
     for position, message in enumerate(messages):
         notes = if_object(OWN.notes(message.native).get(_ROW)) if message.native else {}
         thread = thread_of(message.native) or thread
-        entries = dump_message(message.replace(id=None, created_at=None), position, CORE, losses, None)
+        entries = dump_message(
+            message.replace(id=None, created_at=None), position, CORE, losses, None
+        )
         pieces = (
-            list(entries) if notes and "rows" not in notes else [part for entry in entries for part in _split(entry)]
+            list(entries)
+            if notes and "rows" not in notes
+            else [part for entry in entries for part in _split(entry)]
         )
         noted = _rows(message) if notes else []
         ids = _ids(message, position, taken)
         for at, entry in enumerate(pieces):
             own = if_object(noted[at]) if at < len(noted) else {}
             out.append(
-                _row(entry, message, next(ids), own, thread, goes_on=at > 0 and entry["role"] == pieces[at - 1]["role"])
+                _row(
+                    entry,
+                    message,
+                    next(ids),
+                    own,
+                    thread,
+                    goes_on=at > 0 and entry["role"] == pieces[at - 1]["role"],
+                )
             )
     return out
 
@@ -109,7 +130,11 @@ def _pop_row(options: Any) -> tuple[dict[str, Any], Any]:
     """What stands under our key about rows, and the options without it; `None`: there are no others."""
     held = if_object(if_object(options).get(OURS))
     ours = held.get(_ROW)
-    if not isinstance(ours, dict) or not cast("dict[str, Any]", ours).keys() <= {"id", "goes_on"} or not ours:
+    if (
+        not isinstance(ours, dict)
+        or not cast("dict[str, Any]", ours).keys() <= {"id", "goes_on"}
+        or not ours
+    ):
         return {}, options
     left = rest(held, _ROW)
     others = {**rest(if_object(options), OURS), **({OURS: left} if left else {})}
@@ -157,7 +182,11 @@ def _row(
     time, as_date = message.created_at, noted.get("created_at")
     if time is not None:
         row["createdAt"] = (
-            time if as_date == "datetime" else time.replace(tzinfo=None) if as_date == "naive" else js_date(time)
+            time
+            if as_date == "datetime"
+            else time.replace(tzinfo=None)
+            if as_date == "naive"
+            else js_date(time)
         )
     if isinstance(as_date, list) and as_date[0] == (None if time is None else js_date(time)):
         row["createdAt"] = as_date[1]
@@ -187,7 +216,10 @@ def _split(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
             blocks.append([part])
     for at, block in enumerate(blocks):
         plain = (
-            len(blocks) > 1 and len(block) == 1 and block[0].keys() == {"type", "text"} and block[0]["type"] == "text"
+            len(blocks) > 1
+            and len(block) == 1
+            and block[0].keys() == {"type", "text"}
+            and block[0]["type"] == "text"
         )
         more = rest(entry, "role", "content") if at == 0 else {}
         yield {"role": "assistant", "content": block[0]["text"] if plain else block, **more}
@@ -199,7 +231,9 @@ def _is_of_tools(part: Mapping[str, Any]) -> bool:
 
 def _type(entry: Mapping[str, Any]) -> str:
     types = {if_object(part).get("type") for part in if_list(entry.get("content"))}
-    return "tool-call" if "tool-call" in types else "tool-result" if "tool-result" in types else "text"
+    return (
+        "tool-call" if "tool-call" in types else "tool-result" if "tool-result" in types else "text"
+    )
 
 
 def _ids(message: Message, position: int, taken: set[str]) -> Iterator[str]:

@@ -6,7 +6,17 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.message import Content, DataPart, FilePart, LinkPart, MarkPart, Message, ProviderPart, Role, TextPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Message,
+    ProviderPart,
+    Role,
+    TextPart,
+)
 from dragoman.wires.ai_sdk_messages.dialect import Part, Parts
 from dragoman.wires.ai_sdk_messages.own import OWN
 
@@ -38,13 +48,19 @@ def segments(parts: list[Any]) -> Iterator[Segment]:
     for at, end in zip(cuts, [*cuts[1:], len(parts)], strict=True):
         before = at - start > 1 and parts[at - 1] == _STEP
         behind = end - at > 2 and parts[at + 1] == _STEP
-        form = {_AS: STEERING, **({_BEFORE: True} if before else {}), **({_BEHIND: True} if behind else {})}
+        form = {
+            _AS: STEERING,
+            **({_BEFORE: True} if before else {}),
+            **({_BEHIND: True} if behind else {}),
+        }
         yield start, parts[start : at - before], parts[at], form
         start = at + 1 + behind
     yield start, parts[start:], {}, {}
 
 
-def load_steering(part: dict[str, Any], form: dict[str, Any], content: Sequence[Content]) -> Message:
+def load_steering(
+    part: dict[str, Any], form: dict[str, Any], content: Sequence[Content]
+) -> Message:
     """The part → the message, which names no turn yet. `content`: its pieces, as those of a user's message are read."""
     own = {key: value for key, value in part.items() if key not in _READ}
     return Message(Role.USER, tuple(content), part["id"], native=OWN.note(own, form))
@@ -52,14 +68,23 @@ def load_steering(part: dict[str, Any], form: dict[str, Any], content: Sequence[
 
 def is_steering(message: Message) -> bool:
     """Whether a message was read from such a part, and says nothing that none can."""
-    if message.role is not Role.USER or not message.native or OWN.form(message.native).get(_AS) != STEERING:
+    if (
+        message.role is not Role.USER
+        or not message.native
+        or OWN.form(message.native).get(_AS) != STEERING
+    ):
         return False
     return all(isinstance(piece, _PIECES) for piece in message.content)
 
 
 def dump_steering(message: Message, write: Callable[[], Parts]) -> Parts:
     """The inverse, with the step that stood before it. `write`: its pieces as parts."""
-    made: Part = {"type": STEERING, "id": message.id or "", "parts": write(), **OWN.fields(message.native)}
+    made: Part = {
+        "type": STEERING,
+        "id": message.id or "",
+        "parts": write(),
+        **OWN.fields(message.native),
+    }
     return [*([dict(_STEP)] if OWN.form(message.native).get(_BEFORE) is True else []), made]
 
 

@@ -20,5 +20,9 @@ def thread_of(native: Native) -> dict[str, Any]:
     row = if_object(OWN.notes(native).get("row"))
     rows = row.get("rows")
     first = if_object(rows[0]) if isinstance(rows, list) and rows else row
-    held = OWN.fields(native) if OWN.form(native).get("in") == "mastra_v2" else if_object(first.get("fields"))
+    held = (
+        OWN.fields(native)
+        if OWN.form(native).get("in") == "mastra_v2"
+        else if_object(first.get("fields"))
+    )
     return {key: held[key] for key in _FIELDS if isinstance(held.get(key), str)}

@@ -26,11 +26,22 @@ def date_of(value: Any) -> datetime | None:
 
 def is_js_date(value: Any) -> bool:
     """Whether a value is written as `js_date` writes dates, if it is one."""
-    return type(value) is str and len(value) == 24 and value[10] == "T" and value[19] == "." and value[23] == "Z"
+    return (
+        type(value) is str
+        and len(value) == 24
+        and value[10] == "T"
+        and value[19] == "."
+        and value[23] == "Z"
+    )
 
 
 def js_date(date: datetime) -> str:
     """A date as `JSON.stringify` writes it; one with more than milliseconds keeps them."""
     if date.tzinfo is not UTC:
         date = in_utc(date)
-    return date.isoformat(timespec="milliseconds" if date.microsecond % 1000 == 0 else "microseconds")[:-6] + "Z"
+    return (
+        date.isoformat(timespec="milliseconds" if date.microsecond % 1000 == 0 else "microseconds")[
+            :-6
+        ]
+        + "Z"
+    )

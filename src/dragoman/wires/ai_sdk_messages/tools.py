@@ -12,7 +12,12 @@ from dragoman.codec.json_values import if_object, text_or_json
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.carriage import metadata_of
-from dragoman.wires.ai_sdk_messages.failures import dump_failure, load_failure, refused, unread_result
+from dragoman.wires.ai_sdk_messages.failures import (
+    dump_failure,
+    load_failure,
+    refused,
+    unread_result,
+)
 from dragoman.wires.ai_sdk_messages.outputs import as_result, plain_output
 from dragoman.wires.ai_sdk_messages.own import OWN, UI, applied
 from dragoman.wires.ai_sdk_messages.reading import Fields, Reading, fault
@@ -64,16 +69,29 @@ def load_tool(part: dict[str, Any], it: Reading, where: str) -> None:
     by_provider = part.get("providerExecuted") is True
     answered = state in _ANSWERED
     head = {key: value for key, value in part.items() if not (answered and key in _OF_RESULT)}
-    if state == "output-denied" and head.get("approval") == refused(id_, if_object(head.get("approval")).get("reason")):
+    if state == "output-denied" and head.get("approval") == refused(
+        id_, if_object(head.get("approval")).get("reason")
+    ):
         del head["approval"]
-    call, form = load_input(ToolCallPart(id_, name, run_by="provider" if by_provider else "agent"), part, state)
+    call, form = load_input(
+        ToolCallPart(id_, name, run_by="provider" if by_provider else "agent"), part, state
+    )
     form = {**form, **({"dynamic": True} if type_ == _DYNAMIC else {})}
-    kept = it.read(call, head, lambda made: dump_call(made, answered=answered), "tool", "callProviderMetadata", form)
+    kept = it.read(
+        call,
+        head,
+        lambda made: dump_call(made, answered=answered),
+        "tool",
+        "callProviderMetadata",
+        form,
+    )
     it.add(kept)
     if answered:
         result = _load_result(part, kept, state, where)
         tail = {key: value for key, value in part.items() if key in _OF_RESULT}
-        answer = it.read(result, tail, lambda made: dump_result(made, kept), "result", "resultProviderMetadata")
+        answer = it.read(
+            result, tail, lambda made: dump_result(made, kept), "result", "resultProviderMetadata"
+        )
         (it.pieces if by_provider else it.answers).append(answer)
 
 
@@ -87,20 +105,26 @@ def load_input(
         if isinstance(raw, str):
             return msgspec.structs.replace(call, raw=raw, state="cut"), {}
         text = json_bytes.encode(given).decode() if key in part else ""
-        return msgspec.structs.replace(call, raw=text, state="cut"), {"partial": True} if text else {}
+        return msgspec.structs.replace(call, raw=text, state="cut"), {
+            "partial": True
+        } if text else {}
     if isinstance(given, dict):
         return msgspec.structs.replace(call, arguments=cast("dict[str, Any]", given)), {}
     if given is None and isinstance(raw, dict):
         return msgspec.structs.replace(call, arguments=cast("dict[str, Any]", raw)), {}
     if given is None and isinstance(raw, str):
         read = parse_call(call, raw)
-        return read if read.state == "complete" else msgspec.structs.replace(read, state="invalid"), {}
+        return read if read.state == "complete" else msgspec.structs.replace(
+            read, state="invalid"
+        ), {}
     if given is None:
         return call, {}
     return msgspec.structs.replace(call, raw=text_or_json(given), state="invalid"), {}
 
 
-def unread_fields(call: ToolCallPart, load: Callable[[ToolCallPart], tuple[ToolCallPart, Any]]) -> dict[str, Any]:
+def unread_fields(
+    call: ToolCallPart, load: Callable[[ToolCallPart], tuple[ToolCallPart, Any]]
+) -> dict[str, Any]:
     """The fields of a call that are not read again from its part. `load`: reads the arguments of that into a call without them."""
     fields: dict[str, Any] = {"run_by": "client"} if call.run_by == "client" else {}
     if call.state != "complete":
@@ -124,14 +148,20 @@ def input_of(call: ToolCallPart, *, answered: bool = False) -> dict[str, Any]:
     return {"rawInput": call.raw} if call.raw else {}
 
 
-def open_state(call: ToolCallPart, cut: str = "input-streaming", waiting: str = "input-available") -> str:
+def open_state(
+    call: ToolCallPart, cut: str = "input-streaming", waiting: str = "input-available"
+) -> str:
     """The state of a call that has no result. `cut`, `waiting`: what the dialect calls the first two."""
     if call.state == "cut":
         return cut
     approval = OWN.fields(call.native).get("approval") if call.native else None
     if not isinstance(approval, dict):
         return waiting
-    return "approval-responded" if isinstance(if_object(approval).get("approved"), bool) else "approval-requested"
+    return (
+        "approval-responded"
+        if isinstance(if_object(approval).get("approved"), bool)
+        else "approval-requested"
+    )
 
 
 def dump_call(call: ToolCallPart, *, answered: bool = False) -> dict[str, Any]:
@@ -150,7 +180,9 @@ def dump_call(call: ToolCallPart, *, answered: bool = False) -> dict[str, Any]:
     made |= input_of(call, answered=answered)
     if call.run_by == "provider":
         made["providerExecuted"] = True
-    fields = unread_fields(call, lambda bare: load_input(bare, made, None if answered else open_state(call)))
+    fields = unread_fields(
+        call, lambda bare: load_input(bare, made, None if answered else open_state(call))
+    )
     if metadata := metadata_of("tool", call.native, fields):
         made["callProviderMetadata"] = metadata
     return applied(call.native, made, UI, CALL_FIELDS)
@@ -172,4 +204,6 @@ def dump_result(result: ToolResultPart, call: ToolCallPart) -> dict[str, Any]:
 
 def _load_result(part: Fields, call: ToolCallPart, state: str, where: str) -> ToolResultPart:
     failure = load_failure(part, call, state, where)
-    return failure or ToolResultPart(call.id, call.name, as_result(part.get("output")), run_by=call.run_by)
+    return failure or ToolResultPart(
+        call.id, call.name, as_result(part.get("output")), run_by=call.run_by
+    )

@@ -7,14 +7,26 @@ from typing import Any
 
 from dragoman.codec.json_values import if_object
 from dragoman.codec.media import Media
-from dragoman.message import MarkPart, ProviderPart, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    MarkPart,
+    ProviderPart,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.ai_sdk_messages import marks
 from dragoman.wires.ai_sdk_messages.detection import is_v4
 from dragoman.wires.ai_sdk_messages.dialect import Dialect, Envelope, Part, Parts
 from dragoman.wires.ai_sdk_messages.failures import denial_reason, refused
 from dragoman.wires.ai_sdk_messages.media import dump_file, load_file
 from dragoman.wires.ai_sdk_messages.own import OURS, OWN, UI
-from dragoman.wires.ai_sdk_messages.parts import dump_reasoning, dump_text, load_reasoning, load_text
+from dragoman.wires.ai_sdk_messages.parts import (
+    dump_reasoning,
+    dump_text,
+    load_reasoning,
+    load_text,
+)
 from dragoman.wires.ai_sdk_messages.reading import STEP
 from dragoman.wires.ai_sdk_messages.tools import dump_call, dump_result, load_tool
 
@@ -62,7 +74,9 @@ def _envelope(given: Envelope) -> dict[str, Any]:
     if not first.native:
         return {**made, "metadata": metadata} if metadata else made
     own = OWN.fields(first.native) if OWN.form(first.native).get("in", UI) == UI else {}
-    if own and is_v4(own):  # of a message of ai 4 that went through another format: it would be read as one again
+    if own and is_v4(
+        own
+    ):  # of a message of ai 4 that went through another format: it would be read as one again
         own = {}
     kept = own.pop("metadata", _MISSING)
     if isinstance(kept, dict):

@@ -51,7 +51,9 @@ class Writing:
         self._number = 0  # of the step
         self._last = (-1, -1)  # where the result before stood
         self._moved = False
-        self.is_one_step = dialect.name in OLD and says_behind_answers((*group.messages, *group.behind))
+        self.is_one_step = dialect.name in OLD and says_behind_answers(
+            (*group.messages, *group.behind)
+        )
         """Whether a reader of the dialect would find more steps than there are."""
         self.parts: list[dict[str, Any]] = []
         self.providers: list[str | None] = []
@@ -67,7 +69,9 @@ class Writing:
         for at, message in enumerate(self.group.messages):
             if message.role is Role.USER and at:
                 if is_steering(message):
-                    self.parts += dump_steering(message, lambda at=at, one=message: self._pieces(at, one))
+                    self.parts += dump_steering(
+                        message, lambda at=at, one=message: self._pieces(at, one)
+                    )
                 else:  # results, which stand with their calls
                     self._lose_waits(at, message)
                 continue
@@ -94,7 +98,12 @@ class Writing:
             self.providers.append(self._provider(begun) if message.role is Role.MODEL else None)
         if self._moved:
             self.losses.append(
-                Loss(self.group.positions[0], None, Lost.order, "a result stands with its call, an attachment last")
+                Loss(
+                    self.group.positions[0],
+                    None,
+                    Lost.order,
+                    "a result stands with its call, an attachment last",
+                )
             )
         for queue in self._results.values():
             for at, place, _ in queue:
@@ -149,14 +158,26 @@ class Writing:
                 self._number += bool(self.parts)
             if self.is_one_step and OWN.form(piece.native).get(IMPLIED):
                 self.parts.append({"type": STEP})
-            elif (OWN.is_ours(piece.native) or piece.kind == STEP) and (part := self.dialect.mark(piece)):
+            elif (OWN.is_ours(piece.native) or piece.kind == STEP) and (
+                part := self.dialect.mark(piece)
+            ):
                 self.parts.append(part)
         elif isinstance(piece, ProviderPart):
             of_model = OWN.form(piece.native).get("in") in ("model", "core")
-            if OWN.is_ours(piece.native) and not of_model and "type" in (part := self.dialect.mark(piece)):
+            if (
+                OWN.is_ours(piece.native)
+                and not of_model
+                and "type" in (part := self.dialect.mark(piece))
+            ):
                 self.parts.append(part)
             else:
-                self.lose(at, place, Lost.provider, "a block that only its provider understands", piece.kind)
+                self.lose(
+                    at,
+                    place,
+                    Lost.provider,
+                    "a block that only its provider understands",
+                    piece.kind,
+                )
 
     def _call(self, call: ToolCallPart, at: int, place: int) -> None:
         queue = self._results.get(call.id)
@@ -168,7 +189,9 @@ class Writing:
             self.parts.append(part)
             return
         where, result_place, result = queue.popleft()
-        self._moved |= (where, result_place) < self._last or (where == at and self._is_apart(at, place, result_place))
+        self._moved |= (where, result_place) < self._last or (
+            where == at and self._is_apart(at, place, result_place)
+        )
         self._last = self._last if where == at else (where, result_place)
         self.parts.append(self.dialect.result(part, result, call))
 
@@ -184,19 +207,41 @@ class Writing:
 
 
 def dump_group(
-    group: Group, id_: str, dialect: Dialect, taken: Collection[str], losses: list[Loss], version: str | None = None
+    group: Group,
+    id_: str,
+    dialect: Dialect,
+    taken: Collection[str],
+    losses: list[Loss],
+    version: str | None = None,
 ) -> dict[str, Any]:
     """A turn → its UI message. `id_`: its id; `taken`: those of all messages."""
     first = group.messages[0]
     writing = Writing(group, dialect, losses)
     parts = writing.write()
     form = OWN.form(first.native) if first.native else {}
-    named = None if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native)) else id_
+    named = (
+        None
+        if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native))
+        else id_
+    )
     if version is not None:
         parts = restricted(parts, version, lambda what, why: writing.lose(0, 0, what, why))
-    empty = not parts and dialect.name == UI and not (form.get("parts") == EMPTY and _takes_none(first.role, version))
+    empty = (
+        not parts
+        and dialect.name == UI
+        and not (form.get("parts") == EMPTY and _takes_none(first.role, version))
+    )
     parts = [filler(first.role)] if empty else parts
-    extras = _extras(group, dialect, named, form, taken, writing.providers, empty=empty, one_step=writing.is_one_step)
+    extras = _extras(
+        group,
+        dialect,
+        named,
+        form,
+        taken,
+        writing.providers,
+        empty=empty,
+        one_step=writing.is_one_step,
+    )
     return dialect.envelope(Envelope(named, ROLES[first.role], parts, first, extras))
 
 
@@ -215,12 +260,16 @@ def _extras(
     if len(group.messages) == 1 and not group.behind:
         expected = [Expected(id_, made, origin_of(next(sources, None), None))]
     else:
-        ids: Iterator[str | None] = inner_ids(id_, taken) if id_ is not None else iter(lambda: None, 0)
+        ids: Iterator[str | None] = (
+            inner_ids(id_, taken) if id_ is not None else iter(lambda: None, 0)
+        )
         expected = [
             Expected(one.id or "", id_, None)
             if at and is_steering(one)
             else Expected(
-                next(ids), made or id_, origin_of(next(sources, None), None) if one.role is Role.MODEL else None
+                next(ids),
+                made or id_,
+                origin_of(next(sources, None), None) if one.role is Role.MODEL else None,
             )
             for at, one in enumerate(group.messages)
         ]
@@ -253,4 +302,6 @@ def _behind_words(message: Message) -> int | None:
 def _is_out_of_order(parts: Sequence[Mapping[str, Any]]) -> bool:
     """Whether something stands behind what is to be an attachment."""
     kinds = [part["type"] for part in parts]
-    return ATTACHMENT in kinds and kinds[kinds.index(ATTACHMENT) :] != [ATTACHMENT] * kinds.count(ATTACHMENT)
+    return ATTACHMENT in kinds and kinds[kinds.index(ATTACHMENT) :] != [ATTACHMENT] * kinds.count(
+        ATTACHMENT
+    )

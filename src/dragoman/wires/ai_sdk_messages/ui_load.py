@@ -14,7 +14,13 @@ from dragoman.message import Message, Origin, Role
 from dragoman.wires.ai_sdk_messages.dialect import Dialect
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.own import OURS, OWN, UI, joined
-from dragoman.wires.ai_sdk_messages.reading import OLD, Reading, fault, load_parts, says_behind_answers
+from dragoman.wires.ai_sdk_messages.reading import (
+    OLD,
+    Reading,
+    fault,
+    load_parts,
+    says_behind_answers,
+)
 from dragoman.wires.ai_sdk_messages.signatures import origin_of
 from dragoman.wires.ai_sdk_messages.steering import has_steering, load_steering, segments
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT, filler
@@ -25,7 +31,9 @@ ROLES: Mapping[str, Role] = {"system": Role.SYSTEM, "user": Role.USER, "assistan
 _READ = frozenset(["id", "role", "parts", "metadata"])
 
 
-def load_ui(given: Any, where: str, origin: Origin | None, taken: Collection[str], out: list[Message]) -> None:
+def load_ui(
+    given: Any, where: str, origin: Origin | None, taken: Collection[str], out: list[Message]
+) -> None:
     """A UI message, added to `out`. `taken`: ids of all messages of the conversation.
 
     Raises:
@@ -40,7 +48,9 @@ def load_ui(given: Any, where: str, origin: Origin | None, taken: Collection[str
     parts = entry.get("parts")
     if type(parts) is not list:
         fault(f"{where}.parts must be a list of objects, the parts of a message")
-    own: dict[str, Any] = {} if entry.keys() <= _READ else {key: entry[key] for key in entry if key not in _READ}
+    own: dict[str, Any] = (
+        {} if entry.keys() <= _READ else {key: entry[key] for key in entry if key not in _READ}
+    )
     form: dict[str, Any] = {}
     id_ = given_id(entry, own, form)
     metadata: Mapping[str, Any] = {}
@@ -51,7 +61,9 @@ def load_ui(given: Any, where: str, origin: Origin | None, taken: Collection[str
     if not given_parts:
         form["parts"] = EMPTY
     elif given_parts == [filler(role)] and if_object(extras).get(EMPTY) is True:
-        messages = turn_of(Reading(UI, role), id_, origin, taken, own, form, metadata, extras, UI_DIALECT)
+        messages = turn_of(
+            Reading(UI, role), id_, origin, taken, own, form, metadata, extras, UI_DIALECT
+        )
         if OURS not in if_object(OWN.fields(messages[0].native).get("metadata")):
             add_turn(messages, id_, extras, out)
             return
@@ -71,7 +83,9 @@ def _read(parts: list[Any], role: Role, where: str) -> Reading:
             return load_parts(own, it, loaders, prefixed, where, start)
         if own or not it.steps:
             it.steps += load_parts(own, Reading(UI, role), loaders, prefixed, where, start).end()
-        words = load_parts(part["parts"], Reading(UI, Role.USER), loaders, {}, f"{where}[{start}].parts").pieces
+        words = load_parts(
+            part["parts"], Reading(UI, Role.USER), loaders, {}, f"{where}[{start}].parts"
+        ).pieces
         it.steps.append(load_steering(part, form, words))
     return it
 
@@ -124,11 +138,17 @@ def turn_of(
         note = _given(origin, provider) if is_model else {}
         native = OWN.note(own, form, **note) if own or form or note else None
         content = (*pieces, *answers)
-        messages = [Message(reading.role, content, id_, created_at, source, dict(metadata), None, None, native)]
+        messages = [
+            Message(
+                reading.role, content, id_, created_at, source, dict(metadata), None, None, native
+            )
+        ]
         expected = [Expected(id_, None, origin_of(provider, None) if is_model else None)]
     else:
         messages, expected = list[Message](), list[Expected]()
-        ids: Iterator[str | None] = inner_ids(id_, taken) if id_ is not None else iter(lambda: None, 0)
+        ids: Iterator[str | None] = (
+            inner_ids(id_, taken) if id_ is not None else iter(lambda: None, 0)
+        )
         for step in steps:
             if isinstance(step, Message):
                 expected.append(Expected(step.id, id_, None))
@@ -161,7 +181,9 @@ def turn_of(
                 expected,
                 joined=JOINED in held,
                 empty=EMPTY in held and not reading.pieces,
-                one_step=dialect.name in OLD and form.get("parts") != "absent" and says_behind_answers(found),
+                one_step=dialect.name in OLD
+                and form.get("parts") != "absent"
+                and says_behind_answers(found),
                 metadata=with_metadata,
                 time="created_at" in listed,
             )
@@ -169,7 +191,9 @@ def turn_of(
         ):
             return found
     kept = dialect.keep(own, extras)
-    messages[0] = messages[0].replace(native={**(messages[0].native or {}), **(OWN.note(kept, form) or {})})
+    messages[0] = messages[0].replace(
+        native={**(messages[0].native or {}), **(OWN.note(kept, form) or {})}
+    )
     return messages
 
 

@@ -29,18 +29,33 @@ from dragoman.wires.ai_sdk_messages.v4_parts import (
     load_reasoning,
     load_source,
 )
-from dragoman.wires.ai_sdk_messages.v4_tools import dump_invocation, dump_invocation_result, load_invocation
+from dragoman.wires.ai_sdk_messages.v4_tools import (
+    dump_invocation,
+    dump_invocation_result,
+    load_invocation,
+)
 
 __all__ = ["V4_DIALECT", "load_v4", "read_time", "written_time"]
 
-ROLES: Mapping[str, Role] = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL, "data": Role.USER}
+ROLES: Mapping[str, Role] = {
+    "system": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.MODEL,
+    "data": Role.USER,
+}
 _MIRRORS = ("content", "toolInvocations", "reasoning")
-_READ = frozenset(["id", "role", "parts", "createdAt", "experimental_attachments", "annotations", *_MIRRORS])
+_READ = frozenset(
+    ["id", "role", "parts", "createdAt", "experimental_attachments", "annotations", *_MIRRORS]
+)
 _ATTACHED = "experimental_attachments"
 
 
 def load_v4(
-    entry: dict[str, Any], where: str, origin: Origin | None, taken: Collection[str], out: list[Message]
+    entry: dict[str, Any],
+    where: str,
+    origin: Origin | None,
+    taken: Collection[str],
+    out: list[Message],
 ) -> None:
     """A UI message of ai 4, added to `out`. `taken`: ids of all messages of the conversation.
 
@@ -67,8 +82,12 @@ def load_v4(
     extras = _annotations(entry, own)
     # Fields beside each other have no order, so that nothing in them stands behind a call.
     has_order = form.get("parts") != "absent"
-    reading.implies_steps = reading.implies_steps and has_order and ONE_STEP not in if_object(extras)
-    load_parts(cast("list[Any]", parts), reading, V4_DIALECT.loaders, V4_DIALECT.prefixed, f"{where}.parts")
+    reading.implies_steps = (
+        reading.implies_steps and has_order and ONE_STEP not in if_object(extras)
+    )
+    load_parts(
+        cast("list[Any]", parts), reading, V4_DIALECT.loaders, V4_DIALECT.prefixed, f"{where}.parts"
+    )
     attached = entry.get(_ATTACHED)
     if isinstance(attached, list):
         for at, each in enumerate(cast("list[Any]", attached)):
@@ -76,8 +95,13 @@ def load_v4(
     if _ATTACHED in entry and not (attached and isinstance(attached, list)):
         own[_ATTACHED] = attached
     created_at = read_time(entry.get("createdAt"))
-    if "createdAt" in entry and (created_at is None or written_time(created_at) != entry["createdAt"]):
-        form["createdAt"] = [None if created_at is None else written_time(created_at), entry["createdAt"]]
+    if "createdAt" in entry and (
+        created_at is None or written_time(created_at) != entry["createdAt"]
+    ):
+        form["createdAt"] = [
+            None if created_at is None else written_time(created_at),
+            entry["createdAt"],
+        ]
     _note_mirrors(entry, mirrors(cast("Parts", parts), role), form)
     messages = turn_of(reading, id_, origin, taken, own, form, {}, extras, V4_DIALECT)
     if created_at is not None:
@@ -87,8 +111,12 @@ def load_v4(
 
 def mirrors(parts: Parts, role: Role) -> dict[str, Any]:
     """The fields that say again what the parts say."""
-    made: dict[str, Any] = {"content": "".join([if_text(part.get("text")) for part in parts if part["type"] == "text"])}
-    if invocations := [part["toolInvocation"] for part in parts if part["type"] == "tool-invocation"]:
+    made: dict[str, Any] = {
+        "content": "".join([if_text(part.get("text")) for part in parts if part["type"] == "text"])
+    }
+    if invocations := [
+        part["toolInvocation"] for part in parts if part["type"] == "tool-invocation"
+    ]:
         made["toolInvocations"] = invocations
     thinking = [if_text(part.get("reasoning")) for part in parts if part["type"] == "reasoning"]
     if thinking and role is Role.MODEL:
@@ -117,7 +145,8 @@ def _note_mirrors(entry: Mapping[str, Any], made: Mapping[str, Any], form: dict[
     differ = {
         key: [_digest(made.get(key)), *([entry[key]] if key in entry else [])]
         for key in _MIRRORS
-        if (key in made or key in entry) and (key not in made or key not in entry or made[key] != entry[key])
+        if (key in made or key in entry)
+        and (key not in made or key not in entry or made[key] != entry[key])
     }
     if differ:
         form["mirrors"] = differ
@@ -142,10 +171,17 @@ def _parts_of(entry: Mapping[str, Any], where: str) -> Parts:
     if not isinstance(content, str):
         fault(f"{where}.content must be a string, or there are parts")
     parts: Parts = [
-        {"type": "tool-invocation", "toolInvocation": each} for each in if_list(entry.get("toolInvocations"))
+        {"type": "tool-invocation", "toolInvocation": each}
+        for each in if_list(entry.get("toolInvocations"))
     ]
     if thinking := if_text(entry.get("reasoning")):
-        parts.append({"type": "reasoning", "reasoning": thinking, "details": [{"type": "text", "text": thinking}]})
+        parts.append(
+            {
+                "type": "reasoning",
+                "reasoning": thinking,
+                "details": [{"type": "text", "text": thinking}],
+            }
+        )
     return [*parts, {"type": "text", "text": content}] if content else parts
 
 

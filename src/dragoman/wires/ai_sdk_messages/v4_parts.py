@@ -48,14 +48,22 @@ def load_reasoning(part: dict[str, Any], it: Reading, where: str) -> None:
     """Thinking: a piece for each detail, of which all but the first go on with its part."""
     text = text_field(part, "reasoning", where)
     it.opens()
-    details = [piece for each in if_list(part.get("details")) if (piece := _detail(if_object(each))) is not None]
+    details = [
+        piece
+        for each in if_list(part.get("details"))
+        if (piece := _detail(if_object(each))) is not None
+    ]
     if len(details) != len(if_list(part.get("details"))) or not details:
         details = [ThinkingPart(text)]
     later = [_going_on(piece) for piece in details[1:]]
     first = details[0]
     it.add(
         it.read(
-            ThinkingPart(first.text), part, lambda made: _whole([made, *later]), "reasoning", extra=first.native or {}
+            ThinkingPart(first.text),
+            part,
+            lambda made: _whole([made, *later]),
+            "reasoning",
+            extra=first.native or {},
         )
     )
     for piece in later:
@@ -127,7 +135,11 @@ def load_attachment(given: Any, it: Reading, where: str) -> None:
     piece = carried_file(part) or file_at(text_field(part, "url", where))
     piece = with_type(with_name(piece, part.get("name")), part.get("contentType"))
     read = {**part, "type": ATTACHMENT}
-    it.add(it.read(piece, read, lambda made: dump_attachment(made, V4), "file", form={"as": ATTACHMENT}))
+    it.add(
+        it.read(
+            piece, read, lambda made: dump_attachment(made, V4), "file", form={"as": ATTACHMENT}
+        )
+    )
 
 
 def dump_attachment(piece: Media, dialect: str) -> dict[str, Any]:
@@ -152,7 +164,11 @@ def load_source(part: dict[str, Any], it: Reading, where: str) -> None:
     if not usual or not rest(source, "sourceType").keys() <= _SOURCE:
         load_mark(part, it, where)
         return
-    own = {"sourceId" if key == "id" else key: value for key, value in source.items() if key != "sourceType"}
+    own = {
+        "sourceId" if key == "id" else key: value
+        for key, value in source.items()
+        if key != "sourceType"
+    }
     it.add(MarkPart("source-url", OWN.note(own)))
 
 
@@ -181,9 +197,17 @@ def _detail(detail: dict[str, Any]) -> ThinkingPart | None:
 
 
 def _part(piece: ThinkingPart) -> dict[str, Any]:
-    made: dict[str, Any] = {"type": "reasoning", "reasoning": piece.text, "details": [dump_detail(piece)]}
+    made: dict[str, Any] = {
+        "type": "reasoning",
+        "reasoning": piece.text,
+        "details": [dump_detail(piece)],
+    }
     elsewhere = {_ANTHROPIC} if made["details"][0].keys() & {"signature", "data"} else set[str]()
-    metadata = {key: value for key, value in metadata_of("reasoning", piece.native).items() if key not in elsewhere}
+    metadata = {
+        key: value
+        for key, value in metadata_of("reasoning", piece.native).items()
+        if key not in elsewhere
+    }
     if metadata:
         made[_KEY] = metadata
     return made
@@ -196,4 +220,6 @@ def _whole(pieces: list[ThinkingPart]) -> dict[str, Any]:
 
 
 def _going_on(piece: ThinkingPart) -> ThinkingPart:
-    return ThinkingPart(piece.text, {**(piece.native or {}), **(OWN.note(form={"goes_on": True}) or {})})
+    return ThinkingPart(
+        piece.text, {**(piece.native or {}), **(OWN.note(form={"goes_on": True}) or {})}
+    )

@@ -47,12 +47,22 @@ def load_invocation(part: dict[str, Any], it: Reading, where: str) -> None:
         return
     answered = state == "result"
     fields = {key: value for key, value in given.items() if not (answered and key in _OF_RESULT)}
-    head = {**{key: value for key, value in part.items() if key != _INVOCATION}, **_prefixed(fields)}
+    head = {
+        **{key: value for key, value in part.items() if key != _INVOCATION},
+        **_prefixed(fields),
+    }
     head, ours = _without_ours(head)
     as_input = "input-streaming" if state == "partial-call" else state
     call, form = load_input(ToolCallPart(id_, name), given, as_input, "args")
     number = it.number
-    kept = it.read(call, head, lambda made: _flat(dump_invocation(made, V4, answered, number)), "tool", _KEY, form)
+    kept = it.read(
+        call,
+        head,
+        lambda made: _flat(dump_invocation(made, V4, answered, number)),
+        "tool",
+        _KEY,
+        form,
+    )
     it.add(kept)
     if answered:
         result = ToolResultPart(id_, name, as_result(given.get("result"), V4))
@@ -70,7 +80,10 @@ def dump_invocation(call: ToolCallPart, dialect: str, answered: bool, step: int)
         "state": "partial-call" if call.state == "cut" else "call",
         "toolCallId": call.id,
         "toolName": call.name,
-        **{"args" if key == "input" else key: value for key, value in input_of(call, answered=answered).items()},
+        **{
+            "args" if key == "input" else key: value
+            for key, value in input_of(call, answered=answered).items()
+        },
         "step": step,
     }
     if answered:
@@ -91,7 +104,10 @@ def dump_invocation_result(
     part: dict[str, Any], result: ToolResultPart, call: ToolCallPart, dialect: str
 ) -> dict[str, Any]:
     """The part of a call, with its result."""
-    both = {**part, _INVOCATION: {**part[_INVOCATION], **applied(result.native, _result(result), dialect)}}
+    both = {
+        **part,
+        _INVOCATION: {**part[_INVOCATION], **applied(result.native, _result(result), dialect)},
+    }
     ours = _ours(result, call)
     if ours:
         metadata = if_object(part.get(_KEY))
@@ -124,7 +140,10 @@ def _without_ours(head: dict[str, Any]) -> tuple[dict[str, Any], _Carried | None
     except ValueError:  # half a character of UTF-16 is no ValidationError
         return head, None
     left = {key: value for key, value in held.items() if key != "result"}
-    metadata = {**{key: value for key, value in metadata.items() if key != OURS}, **({OURS: left} if left else {})}
+    metadata = {
+        **{key: value for key, value in metadata.items() if key != OURS},
+        **({OURS: left} if left else {}),
+    }
     out = {key: value for key, value in head.items() if key != _KEY}
     return ({**out, _KEY: metadata} if metadata else out), ours
 
@@ -132,7 +151,11 @@ def _without_ours(head: dict[str, Any]) -> tuple[dict[str, Any], _Carried | None
 def _with_ours(result: ToolResultPart, changes: _Carried | None) -> ToolResultPart:
     if changes is None:
         return result
-    fields = {key: value for key, value in msgspec.structs.asdict(changes).items() if value is not msgspec.UNSET}
+    fields = {
+        key: value
+        for key, value in msgspec.structs.asdict(changes).items()
+        if value is not msgspec.UNSET
+    }
     return msgspec.structs.replace(result, **fields)
 
 
@@ -146,13 +169,18 @@ class _Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 def _prefixed(inner: dict[str, Any]) -> dict[str, Any]:
     return {
-        key if key in ("args", "rawInput", "toolCallId", "toolName") else f"{_INVOCATION}.{key}": value
+        key
+        if key in ("args", "rawInput", "toolCallId", "toolName")
+        else f"{_INVOCATION}.{key}": value
         for key, value in inner.items()
     }
 
 
 def _flat(part: dict[str, Any]) -> dict[str, Any]:
-    return {**{key: value for key, value in part.items() if key != _INVOCATION}, **_prefixed(part[_INVOCATION])}
+    return {
+        **{key: value for key, value in part.items() if key != _INVOCATION},
+        **_prefixed(part[_INVOCATION]),
+    }
 
 
 def _nested(flat: dict[str, Any]) -> dict[str, Any]:

@@ -39,5 +39,9 @@ def _without_approval(part: Part) -> Part:
     state = part["state"]
     if state == "output-denied":
         reason = if_text(if_object(part["approval"]).get("reason"))
-        return {**plain, "state": "output-error", "errorText": f"denied: {reason}" if reason else _DENIED}
+        return {
+            **plain,
+            "state": "output-error",
+            "errorText": f"denied: {reason}" if reason else _DENIED,
+        }
     return {**plain, "state": "input-available"} if state.startswith("approval-") else plain

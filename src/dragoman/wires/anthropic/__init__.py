@@ -6,7 +6,14 @@ from dragoman.wires.anthropic.errors import dump_error, load_error
 from dragoman.wires.anthropic.files import dump_download, load_files
 from dragoman.wires.anthropic.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.anthropic.quirks import NAME, Quirks
-from dragoman.wires.anthropic.request import adapt, dump_http, dump_request, forward, load_request, routes
+from dragoman.wires.anthropic.request import (
+    adapt,
+    dump_http,
+    dump_request,
+    forward,
+    load_request,
+    routes,
+)
 from dragoman.wires.anthropic.serving import (
     bodies,
     dump_model,

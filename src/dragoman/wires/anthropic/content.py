@@ -33,9 +33,25 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
-from dragoman.wires.anthropic.tools import CALLS, dump_call, dump_own, dump_result, load_call, load_result, own_fields
+from dragoman.wires.anthropic.tools import (
+    CALLS,
+    dump_call,
+    dump_own,
+    dump_result,
+    load_call,
+    load_result,
+    own_fields,
+)
 
-__all__ = ["Outgoing", "dump_block", "dump_blocks", "dump_content", "load_block", "load_content", "load_media"]
+__all__ = [
+    "Outgoing",
+    "dump_block",
+    "dump_blocks",
+    "dump_content",
+    "load_block",
+    "load_content",
+    "load_media",
+]
 
 Block = dict[str, Any]
 _PDF = "application/pdf"
@@ -70,32 +86,46 @@ def load_content(
         blocks = cast("list[Any]", content)
         for place, block in enumerate(blocks):
             if not isinstance(block, dict):
-                raise HistoryError(f'"{where}.content[{place}]" must be an object, a content block').at(
-                    field=f"{where}.content[{place}]"
-                )
+                raise HistoryError(
+                    f'"{where}.content[{place}]" must be an object, a content block'
+                ).at(field=f"{where}.content[{place}]")
         if not blocks or is_plain(blocks):
             form["content"] = "list" if blocks else []
         return tuple([_load_piece(block, role, names) for block in blocks])
-    if role is Role.SYSTEM and "content" not in entry:  # it only changes settings, in fields of its own
+    if (
+        role is Role.SYSTEM and "content" not in entry
+    ):  # it only changes settings, in fields of its own
         form["content"] = "absent"
         return ()
-    raise HistoryError(f'"{where}.content" must be a string or a list of content blocks').at(field=f"{where}.content")
+    raise HistoryError(f'"{where}.content" must be a string or a list of content blocks').at(
+        field=f"{where}.content"
+    )
 
 
 def dump_content(blocks: list[Block], message: Message) -> list[Block] | str:
     """Blocks → the field `content`: a single text is a string, unless its message came in another form."""
-    return blocks[0]["text"] if is_plain(blocks) and OWN.form(message.native).get("content") != "list" else blocks
+    return (
+        blocks[0]["text"]
+        if is_plain(blocks) and OWN.form(message.native).get("content") != "list"
+        else blocks
+    )
 
 
 def dump_blocks(out: Outgoing, position: int) -> list[Block]:
     """The blocks of a message, in its order."""
     content = out.messages[position].content
-    blocks = [block for at, piece in enumerate(content) if (block := dump_block(piece, out, position, at)) is not None]
+    blocks = [
+        block
+        for at, piece in enumerate(content)
+        if (block := dump_block(piece, out, position, at)) is not None
+    ]
     if out.unreadable[position] is None:
         return blocks
     ordered = sorted(blocks, key=lambda block: block.get("type") == "tool_use")
     if ordered != blocks:
-        out.lose(position, None, Lost.order, "the API wants a message's calls after everything else")
+        out.lose(
+            position, None, Lost.order, "the API wants a message's calls after everything else"
+        )
     return ordered
 
 
@@ -103,7 +133,9 @@ def load_block(block: Mapping[str, Any], names: Mapping[str, str] = {}) -> Conte
     """A block → a piece of content. `names`: id of each call so far → its tool, which results do not name."""
     kind = str(block.get("type"))
     if kind == "tool_result" or kind.endswith("_tool_result"):
-        return load_result(block, names, _inner_parts(block) if kind == "tool_result" else ()) or _whole(block)
+        return load_result(
+            block, names, _inner_parts(block) if kind == "tool_result" else ()
+        ) or _whole(block)
     load = _LOADERS.get(kind)
     return (load and load(block)) or _whole(block)
 
@@ -124,7 +156,9 @@ def load_media(block: Mapping[str, Any]) -> Media | None:
             part: Media = FilePart(file_id, _OTHER, None, held)
         case {"type": "base64" | "text" as how, "media_type": str(mime_type), "data": str(data)}:
             try:
-                part = DataPart(b64decode(data) if how == "base64" else data.encode(), mime_type, name, own)
+                part = DataPart(
+                    b64decode(data) if how == "base64" else data.encode(), mime_type, name, own
+                )
             except ValueError:  # no base64, or half a pair of surrogates
                 return None
         case {"type": "url", "url": str(url)}:
@@ -142,7 +176,9 @@ def _load_piece(block: Block, role: Role, names: dict[str, str]) -> Content:
     """A block of a conversation. An id or name that no API takes is noted, so that it goes back to where it was recorded."""
     piece = load_block(block, names)
     if isinstance(piece, (DataPart, LinkPart, FilePart)):
-        return _whole(block) if role is Role.MODEL and block["type"] != "container_upload" else piece
+        return (
+            _whole(block) if role is Role.MODEL and block["type"] != "container_upload" else piece
+        )
     if not isinstance(piece, (ToolCallPart, ToolResultPart)):
         return piece
     fits = STANDARD.fits(piece.id)
@@ -162,7 +198,11 @@ def _whole(block: Mapping[str, Any]) -> ProviderPart:
 def _inner_parts(block: Mapping[str, Any]) -> tuple[Content, ...]:
     """What a tool returned as text and media; nothing where it is anything else."""
     parts = tuple([load_block(each) for each in if_objects(block.get("content"))])
-    return parts if all(isinstance(part, (TextPart, DataPart, LinkPart, FilePart)) for part in parts) else ()
+    return (
+        parts
+        if all(isinstance(part, (TextPart, DataPart, LinkPart, FilePart)) for part in parts)
+        else ()
+    )
 
 
 def _load_text(block: Mapping[str, Any]) -> TextPart | None:
@@ -191,7 +231,9 @@ def _dump_text(part: TextPart, out: Outgoing, position: int, place: int) -> Bloc
 
 def _dump_thinking(part: ThinkingPart, out: Outgoing, position: int, place: int) -> Block | None:
     own = OWN.fields(part.native)
-    signed = "signature" in own or "type" in own or OWN.form(part.native).get("signature") == "absent"
+    signed = (
+        "signature" in own or "type" in own or OWN.form(part.native).get("signature") == "absent"
+    )
     why = out.unreadable[position]
     if why is None and not (signed or out.answer or out.quirks.unsigned_thinking):
         why = "it has no signature"
@@ -253,11 +295,19 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
             return "text", None, ELSEWHERE
         kind = _file_kind(part.mime_type)
         held = {"file_id": part.id}
-        return kind, held if kind == "container_upload" else {"source": {"type": "file", **held}}, None
+        return (
+            kind,
+            held if kind == "container_upload" else {"source": {"type": "file", **held}},
+            None,
+        )
     if isinstance(part, LinkPart):
         mime_type = part.mime_type or guessed(part.url)
         if mime_type == _PDF or mime_type is None or mime_type.startswith("image/"):
-            return "document" if mime_type == _PDF else "image", {"source": {"type": "url", "url": part.url}}, None
+            return (
+                "document" if mime_type == _PDF else "image",
+                {"source": {"type": "url", "url": part.url}},
+                None,
+            )
         return "text", None, f"the API takes no {mime_type} by its URL"
     mime_type = part.mime_type
     if mime_type == _PDF or mime_type in IMAGES:
@@ -265,7 +315,11 @@ def _media_source(part: Media) -> tuple[str, Block | None, str | None]:
         held = {"source": {"type": "base64", "media_type": mime_type, "data": data}}
         return "document" if mime_type == _PDF else "image", held, None
     if (text := text_of(part)) is not None:
-        return "document", {"source": {"type": "text", "media_type": "text/plain", "data": text}}, None
+        return (
+            "document",
+            {"source": {"type": "text", "media_type": "text/plain", "data": text}},
+            None,
+        )
     return "text", None, f"the API takes no {mime_type}"
 
 

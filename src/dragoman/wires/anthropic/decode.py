@@ -62,17 +62,25 @@ _MESSAGE = ("type", "role", "content", "id", "model", "usage", "stop_reason")
 class Decoder(MessageDecoder):
     """A streamed response, or a whole one → events."""
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         """See `MessageDecoder`."""
         super().__init__(origin, new_id)
         self._stop_reason: str | None = None
         self._usage: dict[str, Any] = {}
         self._response: dict[str, Any] = {}  # fields of the response beyond the message's
         self._held: dict[int, dict[str, Any]] = {}  # blocks that become parts when they are whole
-        self._further: dict[int, list[Mapping[str, Any]]] = {}  # the deltas of each open block, but for its main ones
+        self._further: dict[
+            int, list[Mapping[str, Any]]
+        ] = {}  # the deltas of each open block, but for its main ones
         self._names: dict[str, str] = {}  # id of each call so far → its tool
-        self._late: OpenPart | None = None  # a call that may have been cut: the stop reason or the next block decides
-        self._index = -1  # the block that deltas are coming for, its part, and the kind of its deltas
+        self._late: OpenPart | None = (
+            None  # a call that may have been cut: the stop reason or the next block decides
+        )
+        self._index = (
+            -1
+        )  # the block that deltas are coming for, its part, and the kind of its deltas
         self._part = OpenPart(-1, None, OpenText())
         self._kind: type[_Text | _Thinking | _Input] | None = None
 
@@ -80,7 +88,11 @@ class Decoder(MessageDecoder):
         """A delta of the block that deltas are coming for."""
         try:
             event = _decode_delta(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # deep in what is passed over
+        except (
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+        ):  # deep in what is passed over
             return False
         if event.index != self._index and (part := self._out.find(event.index)) is not None:
             self._index, self._part, self._kind = event.index, part, _KINDS.get(type(part.part))
@@ -95,7 +107,10 @@ class Decoder(MessageDecoder):
         if kind == "message_start":
             self._start(need_object(event.get("message"), "message"))
         elif kind == "content_block_start":
-            self._open(_number(event.get("index")), need_object(event.get("content_block"), "content_block"))
+            self._open(
+                _number(event.get("index")),
+                need_object(event.get("content_block"), "content_block"),
+            )
         elif kind == "content_block_delta":
             self._add(_number(event.get("index")), need_object(event.get("delta"), "delta"))
         elif kind == "content_block_stop":
@@ -138,9 +153,13 @@ class Decoder(MessageDecoder):
         )
         self._note(rest(message, *_MESSAGE))
         self._count(message.get("usage"))
-        begun = {"usage": dict(self._usage)} if other_usage(self._usage) else {}  # whole; the end's takes its place
+        begun = (
+            {"usage": dict(self._usage)} if other_usage(self._usage) else {}
+        )  # whole; the end's takes its place
         self._out.start(native=OWN.note(response=begun))
-        for index, block in enumerate(as_list(message.get("content") or None, "the blocks of content")):
+        for index, block in enumerate(
+            as_list(message.get("content") or None, "the blocks of content")
+        ):
             self._open(index, need_object(block, "a block"))
             self._close(index)
 
@@ -158,15 +177,21 @@ class Decoder(MessageDecoder):
     def _opened(self, block: dict[str, Any]) -> tuple[Content, str] | None:
         """A block → its part without what deltas tell, and what is already known of that."""
         kind = if_text(block.get("type"))
-        own = {key: value for key, value in block.items() if key not in ("type", "text", "thinking")}
+        own = {
+            key: value for key, value in block.items() if key not in ("type", "text", "thinking")
+        }
         if kind == "text" and isinstance(text := block.get("text"), str):
-            return OpenText(native=OWN.note({key: value for key, value in own.items() if value})), text
+            return OpenText(
+                native=OWN.note({key: value for key, value in own.items() if value})
+            ), text
         if kind == "thinking" and isinstance(text := block.get("thinking"), str):
             form = {} if "signature" in own else {"signature": "absent"}
             return ThinkingPart(native=OWN.note(own, form=form)), text
         if kind in CALLS:
             given = block.get("id")
-            minted = given or (self._out.new_id() if self._out.new_id else f"call-{len(self._names)}")
+            minted = given or (
+                self._out.new_id() if self._out.new_id else f"call-{len(self._names)}"
+            )
             call = load_call({**block, "id": minted, "input": {}})
             if call is not None:
                 self._names[call.id] = call.name
@@ -201,7 +226,9 @@ class Decoder(MessageDecoder):
             self._index = -1
             self._settle(index)
             text = "".join(map(str, part.deltas))
-            if isinstance(part.part, ToolCallPart) and (not text or parse_call(part.part, text).state == "invalid"):
+            if isinstance(part.part, ToolCallPart) and (
+                not text or parse_call(part.part, text).state == "invalid"
+            ):
                 self._late = part
                 return
             self._out.close(part)
@@ -268,4 +295,6 @@ def grown(block: Mapping[str, Any], deltas: Iterable[Mapping[str, Any]]) -> dict
 
 
 def _joined(run: list[Any]) -> Any:
-    return "".join(run) if isinstance(run[0], str) else [entry for entries in run for entry in entries]
+    return (
+        "".join(run) if isinstance(run[0], str) else [entry for entries in run for entry in entries]
+    )

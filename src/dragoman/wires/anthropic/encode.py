@@ -77,7 +77,9 @@ class Encoder(ResponseEncoder):
         self._parts: dict[_Key, Content] = {}  # parts that are open, as they began
         self._turn: _Key | None = None
         self._waiting: dict[_Key, list[PartDelta | PartFinished]] = {}
-        self._usage: dict[str, Any] = {}  # what the start held of it beyond counts that are not known yet
+        self._usage: dict[
+            str, Any
+        ] = {}  # what the start held of it beyond counts that are not known yet
         self._block = -1
         self._open = False  # a block is
 
@@ -124,7 +126,11 @@ class Encoder(ResponseEncoder):
         dropped = event.message_id
         self._parts = {key: part for key, part in self._parts.items() if key[0] != dropped}
         self._waiting = {key: events for key, events in self._waiting.items() if key[0] != dropped}
-        return NONE if self._turn is None or self._turn[0] != dropped else [*self._close(), *self._next()]
+        return (
+            NONE
+            if self._turn is None or self._turn[0] != dropped
+            else [*self._close(), *self._next()]
+        )
 
     def error(self, error: DragomanError) -> Objects:
         return [dump_error(error).body]
@@ -138,8 +144,15 @@ class Encoder(ResponseEncoder):
             **{key: response.pop(key) for key in _IN_DELTA if key in response},
         }
         begun = self._usage.items()
-        other = {key: value for key, value in if_object(response.pop("usage", {})).items() if (key, value) not in begun}
-        end = merged({"type": "message_delta", "delta": delta, "usage": dump_usage(state.usage, other)}, response)
+        other = {
+            key: value
+            for key, value in if_object(response.pop("usage", {})).items()
+            if (key, value) not in begun
+        }
+        end = merged(
+            {"type": "message_delta", "delta": delta, "usage": dump_usage(state.usage, other)},
+            response,
+        )
         return [*self._close_all(), end, {"type": "message_stop"}]
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
@@ -162,19 +175,29 @@ class Encoder(ResponseEncoder):
                 self._turn = None
                 return out
             if isinstance(part, (DataPart, LinkPart, FilePart)) and blocks[0]["type"] == "text":
-                part = TextPart(blocks[0]["text"])  # a response holds no media, but for files that the provider has
-            streams = isinstance(part, (TextPart, ThinkingPart, ToolCallPart)) and blocks[0].get("type") in _STREAMED
+                part = TextPart(
+                    blocks[0]["text"]
+                )  # a response holds no media, but for files that the provider has
+            streams = (
+                isinstance(part, (TextPart, ThinkingPart, ToolCallPart))
+                and blocks[0].get("type") in _STREAMED
+            )
             out.append(self._begin(_opening(part) if streams else blocks[0]))
             if streams and (text := _text(part)):
                 out.append(self._more(_delta(part, text) or {}))
         own = OWN.fields(part.native)
-        if (beside := if_object(OWN.notes(part.native).get("delta"))) and (last := _delta(part, "")) is not None:
+        if (beside := if_object(OWN.notes(part.native).get("delta"))) and (
+            last := _delta(part, "")
+        ) is not None:
             out.append(self._more(merged(last, beside)))
         if isinstance(part, ThinkingPart) and "signature" in own:
             out.append(self._more({"type": "signature_delta", "signature": own["signature"]}))
         if isinstance(part, TextPart):
             citations = if_list(own.get("citations"))
-            out += [self._more({"type": "citations_delta", "citation": citation}) for citation in citations]
+            out += [
+                self._more({"type": "citations_delta", "citation": citation})
+                for citation in citations
+            ]
         return [*out, *self._close()]
 
     def _next(self) -> list[Mapping[str, Any]]:
@@ -182,7 +205,9 @@ class Encoder(ResponseEncoder):
         out: list[Mapping[str, Any]] = []
         while self._waiting and self._turn is None:
             for event in self._waiting.pop(next(iter(self._waiting))):
-                out += self.delta(event) if isinstance(event, PartDelta) else self.part_finished(event)
+                out += (
+                    self.delta(event) if isinstance(event, PartDelta) else self.part_finished(event)
+                )
         return out
 
     def _close_all(self) -> list[Mapping[str, Any]]:
@@ -210,7 +235,9 @@ _RESPONSES = ResponseFormat(Encoder, _dump, dump_error)
 encoder, dump_response = _RESPONSES.encoder, _RESPONSES.dump_response
 
 
-def _head(envelope: Mapping[str, Any], origin: Origin | None, message_id: str | None) -> dict[str, Any]:
+def _head(
+    envelope: Mapping[str, Any], origin: Origin | None, message_id: str | None
+) -> dict[str, Any]:
     """How a message begins."""
     return {
         "id": envelope.get("id") or (origin and origin.response_id) or message_id or "message-0",
@@ -224,13 +251,21 @@ def _blocks(content: tuple[Content, ...]) -> list[dict[str, Any]]:
     """The blocks of a response. Arguments that are no JSON stand in an object, as the API asks of clients, so that nobody runs a call
     with an empty one."""
     pieces = [
-        ToolCallPart(piece.id, piece.name, {_INVALID: piece.raw or ""}, run_by=piece.run_by, native=piece.native)
+        ToolCallPart(
+            piece.id,
+            piece.name,
+            {_INVALID: piece.raw or ""},
+            run_by=piece.run_by,
+            native=piece.native,
+        )
         if isinstance(piece, ToolCallPart) and piece.state == "invalid"
         else piece
         for piece in content
     ]
     message = Message(Role.MODEL, tuple(pieces))
-    return dump_blocks(prepared(Outgoing, [message], None, Quirks(), None, ids={}, names={}, answer=True), 0)
+    return dump_blocks(
+        prepared(Outgoing, [message], None, Quirks(), None, ids={}, names={}, answer=True), 0
+    )
 
 
 def _delta(part: Content, text: str) -> dict[str, Any] | None:
@@ -239,7 +274,9 @@ def _delta(part: Content, text: str) -> dict[str, Any] | None:
         return {"type": "text_delta", "text": text}
     if isinstance(part, ThinkingPart):
         return {"type": "thinking_delta", "thinking": text}
-    if not isinstance(part, ToolCallPart) or (part.run_by == "provider" and NAME not in (part.native or ())):
+    if not isinstance(part, ToolCallPart) or (
+        part.run_by == "provider" and NAME not in (part.native or ())
+    ):
         return None
     return {"type": "input_json_delta", "partial_json": text}
 

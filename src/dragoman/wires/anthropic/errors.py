@@ -42,7 +42,10 @@ def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     status, words = status_of(error, _OWN_STATUSES), of_class(_WORDS, error, "")
     message = error.message if words in error.message.lower() else f"{words}: {error.message}"
-    body: dict[str, Any] = {"type": "error", "error": {"type": _SENT.get(status, "api_error"), "message": message}}
+    body: dict[str, Any] = {
+        "type": "error",
+        "error": {"type": _SENT.get(status, "api_error"), "message": message},
+    }
     if error.request_id is not None:
         body["request_id"] = error.request_id
     return error_response(error, status, body)

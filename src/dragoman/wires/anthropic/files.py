@@ -17,7 +17,11 @@ _BETA = {"anthropic-beta": "files-api-2025-04-14"}
 
 def load_files(piece: Content) -> list[DataPart | FilePart]:
     """The files in the result of a tool that the provider ran: what its code wrote, and a document that it fetched."""
-    if not isinstance(piece, ToolResultPart) or piece.run_by != "provider" or not OWN.is_ours(piece.native):
+    if (
+        not isinstance(piece, ToolResultPart)
+        or piece.run_by != "provider"
+        or not OWN.is_ours(piece.native)
+    ):
         return []
     result = if_object(piece.result)
     made = [if_text(if_object(one).get("file_id")) for one in if_list(result.get("content"))]
@@ -31,4 +35,6 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
 def dump_download(part: FilePart) -> Download:
     """The requests for a file that the provider holds."""
     path = f"/files/{quote(part.id, safe='')}"
-    return Download(HttpRequest(f"{path}/content", _BETA, method="GET"), HttpRequest(path, _BETA, method="GET"))
+    return Download(
+        HttpRequest(f"{path}/content", _BETA, method="GET"), HttpRequest(path, _BETA, method="GET")
+    )

@@ -15,18 +15,43 @@ from dragoman.codec.outgoing import only_text, prepared
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, ProviderPart, Role, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    Message,
+    Origin,
+    ProviderPart,
+    Role,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.request import ToolSpec
 from dragoman.wires.anthropic.content import Outgoing, dump_blocks, dump_content, load_content
 from dragoman.wires.anthropic.quirks import OWN, Quirks
 from dragoman.wires.anthropic.tools import CALLS
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "load_conversation", "votes", "dump_conversation", "layout"]
+__all__ = [
+    "dump_messages",
+    "load_messages",
+    "outgoing",
+    "load_conversation",
+    "votes",
+    "dump_conversation",
+    "layout",
+]
 
 layout = Layout(
     fields=("messages",),
     beside=("system",),
-    own=frozenset(["system", "stop_sequences", "anthropic_version", "mcp_servers", "output_config", "container"]),
+    own=frozenset(
+        [
+            "system",
+            "stop_sequences",
+            "anthropic_version",
+            "mcp_servers",
+            "output_config",
+            "container",
+        ]
+    ),
     of_tools=frozenset(["input_schema"]),
 )
 """Where its messages stand."""
@@ -35,7 +60,15 @@ _ROLES = {"user": Role.USER, "assistant": Role.MODEL, "system": Role.SYSTEM}
 _SENT_ROLES = {role: name for name, role in _ROLES.items()}
 _SPEAKERS = {"user": Role.USER, "assistant": Role.MODEL}
 _FOREIGN = frozenset(
-    {"function_call", "images", "parts", "reasoning_content", "tool_call_id", "tool_calls", "tool_plan"}
+    {
+        "function_call",
+        "images",
+        "parts",
+        "reasoning_content",
+        "tool_call_id",
+        "tool_calls",
+        "tool_plan",
+    }
 )
 """Fields of messages that other formats have, and this one never."""
 _VOTES: Mapping[str, tuple[str, type, int]] = {
@@ -64,10 +97,14 @@ class _Sent(NamedTuple):
     """It holds results of tools, which belong to the turn of the user before it."""
 
 
-def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+def load_conversation(
+    payload: Any, origin: Origin | None, problems: list[Problem] | None
+) -> list[Message]:
     """`{"system": …, "messages": […]}` → messages. The index of `system` is -1."""
     if not isinstance(payload, Mapping):
-        raise HistoryError('the payload must be {"system": …, "messages": […]}, the part of a Messages API request')
+        raise HistoryError(
+            'the payload must be {"system": …, "messages": […]}, the part of a Messages API request'
+        )
     payload = cast("Mapping[str, Any]", payload)
     entries = payload.get("messages", [])
     if not isinstance(entries, list):
@@ -86,7 +123,9 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
             if problems is not None:
                 bounded(entry)
             plain = load_plain(entry, _SPEAKERS, origin)
-            out.append(plain or _load(entry, position, names, out[-1].role if out else None, origin))
+            out.append(
+                plain or _load(entry, position, names, out[-1].role if out else None, origin)
+            )
         except HistoryError as error:
             noted(error, problems, position, _fault(entry))
     return out
@@ -96,7 +135,11 @@ def votes(message: Any) -> int:
     """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     role, content = _role_of(fields), fields.get("content")
-    if role is None or not _FOREIGN.isdisjoint(fields) or fields.get("type", "message") != "message":
+    if (
+        role is None
+        or not _FOREIGN.isdisjoint(fields)
+        or fields.get("type", "message") != "message"
+    ):
         return 0
     if role is Role.SYSTEM and "content" not in fields:
         return 3 if "output_config" in fields else 0
@@ -123,7 +166,12 @@ def outgoing(
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
     if ToolCallPart in kinds(messages):
-        calls = [each for message in messages for each in message.content if isinstance(each, ToolCallPart)]
+        calls = [
+            each
+            for message in messages
+            for each in message.content
+            if isinstance(each, ToolCallPart)
+        ]
     named = [*tools, *(call for call in calls if call.run_by != "provider")]
     as_is = [each.name for each in named if target is None and _is_recorded(each)]
     return prepared(
@@ -167,11 +215,19 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
         entries += _whole(turn, out)
         turn = [sent]
         if not begun and sent.entry["role"] == "assistant":
-            out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
+            out.lose(
+                head,
+                None,
+                Lost.beginning,
+                "the API wants the user to speak first; a placeholder does",
+            )
             entries.append({"role": "user", "content": out.quirks.opening})
         begun = begun or sent.entry["role"] != "system"
     entries += _whole(turn, out)
-    return {**({"system": dump_content(system, out.messages[0])} if system else {}), "messages": entries}
+    return {
+        **({"system": dump_content(system, out.messages[0])} if system else {}),
+        "messages": entries,
+    }
 
 
 _CONVERSATIONS = ConversationFormat(load_conversation, outgoing, dump_conversation)
@@ -182,19 +238,25 @@ def _block_votes(block: Any) -> int:
     """The same of a block. One of a type that is not known may stand beside others, since the API has ever more of them."""
     fields = if_object(block)
     kind = if_text(fields.get("type"))
-    field, of, least = ("tool_use_id", str, 3) if kind.endswith("tool_result") else _VOTES.get(kind, ("", str, 0))
+    field, of, least = (
+        ("tool_use_id", str, 3) if kind.endswith("tool_result") else _VOTES.get(kind, ("", str, 0))
+    )
     if not isinstance(fields.get(field), of) or field not in fields:
         return 0
     return max([least, *(vote for sign, vote in _SIGNS.items() if fields.get(sign))])
 
 
-def _load(entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None) -> Message:
+def _load(
+    entry: Any, position: int, names: dict[str, str], before: Role | None, origin: Origin | None
+) -> Message:
     """A message. `names`: id of each call so far → its tool, to which its own calls are added; `before`: the role of the one
     before it."""
     role = _role_of(entry)
     if role is None:
         fault = f'"messages[{position}]" must be an object whose role is user, assistant or system'
-        raise HistoryError(fault).at(field=f"messages[{position}].role" if isinstance(entry, dict) else None)
+        raise HistoryError(fault).at(
+            field=f"messages[{position}].role" if isinstance(entry, dict) else None
+        )
     form: dict[str, Any] = {"place": "messages"} if role is Role.SYSTEM else {}
     content = load_content(entry, role, names, form, f"messages[{position}]")
     if role is Role.USER and _would_move(content, before):
@@ -237,12 +299,21 @@ def _dump(out: Outgoing, position: int) -> dict[str, Any] | None:
     own = {**OWN.fields(message.native), "role": _SENT_ROLES[message.role]}
     form = OWN.form(message.native)
     empty = form.get("content")
-    if not blocks and not message.content and (empty == [] or (isinstance(empty, str) and not empty.strip())):
+    if (
+        not blocks
+        and not message.content
+        and (empty == [] or (isinstance(empty, str) and not empty.strip()))
+    ):
         return {**own, "content": empty}
     if empty == "absent" and not message.content:
         return own
     if not blocks:
-        out.lose(position, None, Lost.message, "nothing of it can be sent, and the API takes no empty message")
+        out.lose(
+            position,
+            None,
+            Lost.message,
+            "nothing of it can be sent, and the API takes no empty message",
+        )
         return None
     takes_system = out.model.startswith(out.quirks.system_models) or form.get("place") == "messages"
     if message.role is Role.SYSTEM and not takes_system:
@@ -272,21 +343,29 @@ def _joined(turn: Iterable[_Sent], out: Outgoing) -> dict[str, Any]:
             moves = moves or (is_result and bool(others))
             (results if is_result else others).append(block)
         if moves:
-            out.lose(sent.position, None, Lost.order, "the API wants results of tools before everything else")
+            out.lose(
+                sent.position,
+                None,
+                Lost.order,
+                "the API wants results of tools before everything else",
+            )
     return {**entry, "content": [*results, *others]}
 
 
 def _would_move(content: Sequence[Content], before: Role | None) -> bool:
     """Whether dumping would not leave a user's message where it was, as it was. `before`: the role of the one before it."""
     results = [
-        isinstance(piece, ToolResultPart) or (isinstance(piece, ProviderPart) and piece.kind == "tool_result")
+        isinstance(piece, ToolResultPart)
+        or (isinstance(piece, ProviderPart) and piece.kind == "tool_result")
         for piece in content
     ]
     return any(results) and (results != sorted(results, reverse=True) or before is Role.USER)
 
 
 def _has_results(entry: Mapping[str, Any]) -> bool:
-    return entry["role"] == "user" and any(block.get("type") == "tool_result" for block in _listed(entry))
+    return entry["role"] == "user" and any(
+        block.get("type") == "tool_result" for block in _listed(entry)
+    )
 
 
 def _listed(entry: Mapping[str, Any]) -> list[dict[str, Any]]:

@@ -16,8 +16,19 @@ from dragoman.loss import Loss
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.wires.anthropic.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.anthropic.quirks import NAME, OWN, Quirks
-from dragoman.wires.anthropic.settings import FIELDS, dump_settings, fit_together, load_schema, load_settings
-from dragoman.wires.anthropic.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
+from dragoman.wires.anthropic.settings import (
+    FIELDS,
+    dump_settings,
+    fit_together,
+    load_schema,
+    load_settings,
+)
+from dragoman.wires.anthropic.tools import (
+    dump_tool_choice,
+    dump_tools,
+    load_tool_choice,
+    load_tools,
+)
 
 __all__ = ["adapt", "dump_http", "dump_request", "forward", "load_request", "routes"]
 
@@ -56,7 +67,9 @@ def _load(given: Received) -> ModelRequest:
         form["betas"] = betas
     model = left.pop("model") if isinstance(left.get("model"), str) else ""
     native, wire = OWN.note(form=form), NAME if left else None
-    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire)
+    return ModelRequest(
+        model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire
+    )
 
 
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
@@ -64,7 +77,9 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     request, betas = sending.request, sending.quirks.betas
     form, options = OWN.form(request.native), request.options
     made = partial(outgoing, model=request.model)
-    out, payload, words, _ = sending.conversation(made, dump_conversation, "messages", notes=_entry_words)
+    out, payload, words, _ = sending.conversation(
+        made, dump_conversation, "messages", notes=_entry_words
+    )
     tools, tool_words = dumped_tools(
         sending.turn,
         out,
@@ -91,13 +106,22 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     used: Iterable[str] = ()
     if not request.as_sent:  # a client of this API sends the betas that it wants
         used = _words(body, tool_words if request.tools else _types(body.get("tools")), words)
-    needed = dict.fromkeys([*form.get("betas", ()), *[betas[word] for word in used if word in betas]])
-    headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(needed)} if needed else {})}
+    needed = dict.fromkeys(
+        [*form.get("betas", ()), *[betas[word] for word in used if word in betas]]
+    )
+    headers = {
+        "anthropic-version": _VERSION,
+        **({"anthropic-beta": ",".join(needed)} if needed else {}),
+    }
     return HttpRequest("/messages", headers, body, names=renamed(out.names))
 
 
 _REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, _CONVERSATION)
-load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http
+load_request, dump_request, dump_http = (
+    _REQUESTS.load_request,
+    _REQUESTS.dump_request,
+    _REQUESTS.dump_http,
+)
 
 
 def adapt(request: ModelRequest, body: Mapping[str, Any], losses: list[Loss]) -> Mapping[str, Any]:
@@ -108,7 +132,10 @@ def adapt(request: ModelRequest, body: Mapping[str, Any], losses: list[Loss]) ->
 def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
     """A client's body as it is, with its own beta headers and no others."""
     betas = OWN.form(request.native).get("betas")
-    headers = {"anthropic-version": _VERSION, **({"anthropic-beta": ",".join(betas)} if betas else {})}
+    headers = {
+        "anthropic-version": _VERSION,
+        **({"anthropic-beta": ",".join(betas)} if betas else {}),
+    }
     return HttpRequest("/messages", headers, {**body, "model": request.model})
 
 
@@ -118,7 +145,9 @@ def _header(headers: Mapping[str, str]) -> list[str]:
     return [value for part in text.split(",") if (value := part.strip())]
 
 
-def _words(body: Mapping[str, Any], of_tools: Iterable[str], of_entries: Iterable[str]) -> Iterator[str]:
+def _words(
+    body: Mapping[str, Any], of_tools: Iterable[str], of_entries: Iterable[str]
+) -> Iterator[str]:
     """What may need a beta: names of fields, and types of tools, blocks, sources and edits."""
     yield from body
     yield from if_object(body.get("output_config"))

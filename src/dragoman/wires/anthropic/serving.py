@@ -48,14 +48,18 @@ _MESSAGES: dict[str, JsonSchema] = {
         an_object(
             {
                 "role": {"enum": ["user", "assistant"]},
-                "content": either(TEXT, a_list(an_object({"type": {"const": "text"}, "text": TEXT}), least=1)),
+                "content": either(
+                    TEXT, a_list(an_object({"type": {"const": "text"}, "text": TEXT}), least=1)
+                ),
             }
         ),
         least=1,
     ),
 }
 bodies = {
-    "/v1/messages": an_object({**_MESSAGES, "max_tokens": {"type": "integer", "minimum": 1}}, stream=BOOLEAN),
+    "/v1/messages": an_object(
+        {**_MESSAGES, "max_tokens": {"type": "integer", "minimum": 1}}, stream=BOOLEAN
+    ),
     "/v1/messages/count_tokens": an_object(_MESSAGES),
 }
 """Path → JSON Schema of what clients send there."""
@@ -104,4 +108,8 @@ def dump_seal(token: str) -> ThinkingPart:
 
 def load_seal(piece: Content) -> str | None:
     """The token that such a piece may hold."""
-    return if_text(OWN.fields(piece.native).get("data")) or None if isinstance(piece, ThinkingPart) else None
+    return (
+        if_text(OWN.fields(piece.native).get("data")) or None
+        if isinstance(piece, ThinkingPart)
+        else None
+    )

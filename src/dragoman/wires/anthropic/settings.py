@@ -40,11 +40,25 @@ FIELDS = (*_NUMBERS, "stop_sequences", "thinking", "output_config", "output_form
 """The body's fields that settings and the output schema stand in."""
 _UNKNOWN = ("presence_penalty", "frequency_penalty", "seed")
 """Settings that the API does not know."""
-_CACHES: Mapping[str, dict[str, Any]] = {"short": {"type": "ephemeral"}, "long": {"type": "ephemeral", "ttl": "1h"}}
+_CACHES: Mapping[str, dict[str, Any]] = {
+    "short": {"type": "ephemeral"},
+    "long": {"type": "ephemeral", "ttl": "1h"},
+}
 _EFFORTS = ("low", "medium", "high")
 _USUAL_EFFORT = "high"  # what the API assumes where there is none
 _LEAST_BUDGET = 1024  # tokens; the API takes no smaller budget
-_FORMATS = ("date-time", "time", "date", "duration", "email", "hostname", "uri", "ipv4", "ipv6", "uuid")
+_FORMATS = (
+    "date-time",
+    "time",
+    "date",
+    "duration",
+    "email",
+    "hostname",
+    "uri",
+    "ipv4",
+    "ipv6",
+    "uuid",
+)
 _DIALECT = Dialect(
     kept=frozenset({"title", "description", "enum", "const", "default", "format", "minItems"}),
     only={"format": frozenset(_FORMATS), "minItems": frozenset({0, 1})},
@@ -64,7 +78,9 @@ _OUTPUTS = (
     (re.compile(r"claude-(3-7-|(sonnet|haiku)-4(-[0-5])?(-20\d{6}|$|[@:])|opus-4-5)"), 64_000),
 )
 """Beginning of a model's name → the tokens of its longest answer. Newer ones give 128,000."""
-_FIRST_FOUR = re.compile(r"claude-(2|v2|instant|3-|4(-20\d{6}|$|[@:])|(sonnet|opus)-4(-0)?(-20\d{6}|$|[@:]))")
+_FIRST_FOUR = re.compile(
+    r"claude-(2|v2|instant|3-|4(-20\d{6}|$|[@:])|(sonnet|opus)-4(-0)?(-20\d{6}|$|[@:]))"
+)
 """The models up to the first Claude 4. Opus 4.1 is the first with structured outputs and the first that takes
 one of `temperature` and `top_p` only."""
 
@@ -104,7 +120,11 @@ def dump_settings(request: ModelRequest, quirks: Quirks, losses: list[Loss]) -> 
         **schema,
         "output_config": config or None,
     }
-    if fields["max_tokens"] is None and form.get("max_tokens") != "absent" and "max_tokens" not in request.options:
+    if (
+        fields["max_tokens"] is None
+        and form.get("max_tokens") != "absent"
+        and "max_tokens" not in request.options
+    ):
         budget = if_object(thinking).get("budget_tokens", 0)
         fields["max_tokens"] = default_max_tokens(request.model, budget, quirks.max_tokens)
     return {key: value for key, value in fields.items() if value is not None}
@@ -130,7 +150,9 @@ def load_schema(body: dict[str, Any], form: dict[str, Any]) -> dict[str, Any] | 
     return None
 
 
-def dump_schema(request: ModelRequest, form: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def dump_schema(
+    request: ModelRequest, form: Mapping[str, Any], losses: list[Loss]
+) -> dict[str, Any]:
     """The output schema → `output_config`, or `output_format` where it came so. A loaded schema is sent as it was, any other in
     the API's dialect, to a model that takes one."""
     own: Mapping[str, Any] = form.get("output_schema", {})
@@ -140,17 +162,30 @@ def dump_schema(request: ModelRequest, form: Mapping[str, Any], losses: list[Los
     if schema is None:
         return {}
     format_ = {**own.get("fields", {}), "type": "json_schema", "schema": schema}
-    return {"output_format": format_} if own.get("key") == "output_format" else {"output_config": {"format": format_}}
+    return (
+        {"output_format": format_}
+        if own.get("key") == "output_format"
+        else {"output_config": {"format": format_}}
+    )
 
 
-def _fit_schema(schema: Mapping[str, Any], model: str, losses: list[Loss]) -> Mapping[str, Any] | None:
+def _fit_schema(
+    schema: Mapping[str, Any], model: str, losses: list[Loss]
+) -> Mapping[str, Any] | None:
     """A schema in the API's dialect; `None`, with a loss: the model takes none, or the dialect cannot say it."""
     if not takes_schema(model):
         losses.append(Loss(None, None, Lost.output_schema, "the model takes no output schema"))
         return None
     fitting = fit(schema, _DIALECT)
     if fitting is None:
-        losses.append(Loss(None, None, Lost.output_schema, "the API knows neither recursive schemas nor free keys"))
+        losses.append(
+            Loss(
+                None,
+                None,
+                Lost.output_schema,
+                "the API knows neither recursive schemas nor free keys",
+            )
+        )
     return fitting
 
 
@@ -237,7 +272,11 @@ def fit_together(body: Mapping[str, Any], model: str, losses: list[Loss]) -> Map
     if not changes and not left_out:
         return body
     fitted = {**body, **changes}
-    return {name: value for name, value in fitted.items() if name not in left_out and (name not in changes or value)}
+    return {
+        name: value
+        for name, value in fitted.items()
+        if name not in left_out and (name not in changes or value)
+    }
 
 
 def _fit_thinking(body: Mapping[str, Any], losses: list[Loss]) -> Any:
@@ -253,7 +292,9 @@ def _fit_thinking(body: Mapping[str, Any], losses: list[Loss]) -> Any:
     if not isinstance(budget, int) or not isinstance(limit, int) or budget < limit:
         return thinking
     if limit <= _LEAST_BUDGET:
-        why = f"the API wants {_LEAST_BUDGET} tokens of thinking at least, and max_tokens is {limit}"
+        why = (
+            f"the API wants {_LEAST_BUDGET} tokens of thinking at least, and max_tokens is {limit}"
+        )
         losses.append(Loss(None, None, Lost.setting, why, "reasoning"))
         return None
     lowered = _room(limit)

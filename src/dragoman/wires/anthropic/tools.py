@@ -61,10 +61,14 @@ def load_tools(body: dict[str, Any], form: dict[str, Any]) -> tuple[ToolSpec | S
     return tools
 
 
-def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+def dump_tools(
+    tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]
+) -> list[dict[str, Any]]:
     """Tools → `tools`. The schema of the arguments is passed on unchanged."""
     return [
-        _dump_function(tool, out) if isinstance(tool, ToolSpec) else _dump_server_tool(tool, out.quirks)
+        _dump_function(tool, out)
+        if isinstance(tool, ToolSpec)
+        else _dump_server_tool(tool, out.quirks)
         for tool in tools
     ]
 
@@ -92,7 +96,11 @@ def dump_tool_choice(
     settings: Settings, form: Mapping[str, Any], out: Outgoing[Quirks], *, tools: bool
 ) -> dict[str, Any] | None:
     """The settings → `tool_choice`; `auto` where there are tools and no setting."""
-    chosen, parallel, fields = settings.tool_choice, settings.parallel_tool_calls, form.get("tool_choice", {})
+    chosen, parallel, fields = (
+        settings.tool_choice,
+        settings.parallel_tool_calls,
+        form.get("tool_choice", {}),
+    )
     if chosen is None and (not tools or (parallel is None and fields == "absent")):
         return None
     chosen = chosen or "auto"
@@ -118,14 +126,20 @@ def load_call(block: Mapping[str, Any]) -> ToolCallPart | None:
         return ToolCallPart(id_, name, cast("dict[str, Any]", arguments), run_by=who, native=native)
     if who == "provider":
         return None
-    return ToolCallPart(id_, name, raw=json_bytes.encode(arguments).decode(), state="invalid", native=OWN.note(own))
+    return ToolCallPart(
+        id_, name, raw=json_bytes.encode(arguments).decode(), state="invalid", native=OWN.note(own)
+    )
 
 
-def dump_call(call: ToolCallPart, out: Outgoing[Quirks], position: int, place: int) -> dict[str, Any] | None:
+def dump_call(
+    call: ToolCallPart, out: Outgoing[Quirks], position: int, place: int
+) -> dict[str, Any] | None:
     """A call → its block."""
     if call.run_by == "provider":
         fields = {"id": call.id, "name": call.name, "input": call.arguments}
-        return dump_own(call, fields, out, position, place, f"a call of {call.name}, which the provider ran")
+        return dump_own(
+            call, fields, out, position, place, f"a call of {call.name}, which the provider ran"
+        )
     if out.messages[position].role is not Role.MODEL:
         out.lose(position, place, Lost.tool_call, _MISPLACED)
         return None
@@ -155,23 +169,37 @@ def load_result(
         return ToolResultPart(id_, names.get(id_, ""), content, is_error, "provider", native)
     if not isinstance(content, (str, list, NoneType)):
         return None
-    how = "absent" if "content" not in block else "blocks" if isinstance(content, list) and not parts else ""
+    how = (
+        "absent"
+        if "content" not in block
+        else "blocks"
+        if isinstance(content, list) and not parts
+        else ""
+    )
     is_null = "content" in block and content is None
     own = rest(block, "type", *known, *(() if is_null else ("content",)))
     native = OWN.note(own, form={"content": how} if how else {})
     return ToolResultPart(id_, names.get(id_, ""), parts or content, is_error, native=native)
 
 
-def dump_result(part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int) -> dict[str, Any] | None:
+def dump_result(
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int
+) -> dict[str, Any] | None:
     """A result → its block. Where it is parts, the caller fills in `content`."""
     error = {"is_error": True} if part.is_error else {}
     if part.run_by == "provider":
         fields = {"tool_use_id": part.id, "content": part.result, **error}
-        return dump_own(part, fields, out, position, place, f"a result of {part.name}, which the provider ran")
+        return dump_own(
+            part, fields, out, position, place, f"a result of {part.name}, which the provider ran"
+        )
     if out.messages[position].role is not Role.USER:
         out.lose(position, place, Lost.tool_result, _MISPLACED)
         return None
-    block = {"type": "tool_result", **own_fields(part, out, position), "tool_use_id": out.id(position, place, part)}
+    block = {
+        "type": "tool_result",
+        **own_fields(part, out, position),
+        "tool_use_id": out.id(position, place, part),
+    }
     how = OWN.form(part.native).get("content")
     if how == "blocks" and isinstance(cast("object", part.result), list):
         block["content"] = part.result
@@ -181,10 +209,17 @@ def dump_result(part: ToolResultPart, out: Outgoing[Quirks], position: int, plac
 
 
 def dump_own(
-    piece: Content, fields: Mapping[str, Any], out: Outgoing[Quirks], position: int, place: int, which: str
+    piece: Content,
+    fields: Mapping[str, Any],
+    out: Outgoing[Quirks],
+    position: int,
+    place: int,
+    which: str,
 ) -> dict[str, Any] | None:
     """A block that goes back to its own origin and to nobody else. `fields`: its neutral ones; `which`: what is lost otherwise."""
-    why = out.unreadable[position] or (None if NAME in (piece.native or ()) else "it is another provider's")
+    why = out.unreadable[position] or (
+        None if NAME in (piece.native or ()) else "it is another provider's"
+    )
     if why is not None:
         out.lose(position, place, kind_of(piece), why, which)
         return None
@@ -194,7 +229,11 @@ def dump_own(
 def own_fields(piece: Content, out: Outgoing[Quirks], position: int) -> dict[str, Any]:
     """The piece's own fields; towards an origin that does not read them, cache marks alone."""
     own = OWN.fields(piece.native)
-    return own if out.unreadable[position] is None else {key: own[key] for key in ("cache_control",) if key in own}
+    return (
+        own
+        if out.unreadable[position] is None
+        else {key: own[key] for key in ("cache_control",) if key in own}
+    )
 
 
 def _load_tool(tool: Any) -> ToolSpec | ServerTool:
@@ -204,7 +243,9 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     tool = cast("dict[str, Any]", tool)
     kind, name = tool.get("type"), tool.get("name")
     if kind not in (None, "custom"):
-        native: Native = OWN.note({key: tool[key] for key in ("type", "cache_control") if key in tool})
+        native: Native = OWN.note(
+            {key: tool[key] for key in ("type", "cache_control") if key in tool}
+        )
         options = rest(tool, "type", "name", "cache_control")
         if isinstance(name, str):
             return ServerTool(name, options, native)
@@ -212,7 +253,11 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     if not isinstance(name, str):
         raise HistoryError("a tool must have a name").at(field="tools")
     description, schema = if_text(tool.get("description")), if_object(tool.get("input_schema"))
-    read = ("name", *(("description",) if description else ()), *(("input_schema",) if schema else ()))
+    read = (
+        "name",
+        *(("description",) if description else ()),
+        *(("input_schema",) if schema else ()),
+    )
     form = {} if NAMES.fits(name) else {"id_or_name": "as is"}
     return ToolSpec(name, description, schema, OWN.note(rest(tool, *read), form=form))
 

@@ -23,7 +23,12 @@ _SENT = {reason: name for name, reason in reversed(_REASONS.items())} | {
     FinishReason.content_filter: "refusal",
     FinishReason.recitation: "refusal",
 }
-_COUNTS = ("input_tokens", "output_tokens", "cache_read_input_tokens", "cache_creation_input_tokens")
+_COUNTS = (
+    "input_tokens",
+    "output_tokens",
+    "cache_read_input_tokens",
+    "cache_creation_input_tokens",
+)
 
 
 def load_finish(reason: str | None) -> FinishReason:
@@ -33,7 +38,9 @@ def load_finish(reason: str | None) -> FinishReason:
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
     """The neutral reason → a stop reason: the original one where it means the same."""
-    if isinstance(original, str) and (load_finish(original) is reason or reason is FinishReason.tool_calls):
+    if isinstance(original, str) and (
+        load_finish(original) is reason or reason is FinishReason.tool_calls
+    ):
         return original
     return _SENT.get(reason or FinishReason.stop, "end_turn")
 
@@ -78,7 +85,10 @@ def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
     if write is not None:
         raw["cache_creation_input_tokens"] = write
     if usage.reasoning_tokens is not None:
-        raw["output_tokens_details"] = {**_details(if_object(other)), "thinking_tokens": usage.reasoning_tokens}
+        raw["output_tokens_details"] = {
+            **_details(if_object(other)),
+            "thinking_tokens": usage.reasoning_tokens,
+        }
     return raw
 
 

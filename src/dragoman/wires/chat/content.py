@@ -14,10 +14,27 @@ from msgspec.structs import replace
 from dragoman.codec import blocks
 from dragoman.codec.blocks import ABSENT, dump_content
 from dragoman.codec.json_values import if_object, if_text, merged, rest
-from dragoman.codec.media import ELSEWHERE, IMAGES, as_text, data_url, decoded, from_url, label, text_of
+from dragoman.codec.media import (
+    ELSEWHERE,
+    IMAGES,
+    as_text,
+    data_url,
+    decoded,
+    from_url,
+    label,
+    text_of,
+)
 from dragoman.codec.replay import kind_of
 from dragoman.loss import Lost
-from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+)
 
 if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat, Outgoing
@@ -42,13 +59,19 @@ __all__ = [
 Reader = Callable[["Chat", str, Mapping[str, Any]], Content | None]
 """Of one type of block: (the wire, the type, the block) → the part, or `None` where the block is not as it should be."""
 
-_DATA_BLOCKS = {**dict.fromkeys((*IMAGES, "image/jpg"), "image_url"), "audio": "input_audio", "application/pdf": "file"}
+_DATA_BLOCKS = {
+    **dict.fromkeys((*IMAGES, "image/jpg"), "image_url"),
+    "audio": "input_audio",
+    "application/pdf": "file",
+}
 _AUDIO = {"wav": "audio/wav", "mp3": "audio/mpeg"}
 _AUDIO_FORMAT = {"audio/wav": "wav", "audio/x-wav": "wav", "audio/mpeg": "mp3", "audio/mp3": "mp3"}
 _NONE: dict[str, str] = {}
 
 
-def load_content(chat: Chat, message: Mapping[str, Any], empty: object, form: dict[str, Any]) -> list[Content]:
+def load_content(
+    chat: Chat, message: Mapping[str, Any], empty: object, form: dict[str, Any]
+) -> list[Content]:
     """The `content` of a message → its pieces; see `blocks.load_content`."""
     return blocks.load_content(message, empty, form, lambda block: load_block(chat, block))
 
@@ -57,10 +80,14 @@ def load_block(chat: Chat, block: Mapping[str, Any]) -> Content:
     """A content block → the part that it is."""
     kind = str(block.get("type"))
     reader = chat.readers.get(kind)
-    return (reader(chat, kind, block) if reader else None) or ProviderPart(kind, {chat.name: dict(block)})
+    return (reader(chat, kind, block) if reader else None) or ProviderPart(
+        kind, {chat.name: dict(block)}
+    )
 
 
-def dump_block(chat: Chat, part: Content, blocks: Mapping[str, str] = _NONE) -> dict[str, Any] | None:
+def dump_block(
+    chat: Chat, part: Content, blocks: Mapping[str, str] = _NONE
+) -> dict[str, Any] | None:
     """A part → the content block that holds it; `None` where there is none. `blocks`: media type, or its first half → the
     type of block that carries it, beyond the usual ones.
 
@@ -74,7 +101,10 @@ def dump_block(chat: Chat, part: Content, blocks: Mapping[str, str] = _NONE) -> 
         return None
     if kind == "text" and isinstance(part, (DataPart, LinkPart, FilePart)):
         return {"type": "text", "text": as_text(part)}
-    return merged({"type": kind, **chat.write_block(kind, part, own.form(part.native))}, own.fields(part.native))
+    return merged(
+        {"type": kind, **chat.write_block(kind, part, own.form(part.native))},
+        own.fields(part.native),
+    )
 
 
 def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
@@ -93,8 +123,15 @@ def lost(part: Content, block: Mapping[str, Any]) -> tuple[Lost, str, str] | Non
         if text_of(part) is not None:
             return None
         elsewhere = isinstance(part, FilePart)
-        return kind_of(part), ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it", label(part)
-    if part.name and part.name not in (block.get("document_name"), if_object(block.get(block["type"])).get("filename")):
+        return (
+            kind_of(part),
+            ELSEWHERE if elsewhere else "the API has no block for it; a text tells of it",
+            label(part),
+        )
+    if part.name and part.name not in (
+        block.get("document_name"),
+        if_object(block.get(block["type"])).get("filename"),
+    ):
         return Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
     return None
 
@@ -126,7 +163,9 @@ def by_type(table: Mapping[str, str], mime_type: str) -> str | None:
 _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart | ThinkingPart)
 
 
-def with_rest(chat: Chat, kind: str, part: _P, fields: Mapping[str, Any], form: Mapping[str, Any] = _NONE) -> _P:
+def with_rest(
+    chat: Chat, kind: str, part: _P, fields: Mapping[str, Any], form: Mapping[str, Any] = _NONE
+) -> _P:
     """The part with what is left of its block, and with the block's type where the part alone would not tell it."""
     form = form if chat.usual_type(chat, part, _NONE) == kind else {"type": kind, **form}
     return replace(part, native=chat.own.note(fields, form, mark=isinstance(part, FilePart)))
@@ -162,7 +201,9 @@ def _inner(kind: str, block: Mapping[str, Any], field: str) -> tuple[str | None,
     return if_text(inner.get(field)) or None, inner
 
 
-def _unread(kind: str, block: Mapping[str, Any], inner: Mapping[str, Any], *read: str) -> dict[str, Any]:
+def _unread(
+    kind: str, block: Mapping[str, Any], inner: Mapping[str, Any], *read: str
+) -> dict[str, Any]:
     left = rest(inner, *read)
     return {**rest(block, "type", kind), **({kind: left} if left else {})}
 
@@ -189,11 +230,15 @@ def _file(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     name, _ = _inner(kind, block, "filename")
     read = ("filename",) if name else ()
     if file_id is not None:
-        return with_rest(chat, kind, FilePart(file_id, name=name), _unread(kind, block, inner, "file_id", *read))
+        return with_rest(
+            chat, kind, FilePart(file_id, name=name), _unread(kind, block, inner, "file_id", *read)
+        )
     if url is None:
         return None
     part, fields = from_url(url, name), _unread(kind, block, inner, "file_data", *read)
-    return with_rest(chat, kind, part, fields, {} if name or isinstance(part, LinkPart) else {"filename": ABSENT})
+    return with_rest(
+        chat, kind, part, fields, {} if name or isinstance(part, LinkPart) else {"filename": ABSENT}
+    )
 
 
 def _audio(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:

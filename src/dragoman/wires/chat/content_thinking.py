@@ -15,7 +15,14 @@ from dragoman.message import ThinkingPart
 if TYPE_CHECKING:
     from dragoman.wires.chat.dialect import Chat
 
-__all__ = ["dump_thinking", "fields_of", "load_detail", "load_thinking", "plain_thinking", "text_key"]
+__all__ = [
+    "dump_thinking",
+    "fields_of",
+    "load_detail",
+    "load_thinking",
+    "plain_thinking",
+    "text_key",
+]
 
 
 def text_key(kind: object) -> str:
@@ -23,10 +30,14 @@ def text_key(kind: object) -> str:
     return "summary" if kind == "reasoning.summary" else "text"
 
 
-def load_thinking(chat: Chat, message: Mapping[str, Any]) -> tuple[list[ThinkingPart], tuple[str, ...]]:
+def load_thinking(
+    chat: Chat, message: Mapping[str, Any]
+) -> tuple[list[ThinkingPart], tuple[str, ...]]:
     """A message's thinking, and the fields that hold it. Fields that hold the same are one thinking."""
     entries = if_objects(message.get(chat.details)) if chat.details else []
-    read = [field for field in chat.thinking if isinstance(message.get(field), str) and message[field]]
+    read = [
+        field for field in chat.thinking if isinstance(message.get(field), str) and message[field]
+    ]
     texts: dict[str, list[str]] = {}
     for field in read:
         texts.setdefault(message[field], []).append(field)
@@ -39,7 +50,9 @@ def load_thinking(chat: Chat, message: Mapping[str, Any]) -> tuple[list[Thinking
 
 def plain_thinking(chat: Chat, fields: Sequence[str], text: str = "") -> ThinkingPart:
     """Thinking that came as text in these fields."""
-    return ThinkingPart(text, chat.own.note(form=None if [*fields] == [chat.thinking[0]] else {"fields": [*fields]}))
+    return ThinkingPart(
+        text, chat.own.note(form=None if [*fields] == [chat.thinking[0]] else {"fields": [*fields]})
+    )
 
 
 def load_detail(chat: Chat, entry: Mapping[str, Any], fields: Sequence[str] = ()) -> ThinkingPart:
@@ -54,7 +67,11 @@ def load_detail(chat: Chat, entry: Mapping[str, Any], fields: Sequence[str] = ()
 def fields_of(chat: Chat, part: ThinkingPart, note: str = "fields") -> list[str]:
     """The fields that a part came in, where that is noted. Note `again`: those in which a response held a detail's text a
     second time; a request does not."""
-    return [field for field in if_list(chat.own.form(part.native).get(note)) if field in (*chat.thinking, chat.details)]
+    return [
+        field
+        for field in if_list(chat.own.form(part.native).get(note))
+        if field in (*chat.thinking, chat.details)
+    ]
 
 
 def dump_thinking(
@@ -65,7 +82,9 @@ def dump_thinking(
     out: dict[str, Any] = {}
     for number, part in enumerate(parts):
         own = chat.own.fields(part.native)
-        for field in fields_of(chat, part) or ([chat.details] if own and chat.details else [default]):
+        for field in fields_of(chat, part) or (
+            [chat.details] if own and chat.details else [default]
+        ):
             if field and field == chat.details:
                 text = {text_key(own.get("type")): part.text} if part.text else {}
                 out.setdefault(field, []).append(merged(text, own))

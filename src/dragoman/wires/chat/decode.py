@@ -26,10 +26,14 @@ __all__ = ["Decoder"]
 class Decoder(ResponseDecoder):
     """Reads one response, which may hold several candidates."""
 
-    READ: ClassVar[frozenset[str]] = frozenset({"id", "object", "model", "choices", "usage", "error"})
+    READ: ClassVar[frozenset[str]] = frozenset(
+        {"id", "object", "model", "choices", "usage", "error"}
+    )
     """Fields of a chunk that are read; the others stand in the message's `response`."""
 
-    def __init__(self, chat: Chat, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, chat: Chat, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         """See `ResponseDecoder`."""
         super().__init__(origin, new_id)
         self._chat = chat
@@ -64,9 +68,17 @@ class Decoder(ResponseDecoder):
         """What stands around the choices: who answered, tokens, fields of the vendor's own; the last word counts, but of the
         id the first: some end with a chunk of another's."""
         changes: dict[str, str] = {}
-        if (model := chunk.get("model")) and isinstance(model, str) and model != self._origin.served_model:
+        if (
+            (model := chunk.get("model"))
+            and isinstance(model, str)
+            and model != self._origin.served_model
+        ):
             changes["served_model"] = model
-        if not self._identified and (response_id := chunk.get("id")) and isinstance(response_id, str):
+        if (
+            not self._identified
+            and (response_id := chunk.get("id"))
+            and isinstance(response_id, str)
+        ):
             self._identified = True
             changes["response_id"] = response_id
         if changes:
@@ -101,7 +113,9 @@ class Decoder(ResponseDecoder):
             self._candidate(0)
         for index, candidate in sorted(self._candidates.items()):
             first = index == min(self._candidates)
-            candidate.finish(usage if first else None, self._newer_origin(candidate), response if first else {})
+            candidate.finish(
+                usage if first else None, self._newer_origin(candidate), response if first else {}
+            )
 
     def fail(self, error: DragomanError) -> None:
         """The answer ends with an error, which carries what came before it and what that cost."""
@@ -110,7 +124,9 @@ class Decoder(ResponseDecoder):
         usage, response = self._envelope()
         if usage is not None and any((usage.input_tokens, usage.output_tokens, usage.total_tokens)):
             self._candidate(min(self._candidates, default=0))
-        candidates: list[Candidate] = [self._candidates[index] for index in sorted(self._candidates)]
+        candidates: list[Candidate] = [
+            self._candidates[index] for index in sorted(self._candidates)
+        ]
         for candidate in candidates[1:]:
             candidate.emitter.finish(FinishReason.error, cut=True)
         if candidates:
@@ -121,10 +137,14 @@ class Decoder(ResponseDecoder):
     def _candidate(self, index: int) -> Candidate:
         candidate = self._candidates.get(index)
         if candidate is None:
-            emitter = Emitter(self._new_id, candidate=index, origin=self._origin, events=self._events)
+            emitter = Emitter(
+                self._new_id, candidate=index, origin=self._origin, events=self._events
+            )
             numbers = count()
             new_id = self._new_id or (lambda: f"call-{next(numbers)}")
-            candidate = self._candidates[index] = self._chat.candidate_type(self._chat, emitter, new_id)
+            candidate = self._candidates[index] = self._chat.candidate_type(
+                self._chat, emitter, new_id
+            )
         return candidate
 
     def _envelope(self) -> tuple[Usage | None, dict[str, Any]]:
@@ -139,4 +159,6 @@ class Decoder(ResponseDecoder):
 
 def _has_content(choice: dict[str, Any]) -> bool:
     """Whether a choice holds something of an answer."""
-    return bool(unread({**if_object(choice.get("delta")), **if_object(choice.get("message"))}, ("role",)))
+    return bool(
+        unread({**if_object(choice.get("delta")), **if_object(choice.get("message"))}, ("role",))
+    )

@@ -36,7 +36,9 @@ class StreamedCalls:
         self._by_id: dict[str, OpenPart] = {}
         self._ends: dict[int, JsonEnd] = {}
 
-    def add(self, entry: dict[str, Any], *, whole: bool = False, form: dict[str, str] | None = None) -> None:
+    def add(
+        self, entry: dict[str, Any], *, whole: bool = False, form: dict[str, str] | None = None
+    ) -> None:
         """A call, or a piece of one. `whole`: a call of a whole answer, which is all there; `form`: its wire form.
 
         Raises:
@@ -44,14 +46,20 @@ class StreamedCalls:
         """
         kind = call_kind(self._chat, entry)
         body = as_object(entry.get(kind), "tool call")
-        name, call_id, index = as_text(body.get("name")), as_text(entry.get("id")), as_index(entry.get("index"))
+        name, call_id, index = (
+            as_text(body.get("name")),
+            as_text(entry.get("id")),
+            as_index(entry.get("index")),
+        )
         call_id = "" if call_id in self._chat.no_ids else call_id
         text = as_text(body.get(self._chat.inputs[kind]))
         part = None if whole else self._find(index, call_id, name, text)
         if part is None:
             if not name and (self._chat.calls_have_names or not call_id):
                 raise malformed(entry, "a piece of a tool call that nobody began")
-            part = self._begin(index, call_id, name, form or ({"type": kind} if kind != "function" else {}))
+            part = self._begin(
+                index, call_id, name, form or ({"type": kind} if kind != "function" else {})
+            )
         call = _call(part)
         if name and name != call.name:
             part.part = replace(call, name=name)
@@ -84,7 +92,9 @@ class StreamedCalls:
         for part in self._all:
             is_text = self._is_text(part)
             text = "".join(map(str, part.deltas)) if at_limit else ""
-            cut = at_limit and (not text or (not is_text and parse_call(_EMPTY, text).state != "complete"))
+            cut = at_limit and (
+                not text or (not is_text and parse_call(_EMPTY, text).state != "complete")
+            )
             if is_text and not cut:
                 self._emitter.add(part, '"}')
             self._emitter.close(part, cut=cut)
@@ -107,11 +117,15 @@ class StreamedCalls:
 
     def _is_complete(self, part: OpenPart) -> bool:
         """Whether the arguments of a call have all come."""
-        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(part.deltas)
+        return part.deltas == ["null"] or self._ends.setdefault(part.index, JsonEnd()).among(
+            part.deltas
+        )
 
     def _begin(self, index: Any, call_id: str, name: str, form: dict[str, str]) -> OpenPart:
         native = self._chat.own.note({} if call_id else {"id": None}, form)
-        part = self._emitter.part(len(self._all), ToolCallPart(call_id or self._fresh_id(), name, native=native))
+        part = self._emitter.part(
+            len(self._all), ToolCallPart(call_id or self._fresh_id(), name, native=native)
+        )
         self._all.append(part)
         self._by_index[len(self._all) if index is None else index] = part
         if call_id:

@@ -37,7 +37,9 @@ class Candidate:
 
     READ: ClassVar[frozenset[str]] = frozenset({"role", "content"})
     """Fields of a message that are read, beside its thinking and calls; the others are noted, and never sent back."""
-    CHOICE_READ: ClassVar[frozenset[str]] = frozenset({"index", "delta", "message", "finish_reason", "logprobs"})
+    CHOICE_READ: ClassVar[frozenset[str]] = frozenset(
+        {"index", "delta", "message", "finish_reason", "logprobs"}
+    )
     """Fields of a choice that are read; the others stand in the message's `response`."""
 
     def __init__(self, chat: Chat, emitter: Emitter, fresh_id: Callable[[], str]) -> None:
@@ -69,7 +71,9 @@ class Candidate:
         """
         self.emitter.start()
         whole = (whole or "delta" not in choice) and "message" in choice
-        self.add_message(as_object(choice.get("message" if whole else "delta"), "message"), whole=whole)
+        self.add_message(
+            as_object(choice.get("message" if whole else "delta"), "message"), whole=whole
+        )
         self.note(choice)
 
     def add_message(self, message: dict[str, Any], *, whole: bool) -> None:
@@ -129,12 +133,20 @@ class Candidate:
         """The answer is complete. `response`: what stood around its choices."""
         self.emitter.start()
         self.calls.close(at_limit=self.chat.finish.get(self.word or "") is FinishReason.length)
-        reason = load_finish(self.chat, self.word, calls=bool(self.emitter.calls()), refused=self.refused)
+        reason = load_finish(
+            self.chat, self.word, calls=bool(self.emitter.calls()), refused=self.refused
+        )
         usual = dump_finish(self.chat, reason) == self.word
         native = self._native(response, {} if usual else {"finish_reason": self.word})
         self.emitter.finish(reason, usage, origin=origin, native=native)
 
-    def fail(self, error: DragomanError, usage: Usage | None, origin: Origin | None, response: dict[str, Any]) -> None:
+    def fail(
+        self,
+        error: DragomanError,
+        usage: Usage | None,
+        origin: Origin | None,
+        response: dict[str, Any],
+    ) -> None:
         """The answer ends with an error, which carries what there was of it."""
         self.emitter.fail(error, usage, origin=origin, native=self._native(response))
 
@@ -154,7 +166,11 @@ class Candidate:
         return self.chat.own.note(self.fields, message=self._beside, response=envelope)
 
     def _think(self, message: dict[str, Any], *, whole: bool) -> None:
-        entries = as_list(message.get(self.chat.details), "reasoning details") if self.chat.details else []
+        entries = (
+            as_list(message.get(self.chat.details), "reasoning details")
+            if self.chat.details
+            else []
+        )
         details = [as_object(one, "reasoning detail") for one in entries]
         text = "".join([as_text(entry.get(text_key(entry.get("type")))) for entry in details])
         again = [field for field in self.chat.thinking if text and message.get(field) == text]
@@ -162,7 +178,9 @@ class Candidate:
             self._think_detail(entry, again, whole=whole)
         texts: dict[str, list[str]] = {}
         for field in self.chat.thinking:
-            if field not in again and (whole or not text):  # pieces of a stream are not cut alike in all fields
+            if field not in again and (
+                whole or not text
+            ):  # pieces of a stream are not cut alike in all fields
                 texts.setdefault(as_text(message.get(field)), []).append(field)
         for thought, fields in texts.items():
             if thought:

@@ -18,14 +18,37 @@ from dragoman.codec.serving import SSE_PING, Route
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.loss import Loss
-from dragoman.message import Content, FinishReason, Message, Origin, Role, ToolCallPart, ToolResultPart, Usage
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Message,
+    Origin,
+    Role,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
 from dragoman.wires.chat.content import READERS, Reader, sent_block, usual_type, write_block
 from dragoman.wires.chat.decode import Decoder
 from dragoman.wires.chat.decode_parts import Candidate
 from dragoman.wires.chat.encode import STREAM_TYPE, Encoder, dump_response, envelope
-from dragoman.wires.chat.errors import ERRORS, ErrorLine, dump_error, error_body, error_of, load_error
-from dragoman.wires.chat.messages import Loader, dump_conversation, dump_other, dump_piece, load_messages, unsendable
+from dragoman.wires.chat.errors import (
+    ERRORS,
+    ErrorLine,
+    dump_error,
+    error_body,
+    error_of,
+    load_error,
+)
+from dragoman.wires.chat.messages import (
+    Loader,
+    dump_conversation,
+    dump_other,
+    dump_piece,
+    load_messages,
+    unsendable,
+)
 from dragoman.wires.chat.messages_votes import call_votes, votes
 from dragoman.wires.chat.quirks import Quirks
 from dragoman.wires.chat.request import ROUTES, dump_http, load_request
@@ -89,7 +112,9 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
     # tables
 
-    roles: Mapping[str, Role] = msgspec.field(default_factory=lambda: {"system": Role.SYSTEM, "user": Role.USER})
+    roles: Mapping[str, Role] = msgspec.field(
+        default_factory=lambda: {"system": Role.SYSTEM, "user": Role.USER}
+    )
     """Roles of messages, beside the model's and those of results."""
     result_roles: tuple[str, ...] = ("tool",)
     """Roles of messages that hold a result; the first is the usual one."""
@@ -154,7 +179,8 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     quirks: Callable[[], Any] = Quirks
     """Makes the usual quirks."""
     outgoing: Callable[
-        [Chat, Sequence[Message], Origin | None, Any, list[Loss] | None, Sequence[ToolSpec]], Outgoing
+        [Chat, Sequence[Message], Origin | None, Any, list[Loss] | None, Sequence[ToolSpec]],
+        Outgoing,
     ] = _usual
     """(…, messages, target, quirks, losses, tools) → the conversation, ready for its dump."""
     loaded: Callable[[list[Message]], list[Message]] = _as_loaded
@@ -165,19 +191,27 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """(type, part, wire form) → what the block holds."""
     sent_block: Callable[[Outgoing, int, int, Content], dict[str, Any] | None] = sent_block
     """(…, position, place, piece) → the block to send."""
-    dump_other: Callable[[Outgoing, int, Mapping[str, str | None]], list[dict[str, Any]]] = dump_other
+    dump_other: Callable[[Outgoing, int, Mapping[str, str | None]], list[dict[str, Any]]] = (
+        dump_other
+    )
     """(…, position, ids) → the messages for one that is none of the model's."""
     dump_piece: Callable[[Outgoing, int, int, Content], tuple[str, Any]] = dump_piece
     """(…, position, place, piece) → a field of the model's message, and what the piece adds to it."""
     unsendable: Callable[[Outgoing, int, Content], str | None] = unsendable
     """(…, position, piece) → why a piece of the model's cannot be sent."""
-    load_tools: Callable[[Chat, dict[str, Any], dict[str, Any]], tuple[ToolSpec | ServerTool, ...]] = load_tools
+    load_tools: Callable[
+        [Chat, dict[str, Any], dict[str, Any]], tuple[ToolSpec | ServerTool, ...]
+    ] = load_tools
     """(…, body, wire form) → the tools, taken out of the body."""
     load_tool: Callable[[Chat, Mapping[str, Any]], ToolSpec | ServerTool] = load_tool
     """One tool of a request."""
-    dump_tools: Callable[[Outgoing, Sequence[ToolSpec | ServerTool], Mapping[str, Any]], dict[str, Any]] = dump_tools
+    dump_tools: Callable[
+        [Outgoing, Sequence[ToolSpec | ServerTool], Mapping[str, Any]], dict[str, Any]
+    ] = dump_tools
     """(…, tools, wire form) → fields of the body."""
-    load_usage: Callable[[Chat, Mapping[str, Any]], tuple[Usage | None, dict[str, Any]]] = load_usage
+    load_usage: Callable[[Chat, Mapping[str, Any]], tuple[Usage | None, dict[str, Any]]] = (
+        load_usage
+    )
     """`usage` → the neutral counts, and the rest."""
     error_info: Callable[[Any], ErrorInfo] = error_info
     """An error's JSON → what it says."""
@@ -185,9 +219,9 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
     """The error that a chunk holds."""
     error_body: Callable[[str, str, str | None, int], dict[str, Any]] = error_body
     """(message, type, code, status) → an error's body."""
-    whole_response: Callable[[Chat, Iterable[Event], list[Loss] | None, Mapping[str, Any]], dict[str, Any]] = (
-        dump_response
-    )
+    whole_response: Callable[
+        [Chat, Iterable[Event], list[Loss] | None, Mapping[str, Any]], dict[str, Any]
+    ] = dump_response
     """(…, events, losses, envelope) → a whole response."""
     decoder_type: type[Decoder] = Decoder
     """Reads a response; a wire's own has a short way for its ordinary chunks."""
@@ -246,10 +280,17 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         losses: list[Loss] | None = None,
     ) -> dict[str, Any]:
         """The neutral request → a request's body. `options` are written last and have the last word."""
-        return cast("dict[str, Any]", self.dump_http(request, target=target, quirks=quirks, losses=losses).body)
+        return cast(
+            "dict[str, Any]",
+            self.dump_http(request, target=target, quirks=quirks, losses=losses).body,
+        )
 
     def load_response(
-        self, body: bytes | Mapping[str, Any], *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+        self,
+        body: bytes | Mapping[str, Any],
+        *,
+        origin: Origin | None = None,
+        new_id: Callable[[], str] | None = None,
     ) -> list[Event]:
         """A whole response, or a recorded stream → the events that its stream would have been."""
         return self.decoder_type(self, origin, new_id).whole(body)
@@ -260,7 +301,9 @@ class Chat(msgspec.Struct, frozen=True, kw_only=True, eq=False):
         """Events → a whole response, or, where one of them is an error, its body. `envelope`: as for `encoder`."""
         return self.whole_response(self, events, losses, envelope)
 
-    def decoder(self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> Decoder:
+    def decoder(
+        self, *, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> Decoder:
         """A decoder of one response."""
         return self.decoder_type(self, origin, new_id)
 
@@ -313,10 +356,17 @@ def prepared(
     return outgoing.prepared(Outgoing, messages, target, quirks, losses, **fields)
 
 
-def named(messages: Iterable[Message], tools: Sequence[ToolSpec]) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
+def named(
+    messages: Iterable[Message], tools: Sequence[ToolSpec]
+) -> list[ToolSpec | ToolCallPart | ToolResultPart]:
     """All that has the name of a tool."""
     messages = tuple(messages)
     if kinds(messages).isdisjoint(_NAMED):
         return [*tools]
-    pieces = [one for message in messages for one in message.content if isinstance(one, _NAMED) and one.name]
+    pieces = [
+        one
+        for message in messages
+        for one in message.content
+        if isinstance(one, _NAMED) and one.name
+    ]
     return [*tools, *pieces]

@@ -62,8 +62,13 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
         """Vectors → a response. `request` says whether they are packed (`encoding_format`) and, where the result does not
         know, of which model they are."""
         packed = request is not None and request.options.get("encoding_format") == "base64"
-        usage = dump_usage(self.chat, result.usage or Usage(), if_object(result.metadata.get("usage")))
-        body: dict[str, Any] = {"object": "list", "data": dump_entries(result.embeddings, packed=packed)}
+        usage = dump_usage(
+            self.chat, result.usage or Usage(), if_object(result.metadata.get("usage"))
+        )
+        body: dict[str, Any] = {
+            "object": "list",
+            "data": dump_entries(result.embeddings, packed=packed),
+        }
         body |= {"model": request.model if request else "", "usage": usage}
         return body | rest(result.metadata, "usage", "usage_estimated")
 

@@ -80,7 +80,11 @@ class Encoder(ResponseEncoder):
         self._beside[event.message_id] = self._fields(event.native)
         if not first:
             return NONE
-        self._head = b"data: " + json_bytes.encode(self.envelope(True))[:-1] + b',"choices":[{"index":0,"delta":'
+        self._head = (
+            b"data: "
+            + json_bytes.encode(self.envelope(True))[:-1]
+            + b',"choices":[{"index":0,"delta":'
+        )
         return [{"role": "assistant", "content": ""}]
 
     def part_started(self, event: PartStarted) -> Objects:
@@ -94,7 +98,9 @@ class Encoder(ResponseEncoder):
 
     def message_finished(self, event: MessageFinished) -> Objects:
         """See `ResponseEncoder`; the fields of the message beside its content."""
-        fields = self._parts.fields({**self._beside[event.message_id], **self._fields(event.native)})
+        fields = self._parts.fields(
+            {**self._beside[event.message_id], **self._fields(event.native)}
+        )
         return [{**self.chat.no_text, **fields}] if fields else NONE
 
     def message_dropped(self, event: MessageDropped) -> Objects:
@@ -108,28 +114,45 @@ class Encoder(ResponseEncoder):
     def end(self) -> Objects:
         self._head = b""
         envelope, usage = self.envelope(True), self.usage() if self._include_usage else {}
-        last = {**envelope, "choices": [{"index": 0, "delta": {**self.chat.no_text}, **self.finish()}]}
+        last = {
+            **envelope,
+            "choices": [{"index": 0, "delta": {**self.chat.no_text}, **self.finish()}],
+        }
         if self.chat.usage_apart:
             return [last, {**envelope, "choices": [], **usage}] if usage else [last]
         return [{**last, **usage}]
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
         encoded = json_bytes.encode(data)
-        return self._head + encoded + b',"finish_reason":null}]}\n\n' if self._head else event_bytes(encoded)
+        return (
+            self._head + encoded + b',"finish_reason":null}]}\n\n'
+            if self._head
+            else event_bytes(encoded)
+        )
 
     def envelope(self, chunk: bool) -> dict[str, Any]:
         """What stands around the choices of a chunk, or of a whole response."""
         state = self._state
         beside = rest(state.envelope, *self.OF_CHOICE, "usage", "finish_reason")
         kind = "chat.completion.chunk" if chunk else "chat.completion"
-        named = {"id": state.response_id, "object": kind, "created": 0, "model": model_of(state.origin)}
+        named = {
+            "id": state.response_id,
+            "object": kind,
+            "created": 0,
+            "model": model_of(state.origin),
+        }
         return {**named, **beside, **self._envelope}
 
     def finish(self) -> dict[str, Any]:
         """What a choice holds beside its message."""
         fields = self._state.envelope
         beside = {name: fields[name] for name in self.OF_CHOICE if name in fields}
-        return {**beside, "finish_reason": dump_finish(self.chat, self._state.reason, fields.get("finish_reason"))}
+        return {
+            **beside,
+            "finish_reason": dump_finish(
+                self.chat, self._state.reason, fields.get("finish_reason")
+            ),
+        }
 
     def usage(self) -> dict[str, Any]:
         """The field that holds the usage, where it is known."""
@@ -139,7 +162,10 @@ class Encoder(ResponseEncoder):
 
     def _fields(self, native: Native) -> dict[str, Any]:
         """Of the message, beside its content."""
-        return {**if_object(self.chat.own.notes(native).get("message")), **self.chat.own.fields(native)}
+        return {
+            **if_object(self.chat.own.notes(native).get("message")),
+            **self.chat.own.fields(native),
+        }
 
 
 def envelope(chat: Chat, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 the protocol's
@@ -172,7 +198,9 @@ def dump_response(
         for delta in () if isinstance(event, RunFinished) else encoder.objects(event):
             _join(message, delta, indexed, places)
     for field in lists & message.keys():
-        message[field] = [rest(entry, "index") for entry in if_objects(message[field])] or message[field]
+        message[field] = [rest(entry, "index") for entry in if_objects(message[field])] or message[
+            field
+        ]
     choice = {"index": 0, "message": message, "logprobs": None, **encoder.finish()}
     return {**encoder.envelope(False), "choices": [choice], **encoder.usage()}
 
@@ -181,7 +209,9 @@ _Places = dict[tuple[str, Any], dict[str, Any]]
 """A field and an index → the last entry of that list that has it."""
 
 
-def _join(message: dict[str, Any], delta: Mapping[str, Any], indexed: frozenset[str], places: _Places) -> None:
+def _join(
+    message: dict[str, Any], delta: Mapping[str, Any], indexed: frozenset[str], places: _Places
+) -> None:
     """Adds a delta to the message that it belongs to, as a client does."""
     for field, value in delta.items():
         if field in indexed and isinstance(value, list):
@@ -205,7 +235,9 @@ def _joined(field: str, before: Any, value: Any) -> Any:
 
 
 def _with(before: dict[str, Any], more: Mapping[str, Any]) -> dict[str, Any]:
-    return before | {field: _joined(field, before.get(field), value) for field, value in more.items()}
+    return before | {
+        field: _joined(field, before.get(field), value) for field, value in more.items()
+    }
 
 
 def _join_entries(field: str, before: list[Any], entries: list[Any], places: _Places) -> None:

@@ -55,7 +55,9 @@ class Parts:
 
     def drop(self, message_id: str) -> None:
         """A message is retracted. What went out of it stays; what comes now is kept apart from it."""
-        self._open = {place: opened for place, opened in self._open.items() if place[0] != message_id}
+        self._open = {
+            place: opened for place, opened in self._open.items() if place[0] != message_id
+        }
         self._void |= self._texts.pop(message_id, set())
 
     def begin(self, place: Place, part: Content) -> list[Delta]:
@@ -63,7 +65,11 @@ class Parts:
         opened = self._open[place] = OpenPart(part)
         if isinstance(part, ToolCallPart) and part.run_by != "provider":
             return self.begin_call(opened, part)
-        if isinstance(part, ThinkingPart) and self.chat.details and (own := self.chat.own.fields(part.native)):
+        if (
+            isinstance(part, ThinkingPart)
+            and self.chat.details
+            and (own := self.chat.own.fields(part.native))
+        ):
             opened.entry = {**own, "index": self._free_index(own)}
         return []
 
@@ -107,7 +113,9 @@ class Parts:
             name: [{"index": self.number(name), **entry} for entry in entries]
             if (entries := if_objects(value))
             else value
-            for name, value in rest(fields, *self.FIELDS, *chat.thinking, chat.details, chat.calls).items()
+            for name, value in rest(
+                fields, *self.FIELDS, *chat.thinking, chat.details, chat.calls
+            ).items()
         }
 
     def text(self, place: Place, fields: Sequence[str], delta: str) -> Delta:
@@ -136,16 +144,25 @@ class Parts:
         """More thinking. What came in no field of this format goes in the first for it."""
         chat = self.chat
         if not opened.entry:
-            fields = [field for field in fields_of(chat, part) if field in chat.thinking] or chat.thinking[:1]
+            fields = [
+                field for field in fields_of(chat, part) if field in chat.thinking
+            ] or chat.thinking[:1]
             return [self.text(place, fields, delta)] if fields else []
         entry = opened.entry if first else self._names(opened)
         again = [field for field in fields_of(chat, part, "again") if field in chat.thinking]
-        return [{**self.text(place, again, delta), chat.details: [{**entry, text_key(entry.get("type")): delta}]}]
+        return [
+            {
+                **self.text(place, again, delta),
+                chat.details: [{**entry, text_key(entry.get("type")): delta}],
+            }
+        ]
 
     def end_thinking(self, opened: OpenPart, part: ThinkingPart) -> list[Delta]:
         """What a detail of thinking holds beside its text, as far as that came late."""
         own, known = self.chat.own.fields(part.native), opened.entry if opened.sent else {}
-        late = {name: value for name, value in own.items() if name not in known or known[name] != value}
+        late = {
+            name: value for name, value in own.items() if name not in known or known[name] != value
+        }
         late = rest(late, "index") if self.chat.details else {}
         return [{self.chat.details: [{**self._names(opened), **late}]}] if late else []
 
@@ -164,7 +181,9 @@ class Parts:
         """What a call holds beside its arguments, and a name that came late."""
         known = self.chat.own.fields(opened.part.native)
         own = rest(self.chat.own.fields(part.native), "id")
-        late = {name: value for name, value in own.items() if name not in known or known[name] != value}
+        late = {
+            name: value for name, value in own.items() if name not in known or known[name] != value
+        }
         if isinstance(opened.part, ToolCallPart) and opened.part.name != part.name:
             late = {"function": {"name": part.name}, **late}
         return [self.call(opened, late)] if late else []

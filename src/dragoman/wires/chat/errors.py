@@ -43,7 +43,9 @@ def load_error(chat: Chat, status: int, headers: Mapping[str, str], body: bytes)
 
 def as_error(chat: Chat, payload: Mapping[str, Any]) -> DragomanError:
     """What stands in a response whose status is of success, but is an error → the exception."""
-    return error_from(chat.error_info(payload), body=json_bytes.encode(payload), rules=chat.error_rules)
+    return error_from(
+        chat.error_info(payload), body=json_bytes.encode(payload), rules=chat.error_rules
+    )
 
 
 def error_of(chat: Chat, chunk: Mapping[str, Any]) -> DragomanError | None:
@@ -56,7 +58,9 @@ def dump_error(chat: Chat, error: DragomanError) -> ErrorResponse:
     _, status, kind, code = next(line for line in chat.errors if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:
         status = error.status
-    return error_response(error, status, _with_field(chat.error_body(error.message, kind, code, status), error.field))
+    return error_response(
+        error, status, _with_field(chat.error_body(error.message, kind, code, status), error.field)
+    )
 
 
 def _with_field(body: dict[str, Any], field: str | None) -> dict[str, Any]:

@@ -12,7 +12,16 @@ from typing import TYPE_CHECKING, Any
 from msgspec.structs import replace
 
 from dragoman.codec.blocks import ABSENT, dump_content
-from dragoman.codec.json_values import bounded, has_error, if_object, if_objects, if_text, merged, rest, text_or_json
+from dragoman.codec.json_values import (
+    bounded,
+    has_error,
+    if_object,
+    if_objects,
+    if_text,
+    merged,
+    rest,
+    text_or_json,
+)
 from dragoman.codec.loading import load_list
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
@@ -77,7 +86,9 @@ def load_messages(
     return load_conversation(chat, payload, origin, problems)
 
 
-def load_conversation(chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+def load_conversation(
+    chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None
+) -> list[Message]:
     """The same for a list of messages that is bounded in its depth, where nothing takes the problems."""
     fresh_ids = (f"call-{number}" for number in count())
     calls: dict[str, ToolCallPart] = {}
@@ -119,21 +130,31 @@ def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
         )
     form: dict[str, Any] = {} if role in ("system", "user") else {"role": role}
     content = load_content(chat, entry, "", form)
-    return Message(chat.roles[role], tuple(content), native=chat.own.note(rest(entry, "role", "content"), form))
+    return Message(
+        chat.roles[role], tuple(content), native=chat.own.note(rest(entry, "role", "content"), form)
+    )
 
 
 def _load_straight(chat: Chat, entry: Mapping[str, Any], origin: Origin | None) -> Message | None:
     """A model's message that holds calls of the usual form, and a text or nothing beside them; `None`: it is no such."""
     calls, content = if_objects(entry.get(chat.calls)), entry.get("content", ABSENT)
-    if not calls or len(entry) != 3 or not (content == chat.empty or (isinstance(content, str) and content)):
+    if (
+        not calls
+        or len(entry) != 3
+        or not (content == chat.empty or (isinstance(content, str) and content))
+    ):
         return None
     parts = [part for call in calls if (part := load_plain_call(chat, call)) is not None]
     if content == ABSENT or len(parts) < len(calls):
         return None
-    return Message(Role.MODEL, (TextPart(content), *parts) if content else tuple(parts), origin=origin)
+    return Message(
+        Role.MODEL, (TextPart(content), *parts) if content else tuple(parts), origin=origin
+    )
 
 
-def _load_answer(chat: Chat, entry: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str]) -> Message:
+def _load_answer(
+    chat: Chat, entry: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str]
+) -> Message:
     """A message of the role `assistant` → the model's. `fresh_ids`: ids for calls that came without one."""
     form: dict[str, Any] = {}
     thinking, read = load_thinking(chat, entry)
@@ -152,7 +173,12 @@ def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:
     sent: dict[str, str | None] = {}
     straight = out.chat.straight and not out.bridge
     for position, message in enumerate(out.messages):
-        if straight and message.native is None and (role := _ROLES.get(message.role)) and (content := message.content):
+        if (
+            straight
+            and message.native is None
+            and (role := _ROLES.get(message.role))
+            and (content := message.content)
+        ):
             piece = content[0]
             if type(piece) is TextPart and piece.native is None and len(content) == 1:
                 dumped.append({"role": role, "content": piece.text})
@@ -181,14 +207,24 @@ def _straight_calls(
     """A model's message that holds nothing but calls, without anything of a format's own; `None`: it is no such."""
     chat, calls = out.chat, list[dict[str, Any]]()
     for place, piece in enumerate(content):
-        if type(piece) is not ToolCallPart or piece.native is not None or piece.run_by == "provider":
+        if (
+            type(piece) is not ToolCallPart
+            or piece.native is not None
+            or piece.run_by == "provider"
+        ):
             return None
         if piece.state != "complete":
             return None
         call_id = sent[piece.id] = out.id(position, place, piece)
         function = {"name": out.name(piece.name), chat.inputs["function"]: arguments_json(piece)}
         calls.append({"id": call_id, "type": "function", "function": function})
-    return [{"role": "assistant", **({} if chat.empty == ABSENT else {"content": chat.empty}), chat.calls: calls}]
+    return [
+        {
+            "role": "assistant",
+            **({} if chat.empty == ABSENT else {"content": chat.empty}),
+            chat.calls: calls,
+        }
+    ]
 
 
 def _straight_results(
@@ -197,17 +233,25 @@ def _straight_results(
     """A user's message that holds nothing but results, in the same way."""
     role, entries = out.chat.result_roles[0], list[dict[str, Any]]()
     for place, piece in enumerate(content):
-        if type(piece) is not ToolResultPart or piece.native is not None or piece.run_by == "provider":
+        if (
+            type(piece) is not ToolResultPart
+            or piece.native is not None
+            or piece.run_by == "provider"
+        ):
             return None
         call_id = sent.get(piece.id, piece.id)
         if piece.is_error or piece.is_content or call_id is None:
             return None
         result_id = out.ids.get((position, place), call_id)
-        entries.append({"role": role, "tool_call_id": result_id, "content": text_or_json(piece.result)})
+        entries.append(
+            {"role": role, "tool_call_id": result_id, "content": text_or_json(piece.result)}
+        )
     return entries
 
 
-def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> list[dict[str, Any]]:
+def dump_other(
+    out: Outgoing, position: int, sent: Mapping[str, str | None]
+) -> list[dict[str, Any]]:
     """A system message, or a user's: its results as tool messages, then the rest of it. `sent`: the ids of calls → those under
     which they were sent."""
     message = out.messages[position]
@@ -215,25 +259,40 @@ def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> 
     blocks: list[dict[str, Any]] = []
     later: list[dict[str, Any]] = []
     for place, piece in enumerate(message.content):
-        if not isinstance(piece, ToolResultPart) or piece.run_by == "provider" or message.role is Role.SYSTEM:
+        if (
+            not isinstance(piece, ToolResultPart)
+            or piece.run_by == "provider"
+            or message.role is Role.SYSTEM
+        ):
             blocks += _dump_block(out, position, place, piece)
             continue
         if blocks:
-            out.lose(position, place, Lost.order, "this format has the results of tools before all else")
+            out.lose(
+                position, place, Lost.order, "this format has the results of tools before all else"
+            )
         unnamed = piece.id in sent and sent[piece.id] is None
-        result_id = None if unnamed else out.ids.get((position, place), sent.get(piece.id, piece.id))
+        result_id = (
+            None if unnamed else out.ids.get((position, place), sent.get(piece.id, piece.id))
+        )
         answer, media = dump_result(out, position, place, piece, result_id)
         dumped.append(answer)
         if media:
             later += [{"type": "text", "text": f"[result of {piece.name or piece.id}]"}, *media]
-            out.lose(position, place, Lost.media, "tool messages hold text only; it follows in a user message")
+            out.lose(
+                position,
+                place,
+                Lost.media,
+                "tool messages hold text only; it follows in a user message",
+            )
         if piece.is_error and not has_error(piece.result):
             out.lose(position, place, Lost.is_error, "this format has no mark for a failed tool")
     blocks = later + blocks
     if dumped and not blocks:
         return dumped
     if not blocks and out.target is not None and not out.chat.takes_empty:
-        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
+        out.lose(
+            position, None, Lost.message, "it says nothing, and the API takes no empty message"
+        )
         return []
     form = out.chat.own.form(message.native)
     role = if_text(form.get("role"))
@@ -248,7 +307,9 @@ def _dump_block(out: Outgoing, position: int, place: int, piece: Content) -> lis
     of_system = out.messages[position].role is Role.SYSTEM
     if out.target and of_system and isinstance(piece, (DataPart, LinkPart, FilePart)):
         if text_of(piece) is None:
-            out.lose(position, place, kind_of(piece), "a system message holds text only", label(piece))
+            out.lose(
+                position, place, kind_of(piece), "a system message holds text only", label(piece)
+            )
         return [{"type": "text", "text": as_text(piece)}]
     if (block := out.chat.sent_block(out, position, place, piece)) is not None:
         return [block]
@@ -275,9 +336,16 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
             continue
         if field == "content" and chat.calls in body:
             out.lose(position, place, Lost.order, "this format has all text before the calls")
-        body[field] = body.get(field, "") + value if isinstance(value, str) else [*body.get(field, []), value]
+        body[field] = (
+            body.get(field, "") + value if isinstance(value, str) else [*body.get(field, []), value]
+        )
     if not body and not thinking and out.target is not None and not chat.takes_empty:
-        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message of the model's")
+        out.lose(
+            position,
+            None,
+            Lost.message,
+            "it says nothing, and the API takes no empty message of the model's",
+        )
         return []
     form, own = chat.own.form(message.native), chat.own.fields(message.native)
     content = dump_content(body.pop("content", []), chat.empty, form, string_only=out.string_only)
@@ -285,9 +353,18 @@ def _dump_answer(out: Outgoing, position: int) -> list[dict[str, Any]]:
     joined: list[int] = []
     thoughts = dump_thinking(chat, thinking, out.thinking, joined) if thinking else {}
     for number in joined:
-        out.lose(position, places[number], Lost.texts, "this format has one text of thinking; they are joined")
+        out.lose(
+            position,
+            places[number],
+            Lost.texts,
+            "this format has one text of thinking; they are joined",
+        )
     entry = {"role": "assistant", **content, **thoughts, **body}
-    if out.target is not None and entry.get("content", "") is None and not ({chat.calls, *chat.alone} & body.keys()):
+    if (
+        out.target is not None
+        and entry.get("content", "") is None
+        and not ({chat.calls, *chat.alone} & body.keys())
+    ):
         entry["content"] = ""  # taken where null is refused
     if own and reason is not None and chat.signed:
         out.lose(position, None, Lost.field, reason, ", ".join(own))

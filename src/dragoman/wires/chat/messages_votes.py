@@ -17,7 +17,10 @@ def votes(chat: Chat, message: Any) -> int:
     """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2: it likely is; 3: it is hardly
     anything else. Never raises."""
     fields = if_object(message)
-    if if_text(fields.get("role")) not in (*chat.roles, *chat.result_roles, "assistant") or "parts" in fields:
+    if (
+        if_text(fields.get("role")) not in (*chat.roles, *chat.result_roles, "assistant")
+        or "parts" in fields
+    ):
         return 0
     if fields.get("type", "message") != "message":
         return 0
@@ -35,7 +38,9 @@ def _votes(chat: Chat, fields: dict[str, Any]) -> Iterator[int]:
     role, content, calls = fields["role"], fields.get("content"), fields.get(chat.calls)
     yield chat.evidence.get(role, 1)
     if role in chat.result_roles:
-        yield _id_votes(chat, fields.get("tool_call_id"), else_=1 if if_text(fields.get("name")) else 0)
+        yield _id_votes(
+            chat, fields.get("tool_call_id"), else_=1 if if_text(fields.get("name")) else 0
+        )
     if isinstance(content, list):
         yield from (_block_votes(chat, block) for block in cast("list[Any]", content))
     elif content is None and role == "assistant":
@@ -60,7 +65,11 @@ def _call_votes(chat: Chat, call: Any) -> int:
     fields = if_object(call)
     kind = if_text(fields.get("type", "function"))
     called = if_object(fields.get(kind))
-    readable = kind in chat.inputs and if_text(called.get("name")) and isinstance(called.get(chat.inputs[kind]), str)
+    readable = (
+        kind in chat.inputs
+        and if_text(called.get("name"))
+        and isinstance(called.get(chat.inputs[kind]), str)
+    )
     readable = readable and isinstance(fields.get("id"), str | None)
     return _id_votes(chat, fields.get("id"), else_=1) if readable else 0
 

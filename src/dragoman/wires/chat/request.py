@@ -50,7 +50,9 @@ def load_request(
     """
     del path, headers
     if not isinstance(if_object(body).get("messages"), list):
-        raise HistoryError(f"a {chat.title} request needs the field messages, a list").at(field="messages")
+        raise HistoryError(f"a {chat.title} request needs the field messages, a list").at(
+            field="messages"
+        )
     bounded(body if problems is None else rest(body, "messages"))
     left = dict(body)
     form: dict[str, Any] = {}
@@ -73,7 +75,15 @@ def load_request(
     own = {field: left.pop(field) for field in known if field in left}
     native = chat.own.note({**own, **beside}, form)
     return ModelRequest(
-        model, tuple(messages), tools, settings, schema, stream, left, native, wire=chat.name if left else None
+        model,
+        tuple(messages),
+        tools,
+        settings,
+        schema,
+        stream,
+        left,
+        native,
+        wire=chat.name if left else None,
     )
 
 
@@ -97,14 +107,24 @@ def dump_http(
     body: dict[str, Any] = {"model": request.model} if request.model else {}
     body["messages"] = messages
     if request.tools:
-        body |= dumped_tools(history, out, request.tools, lambda: chat.dump_tools(out, request.tools, form))[0]
+        body |= dumped_tools(
+            history, out, request.tools, lambda: chat.dump_tools(out, request.tools, form)
+        )[0]
     body |= dump_settings(out, request.settings, form)
     if request.output_schema is not None:
-        body["response_format"] = dump_schema(out, request.output_schema, own.get("response_format"))
+        body["response_format"] = dump_schema(
+            out, request.output_schema, own.get("response_format")
+        )
     if request.stream:
         body["stream"] = True
-        body |= {field: own.get(field, value) for field, value in chat.streaming.items() if field not in form}
+        body |= {
+            field: own.get(field, value)
+            for field, value in chat.streaming.items()
+            if field not in form
+        }
     for field in body.keys() & set(out.refuses):
         out.lose(None, None, Lost.setting, "the vendor refuses it", field)
         del body[field]
-    return HttpRequest(chat.path, body=merged(body, own) | dict(request.options), names=renamed(out.names))
+    return HttpRequest(
+        chat.path, body=merged(body, own) | dict(request.options), names=renamed(out.names)
+    )

@@ -24,7 +24,12 @@ OPENAI_MINOR = (
 
 def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
     """A model as a list has it. `now`: stands for the time when it was made, which nobody knows."""
-    return {"id": model.name, "object": "model", "created": int(now.timestamp()), "owned_by": model.provider}
+    return {
+        "id": model.name,
+        "object": "model",
+        "created": int(now.timestamp()),
+        "owned_by": model.provider,
+    }
 
 
 def dump_models(models: Sequence[ModelInfo], *, now: datetime) -> dict[str, Any]:

@@ -55,7 +55,11 @@ def as_it_is(field: str, *types: type) -> Way:
     """A field that holds the setting itself, of one of these types."""
 
     def load(value: Any) -> Any:
-        return value if isinstance(value, types) and isinstance(value, bool) == (types == (bool,)) else None
+        return (
+            value
+            if isinstance(value, types) and isinstance(value, bool) == (types == (bool,))
+            else None
+        )
 
     return Way(field, load, lambda value, _: value)
 
@@ -64,8 +68,15 @@ def reasoning(field: str, dump: Callable[[str | int], Any]) -> Way:
     """A field that says how much to think: a level or a budget of tokens → its value, from which the setting is read again."""
 
     def load(value: Any) -> str | int | None:
-        settings = [*_LEVELS, *(number for number in if_object(value).values() if type(number) is int)]
-        same = [setting for setting in settings if (sent := dump(setting)) == value and type(sent) is type(value)]
+        settings = [
+            *_LEVELS,
+            *(number for number in if_object(value).values() if type(number) is int),
+        ]
+        same = [
+            setting
+            for setting in settings
+            if (sent := dump(setting)) == value and type(sent) is type(value)
+        ]
         return same[0] if len(same) == 1 else None
 
     return Way(field, load, lambda value, _: dump(value))
@@ -95,7 +106,11 @@ SETTINGS: Mapping[str, tuple[Way, ...]] = {
     "parallel_tool_calls": (as_it_is("parallel_tool_calls", bool),),
     "max_tokens": (as_it_is("max_tokens", int),),
     "stop": (
-        Way("stop", lambda value: take_stops({"stop": value}, "stop").get("stop"), lambda texts, _: list(texts)),
+        Way(
+            "stop",
+            lambda value: take_stops({"stop": value}, "stop").get("stop"),
+            lambda texts, _: list(texts),
+        ),
         Way(
             "stop",
             lambda value: (value,) if isinstance(value, str) else None,
@@ -136,7 +151,9 @@ def dump_settings(out: Outgoing, settings: Settings, form: Mapping[str, Any]) ->
             way = ways[0]
             sent = way.dump(value, out.name)
         if setting == "reasoning" and way.load(sent) != value:
-            out.lose(None, None, Lost.setting, f"the vendor cannot be told {value!r} as it is", setting)
+            out.lose(
+                None, None, Lost.setting, f"the vendor cannot be told {value!r} as it is", setting
+            )
         if sent is not None:
             body[way.field] = sent
     return body
@@ -157,7 +174,9 @@ def load_schema(body: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[st
     return cast("dict[str, Any]", schema), {"response_format": beside}
 
 
-def dump_schema(out: Outgoing, schema: Mapping[str, Any], beside: Mapping[str, Any] | None) -> dict[str, Any]:
+def dump_schema(
+    out: Outgoing, schema: Mapping[str, Any], beside: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """The output's schema → `response_format`. `beside`: what a loaded request said beside it; its schema is sent as it was.
 
     Any other is sent in its strict form, under the name `output_schema`, or as it is and not strict.
@@ -170,5 +189,9 @@ def dump_schema(out: Outgoing, schema: Mapping[str, Any], beside: Mapping[str, A
         out.lose(None, None, Lost.output_schema, "the vendor knows JSON mode only")
         return {"type": "json_object"}
     strict = strict_schema(schema)
-    sent = {"schema": schema, "strict": False} if strict is None else {"schema": strict, "strict": True}
+    sent = (
+        {"schema": schema, "strict": False}
+        if strict is None
+        else {"schema": strict, "strict": True}
+    )
     return {"type": "json_schema", "json_schema": {"name": "output_schema", **sent}}

@@ -12,7 +12,14 @@ from dragoman.codec import functions
 from dragoman.codec.blocks import ABSENT, dump_content
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
 from dragoman.fold import arguments_json, parse_call
-from dragoman.message import Native, ProviderPart, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Native,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat.content import load_block
 
@@ -45,7 +52,11 @@ __all__ = [
 # ------------------------------------------------------------------ of a request
 
 
-def load_tools(chat: Chat, body: dict[str, Any], form: dict[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:  # noqa: ARG001 for those that have another form
+def load_tools(
+    chat: Chat,
+    body: dict[str, Any],
+    form: dict[str, Any],  # noqa: ARG001
+) -> tuple[ToolSpec | ServerTool, ...]:
     """Takes the tools out of `body`; what cannot be read as tools stays."""
     tools = if_objects(body.get(chat.tools))
     if not tools or not all(map(_is_tool, tools)):
@@ -54,7 +65,11 @@ def load_tools(chat: Chat, body: dict[str, Any], form: dict[str, Any]) -> tuple[
     return tuple([chat.load_tool(chat, tool) for tool in tools])
 
 
-def dump_tools(out: Outgoing, tools: Sequence[ToolSpec | ServerTool], form: Mapping[str, Any]) -> dict[str, Any]:  # noqa: ARG001
+def dump_tools(
+    out: Outgoing,
+    tools: Sequence[ToolSpec | ServerTool],
+    form: Mapping[str, Any],  # noqa: ARG001
+) -> dict[str, Any]:
     """Tools → the field of the body that holds them."""
     return {out.chat.tools: [dump_tool(out.chat, tool, out.name) for tool in tools]}
 
@@ -67,7 +82,9 @@ def load_tool(chat: Chat, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
     return functions.load_tool(chat.own, tool)
 
 
-def dump_tool(chat: Chat, tool: ToolSpec | ServerTool, name: Callable[[str], str]) -> dict[str, Any]:
+def dump_tool(
+    chat: Chat, tool: ToolSpec | ServerTool, name: Callable[[str], str]
+) -> dict[str, Any]:
     """A tool → one of `tools`. `name`: its name → the one that it is sent under."""
     if isinstance(tool, ServerTool):
         return {"type": tool.name, **tool.options}
@@ -80,7 +97,9 @@ def is_function(function: Mapping[str, Any]) -> bool:
 
 
 def _is_tool(tool: Mapping[str, Any]) -> bool:
-    return if_text(tool.get("type")) != "" or ("type" not in tool and is_function(if_object(tool.get("function"))))
+    return if_text(tool.get("type")) != "" or (
+        "type" not in tool and is_function(if_object(tool.get("function")))
+    )
 
 
 def load_tool_choice(words: Mapping[str, str], value: Any) -> str | None:
@@ -88,7 +107,10 @@ def load_tool_choice(words: Mapping[str, str], value: Any) -> str | None:
     if isinstance(value, str):
         return words.get(value)
     name = if_text(if_object(if_object(value).get("function")).get("name"))
-    plain = name not in ("", *words.values()) and value == {"type": "function", "function": {"name": name}}
+    plain = name not in ("", *words.values()) and value == {
+        "type": "function",
+        "function": {"name": name},
+    }
     return name if plain else None
 
 
@@ -104,7 +126,11 @@ def dump_tool_choice(words: Mapping[str, str], choice: str, name: Callable[[str]
 def load_calls(chat: Chat, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
     """The calls of a message; none, where one of them cannot be read."""
     calls = if_objects(value)
-    return [load_call(chat, call, fresh_ids) for call in calls] if all(is_call(chat, call) for call in calls) else []
+    return (
+        [load_call(chat, call, fresh_ids) for call in calls]
+        if all(is_call(chat, call) for call in calls)
+        else []
+    )
 
 
 def is_call(chat: Chat, entry: Mapping[str, Any]) -> bool:
@@ -128,7 +154,9 @@ def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> 
         return plain
     kind = call_kind(chat, call)
     body, field = if_object(call.get(kind)), chat.inputs[kind]
-    form: dict[str, Any] = {} if "type" in call and kind == "function" else {"type": call.get("type", ABSENT)}
+    form: dict[str, Any] = (
+        {} if "type" in call and kind == "function" else {"type": call.get("type", ABSENT)}
+    )
     call_id, fields = load_id(call, "id", fresh_ids, form)
     part, value = ToolCallPart(call_id, str(body.get("name") or "")), body.get(field)
     if kind != "function":
@@ -149,14 +177,26 @@ def load_plain_call(chat: Chat, call: Mapping[str, Any]) -> ToolCallPart | None:
     function = if_object(call.get("function"))
     if len(call) != 3 or len(function) != 2 or call.get("type") != "function":
         return None
-    call_id, name, text = call.get("id"), function.get("name"), function.get(chat.inputs["function"])
-    if not (isinstance(call_id, str) and isinstance(name, str) and isinstance(text, str) and call_id and name):
+    call_id, name, text = (
+        call.get("id"),
+        function.get("name"),
+        function.get(chat.inputs["function"]),
+    )
+    if not (
+        isinstance(call_id, str)
+        and isinstance(name, str)
+        and isinstance(text, str)
+        and call_id
+        and name
+    ):
         return None
     part = parse_call(ToolCallPart(call_id, name), text)
     return part if arguments_json(part) == text else None
 
 
-def dump_call(chat: Chat, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool) -> dict[str, Any]:
+def dump_call(
+    chat: Chat, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
+) -> dict[str, Any]:
     """A call → one of a message's calls, under that id (`None`: none). `exact`: in the form in which it was loaded."""
     form, fields = chat.own.form(call.native), rest(chat.own.fields(call.native), "id")
     block: dict[str, Any] = {} if call_id is None and "id" not in form else {"id": call_id}
@@ -166,7 +206,11 @@ def dump_call(chat: Chat, call: ToolCallPart, call_id: str | None, name: str, *,
         return merged(block | {"type": kind, kind: {"name": name, chat.inputs[kind]: text}}, fields)
     field = chat.inputs["function"]
     function: dict[str, Any] = {"name": name, field: arguments_json(call)}
-    if exact and "arguments" in form and with_arguments(call, form["arguments"]).arguments == call.arguments:
+    if (
+        exact
+        and "arguments" in form
+        and with_arguments(call, form["arguments"]).arguments == call.arguments
+    ):
         function[field] = form["arguments"]
     if exact and "without" in form and not call.arguments:
         del function[field]
@@ -250,7 +294,9 @@ def dump_result(
     role = form.get("role")
     if call_id is None and out.target is not None and _is_older(out, position, part):
         form = {"role": (role := "function")}
-    body: dict[str, Any] = {"role": role if role in out.chat.result_roles else out.chat.result_roles[0]}
+    body: dict[str, Any] = {
+        "role": role if role in out.chat.result_roles else out.chat.result_roles[0]
+    }
     if call_id is not None or "id" in form:
         body["tool_call_id"] = call_id
     if "name" in form or "role" in form:
@@ -263,7 +309,10 @@ def dump_result(
 def _is_older(out: Outgoing, position: int, part: ToolResultPart) -> bool:
     """Whether a result answers the one call of a message that is sent as `function_call`, which has no id."""
     calls = out.messages[position - 1].tool_calls if position and out.exact(position - 1) else ()
-    return any(one.id == part.id and out.chat.own.form(one.native).get("field") == "function_call" for one in calls)
+    return any(
+        one.id == part.id and out.chat.own.form(one.native).get("field") == "function_call"
+        for one in calls
+    )
 
 
 def _load_result(chat: Chat, message: Mapping[str, Any], form: dict[str, Any]) -> Any:
@@ -298,4 +347,6 @@ def _dump_result(
     whole = out.tool_media or how == "list"
     kept = [block for piece, block in blocks if whole or isinstance(piece, TextPart)]
     media = [block for piece, block in blocks if not (whole or isinstance(piece, TextPart))]
-    return dump_content(kept, "", {"content": "list"} if how == "list" else {}, string_only=out.string_only), media
+    return dump_content(
+        kept, "", {"content": "list"} if how == "list" else {}, string_only=out.string_only
+    ), media

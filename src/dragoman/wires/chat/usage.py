@@ -45,7 +45,9 @@ def load_usage(chat: Chat, fields: Mapping[str, Any]) -> tuple[Usage | None, dic
     numbers = _numbers(fields)
     if not numbers:
         return None, _left(fields, set())
-    ways = [(name, path) for name, paths in chat.counts.items() for path in reversed(paths)]  # so that the first wins
+    ways = [
+        (name, path) for name, paths in chat.counts.items() for path in reversed(paths)
+    ]  # so that the first wins
     counts = {name: numbers[path] for name, path in ways if path in numbers}
     return (Usage(**counts) if counts else None), _left(fields, {path for _, path in ways})
 
@@ -67,7 +69,11 @@ def dump_usage(chat: Chat, usage: Usage, beside: Any = None) -> dict[str, Any]:
 def load_finish(chat: Chat, word: str | None, *, calls: bool, refused: bool) -> FinishReason:
     """The vendor's word → the neutral reason. A refusal, and calls that wait for an answer, count for more."""
     reason = chat.finish.get(word or "", FinishReason.unspecified)
-    if refused and reason in (FinishReason.stop, FinishReason.unspecified, FinishReason.content_filter):
+    if refused and reason in (
+        FinishReason.stop,
+        FinishReason.unspecified,
+        FinishReason.content_filter,
+    ):
         return FinishReason.refusal
     if calls and (reason is FinishReason.stop or not word):
         return FinishReason.tool_calls

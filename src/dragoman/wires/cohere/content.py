@@ -13,10 +13,26 @@ from dragoman.codec.json_values import if_object, if_text, merged, rest
 from dragoman.codec.media import IMAGES, Media, as_text, data_url, from_url, guessed, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.loss import Lost
-from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+)
 from dragoman.wires.cohere.quirks import NAME, OWN
 
-__all__ = ["PLAN", "dump_block", "dump_content", "is_plan", "load_block", "load_content", "load_plan"]
+__all__ = [
+    "PLAN",
+    "dump_block",
+    "dump_content",
+    "is_plan",
+    "load_block",
+    "load_content",
+    "load_plan",
+]
 
 PLAN = "tool_plan"
 """The field for thinking about which tools to call; its form is noted in the part that came in it."""
@@ -75,16 +91,26 @@ def _load_image(block: Mapping[str, Any]) -> DataPart | LinkPart | None:
     inner = rest(image, "url")
     fields = {**rest(block, "type", "image_url"), **({"image_url": inner} if inner else {})}
     part = from_url(url) if url.startswith("data:image/") else LinkPart(url)
-    return replace(part, native=OWN.note(fields, form={} if _is_image(part) else {"type": "image_url"}))
+    return replace(
+        part, native=OWN.note(fields, form={} if _is_image(part) else {"type": "image_url"})
+    )
 
 
 def _dump_media(part: Media, *, images: bool) -> tuple[Block, Unsent | None]:
     if not (images and _is_image(part)):
-        lost = kind_of(part), f"the API takes images only, not {part.mime_type}; a text tells of it", label(part)
+        lost = (
+            kind_of(part),
+            f"the API takes images only, not {part.mime_type}; a text tells of it",
+            label(part),
+        )
         return {"type": "text", "text": as_text(part)}, None if text_of(part) is not None else lost
     url = part.url if isinstance(part, LinkPart) else data_url(cast("DataPart", part))
     block = merged({"type": "image_url", "image_url": {"url": url}}, OWN.fields(part.native))
-    return block, (Lost.file_name, f"the API knows no name of an image, {part.name}", "") if part.name else None
+    return block, (
+        Lost.file_name,
+        f"the API knows no name of an image, {part.name}",
+        "",
+    ) if part.name else None
 
 
 def _dump_provider(part: ProviderPart) -> Block | None:

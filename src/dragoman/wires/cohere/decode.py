@@ -55,10 +55,14 @@ _MESSAGE = ("role", "content", PLAN, "tool_calls", "citations")
 class Decoder(MessageDecoder):
     """A streamed response, or a whole one → events."""
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         """See `MessageDecoder`."""
         super().__init__(origin, new_id)
-        self._index: Any = None  # the block that deltas are coming for, its part, and whether that is thinking
+        self._index: Any = (
+            None  # the block that deltas are coming for, its part, and whether that is thinking
+        )
         self._block: OpenPart | None = None
         self._thinks = False
         self._calls = 0
@@ -74,7 +78,11 @@ class Decoder(MessageDecoder):
         except (msgspec.DecodeError, UnicodeDecodeError):
             return False
         block, part = event.delta.message.content, self._block
-        if event.index != self._index or part is None or (block.text if self._thinks else block.thinking):
+        if (
+            event.index != self._index
+            or part is None
+            or (block.text if self._thinks else block.thinking)
+        ):
             return False
         self._out.add(part, block.thinking if self._thinks else block.text)
         return True
@@ -94,7 +102,9 @@ class Decoder(MessageDecoder):
             raise error_of(event)
         else:
             self._part(str(kind), as_index(event.get("index")), message)
-            if logprobs := event.get("logprobs") or delta.get("logprobs"):  # in a whole answer they are one list
+            if logprobs := event.get("logprobs") or delta.get(
+                "logprobs"
+            ):  # in a whole answer they are one list
                 self._response.setdefault("logprobs", []).append(logprobs)
 
     def _part(self, kind: str, index: int | str | None, message: dict[str, Any]) -> None:
@@ -107,14 +117,20 @@ class Decoder(MessageDecoder):
         elif kind == "tool-plan-delta":
             self._plan(message.get(PLAN))
         elif kind in ("tool-call-start", "tool-call-delta"):
-            self._call(index, need_object(message.get("tool_calls"), "tool_calls"), opens=kind == "tool-call-start")
+            self._call(
+                index,
+                need_object(message.get("tool_calls"), "tool_calls"),
+                opens=kind == "tool-call-start",
+            )
         elif kind == "tool-call-end":
             self._close_call(index)
         elif kind == "citation-start":
             self._citations.append(message.get("citations"))
 
     def _start(self, event: Mapping[str, Any], message: Mapping[str, Any]) -> None:
-        self._out.origin = replace(self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None)
+        self._out.origin = replace(
+            self._out.origin or Origin(""), response_id=if_text(event.get("id")) or None
+        )
         self._own |= rest(message, *_MESSAGE)
         self._out.start(native=OWN.note(self._own))
 
@@ -154,7 +170,9 @@ class Decoder(MessageDecoder):
             raise DecodeError(f"a {kind} does not fit the block that it is for")
         native = OWN.note(rest(block, "type", kind))
         if open_part is None:
-            open_part = self._out.part(key, ThinkingPart(native=native) if thinks else OpenText(native=native))
+            open_part = self._out.part(
+                key, ThinkingPart(native=native) if thinks else OpenText(native=native)
+            )
         self._index, self._block, self._thinks = index, open_part, thinks
         self._out.add(open_part, text)
 
@@ -170,7 +188,9 @@ class Decoder(MessageDecoder):
             self._calls += 1
             part = load_call({**call, "id": minted, "function": rest(function, "arguments")})
             own = OWN.fields(part.native)
-            part = ToolCallPart(minted, part.name, native=OWN.note(own if given else {**own, "id": None}))
+            part = ToolCallPart(
+                minted, part.name, native=OWN.note(own if given else {**own, "id": None})
+            )
             self._out.part(("call", index), part)
         open_part = self._out.find(("call", index))
         if open_part is None:
@@ -211,7 +231,9 @@ class Decoder(MessageDecoder):
             response["usage"] = other
         own = {**self._own, **({"citations": self._citations} if self._citations else {})}
         self._out.finish(
-            reason if word else FinishReason.unspecified, load_usage(usage), native=OWN.note(own, response=response)
+            reason if word else FinishReason.unspecified,
+            load_usage(usage),
+            native=OWN.note(own, response=response),
         )
 
 

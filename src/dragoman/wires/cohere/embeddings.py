@@ -8,7 +8,14 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.embeddings import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.embeddings import (
+    dump_texts,
+    dump_vector,
+    input_usage,
+    load_answer,
+    load_texts,
+    load_vector,
+)
 from dragoman.codec.json_values import as_list, if_object, if_text, rest
 from dragoman.errors import InvalidRequestError
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
@@ -19,7 +26,9 @@ from dragoman.wires.cohere.usage import dump_usage, load_usage
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
-_PURPOSES: Mapping[str, Purpose] = MappingProxyType({"search_query": "query", "search_document": "document"})
+_PURPOSES: Mapping[str, Purpose] = MappingProxyType(
+    {"search_query": "query", "search_document": "document"}
+)
 _SENT = {purpose: name for name, purpose in _PURPOSES.items()}
 _PREFERRED = ("float", "base64")
 """Types of numbers of which the vectors are taken where several were asked for; else the first."""
@@ -37,7 +46,12 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     purpose = _PURPOSES.get(if_text(given.get("input_type")))
     if purpose is not None:
         del given["input_type"]
-    request = load_texts({"texts": [], **given} if media else given, OWN, texts="texts", dimensions="output_dimension")
+    request = load_texts(
+        {"texts": [], **given} if media else given,
+        OWN,
+        texts="texts",
+        dimensions="output_dimension",
+    )
     if OWN.form(request.native):
         raise InvalidRequestError("the field texts must be a list of texts").at(field="texts")
     return request.replace(purpose=purpose)
@@ -70,7 +84,9 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
     embeddings = answer.get("embeddings")
     if embeddings is None:
         raise error_of(answer)
-    by_type = {kind: vectors for kind, vectors in if_object(embeddings).items() if vectors is not None}
+    by_type = {
+        kind: vectors for kind, vectors in if_object(embeddings).items() if vectors is not None
+    }
     types = by_type or {"float": embeddings}
     kind = next((kind for kind in _PREFERRED if kind in types), next(iter(types)))
     metadata = rest(answer, "id", "embeddings", "texts", "response_type")
@@ -84,9 +100,13 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
     )
 
 
-def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
+def dump_response(
+    result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
+) -> dict[str, Any]:
     """Vectors → a response, as floats. `request` holds the texts, which the API repeats."""
-    usage = None if result.usage is None else msgspec.structs.replace(result.usage, output_tokens=None)
+    usage = (
+        None if result.usage is None else msgspec.structs.replace(result.usage, output_tokens=None)
+    )
     tokens = dump_usage(usage, {}).get("tokens", {})
     meta = {**if_object(result.metadata.get("meta"))}
     meta["billed_units"] = {**if_object(meta.get("billed_units")), **tokens}

@@ -12,9 +12,24 @@ from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import if_list, merged, rest
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import DragomanError
-from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted
+from dragoman.event import (
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
 from dragoman.fold import arguments_text
-from dragoman.message import Content, FinishReason, Message, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Message,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
 from dragoman.request import ModelRequest
 from dragoman.wires.cohere.content import PLAN, dump_block, is_plan
 from dragoman.wires.cohere.errors import dump_error
@@ -53,7 +68,11 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
             {"role": "assistant", **{field: value for field, value in fields.items() if value}},
             OWN.fields(message.native),
         ),
-        **_end(message.finish_reason, message.usage, rest(OWN.response(message.native), "id", "message")),
+        **_end(
+            message.finish_reason,
+            message.usage,
+            rest(OWN.response(message.native), "id", "message"),
+        ),
     }
 
 
@@ -65,7 +84,9 @@ class Encoder(ResponseEncoder):
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         """`envelope`: `id`, that of the response, where it is not to be the events' own."""
         super().__init__(OWN, envelope)
-        self._open: dict[tuple[str, int], tuple[Content, int | None]] = {}  # open parts and their number on the wire
+        self._open: dict[
+            tuple[str, int], tuple[Content, int | None]
+        ] = {}  # open parts and their number on the wire
         self._sent: set[tuple[str, int]] = set()  # open parts of which a delta was sent
         self._whole: set[tuple[str, int]] = set()  # open parts that are sent at their end
         self._numbers = {"content": 0, "call": 0}
@@ -77,8 +98,19 @@ class Encoder(ResponseEncoder):
             return NONE
         origin = self._state.origin
         message = {"role": "assistant", "content": (), PLAN: "", "tool_calls": (), "citations": ()}
-        own = self._envelope.get("id") or (origin and origin.response_id) or self._state.id or "message-0"
-        return [_event("message-start", id=own, delta={"message": merged(message, OWN.fields(event.native))})]
+        own = (
+            self._envelope.get("id")
+            or (origin and origin.response_id)
+            or self._state.id
+            or "message-0"
+        )
+        return [
+            _event(
+                "message-start",
+                id=own,
+                delta={"message": merged(message, OWN.fields(event.native))},
+            )
+        ]
 
     def part_started(self, event: PartStarted) -> Objects:
         """The start of a part; a block that is neither text nor thinking is sent whole at its end."""
@@ -94,7 +126,13 @@ class Encoder(ResponseEncoder):
         number = self._number("call" if isinstance(part, ToolCallPart) else "content")
         self._open[key] = (part, number)
         if isinstance(part, ToolCallPart):
-            return [_event("tool-call-start", index=number, delta={"message": {"tool_calls": _call(part, "")}})]
+            return [
+                _event(
+                    "tool-call-start",
+                    index=number,
+                    delta={"message": {"tool_calls": _call(part, "")}},
+                )
+            ]
         block = {
             **_block(part, ""),
             **OWN.fields(part.native),
@@ -118,7 +156,9 @@ class Encoder(ResponseEncoder):
         if key not in self._open:
             return NONE
         opened, number = self._open.pop(key)
-        unsent = [_more(opened, number, text)] if key not in self._sent and (text := _text(part)) else []
+        unsent = (
+            [_more(opened, number, text)] if key not in self._sent and (text := _text(part)) else []
+        )
         return [*unsent, *_close(opened, number)]
 
     def message_finished(self, event: MessageFinished) -> Objects:
@@ -129,7 +169,12 @@ class Encoder(ResponseEncoder):
         dropped = event.message_id
         self._citations.pop(dropped, None)
         self._whole = {key for key in self._whole if key[0] != dropped}
-        return [end for key in list(self._open) if key[0] == dropped for end in _close(*self._open.pop(key))]
+        return [
+            end
+            for key in list(self._open)
+            if key[0] == dropped
+            for end in _close(*self._open.pop(key))
+        ]
 
     def error(self, error: DragomanError) -> Objects:
         delta = {"finish_reason": "ERROR", "error": dump_error(error).body["message"]}
@@ -141,7 +186,9 @@ class Encoder(ResponseEncoder):
                 _event("citation-start", index=number, delta={"message": {"citations": citation}}),
                 _event("citation-end", index=number),
             )
-            for number, citation in enumerate(each for one in self._citations.values() for each in one)
+            for number, citation in enumerate(
+                each for one in self._citations.values() for each in one
+            )
         ]
         state = self._state
         end = _event("message-end", delta=_end(state.reason, state.usage, state.envelope))
@@ -151,7 +198,9 @@ class Encoder(ResponseEncoder):
         return as_typed_event(data)
 
     def _cite(self, event: MessageStarted | MessageFinished) -> None:
-        self._citations.setdefault(event.message_id, []).extend(if_list(OWN.fields(event.native).get("citations")))
+        self._citations.setdefault(event.message_id, []).extend(
+            if_list(OWN.fields(event.native).get("citations"))
+        )
 
     def _block(self, block: Mapping[str, Any]) -> Objects:
         number = self._number("content")
@@ -178,15 +227,25 @@ def _more(part: Content, number: int | None, text: str) -> dict[str, Any]:
         return {"type": "tool-plan-delta", "delta": {"message": {PLAN: text}}}
     if isinstance(part, ToolCallPart):
         calls = {"function": {"arguments": text}}
-        return {"type": "tool-call-delta", "index": number, "delta": {"message": {"tool_calls": calls}}}
-    return {"type": "content-delta", "index": number, "delta": {"message": {"content": _block(part, text)}}}
+        return {
+            "type": "tool-call-delta",
+            "index": number,
+            "delta": {"message": {"tool_calls": calls}},
+        }
+    return {
+        "type": "content-delta",
+        "index": number,
+        "delta": {"message": {"content": _block(part, text)}},
+    }
 
 
 def _close(part: Content, number: int | None) -> list[dict[str, Any]]:
     """The end of a part; the plan has none."""
     if number is None:
         return []
-    return [_event("tool-call-end" if isinstance(part, ToolCallPart) else "content-end", index=number)]
+    return [
+        _event("tool-call-end" if isinstance(part, ToolCallPart) else "content-end", index=number)
+    ]
 
 
 def _text(piece: Content) -> str:
@@ -207,7 +266,9 @@ def _call(call: ToolCallPart, text: str) -> dict[str, Any]:
     return {**block, "function": {**block["function"], "arguments": text}}
 
 
-def _end(reason: FinishReason | None, usage: Usage | None, response: Mapping[str, Any]) -> dict[str, Any]:
+def _end(
+    reason: FinishReason | None, usage: Usage | None, response: Mapping[str, Any]
+) -> dict[str, Any]:
     """What ends a response. `response`: its fields beyond the message's."""
     end: dict[str, Any] = {"finish_reason": dump_finish(reason, response.get("finish_reason"))}
     if counts := dump_usage(usage, response.get("usage", {})):

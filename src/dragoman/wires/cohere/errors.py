@@ -16,7 +16,9 @@ from dragoman.errors import DragomanError
 __all__ = ["dump_error", "error_of", "load_error"]
 
 _RULES = ErrorRules(
-    words=patterns((errors.ProviderTimeoutError, r"^TIMEOUT\b"), (errors.ContentRefusedError, r"\bsafety\b")),
+    words=patterns(
+        (errors.ProviderTimeoutError, r"^TIMEOUT\b"), (errors.ContentRefusedError, r"\bsafety\b")
+    ),
     statuses={498: errors.ContentRefusedError},
 )
 _WORDS: Mapping[type[DragomanError], str] = {
@@ -33,11 +35,15 @@ _WORDS: Mapping[type[DragomanError], str] = {
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     identified = {} if error.request_id is None else {"id": error.request_id}
-    return error_response(error, status_of(error), {**identified, "message": _READER.text_of(error, _WORDS)})
+    return error_response(
+        error, status_of(error), {**identified, "message": _READER.text_of(error, _WORDS)}
+    )
 
 
 def _info(payload: Any) -> ErrorInfo:
-    return msgspec.structs.replace(error_info(payload), request_id=if_text(if_object(payload).get("id")) or None)
+    return msgspec.structs.replace(
+        error_info(payload), request_id=if_text(if_object(payload).get("id")) or None
+    )
 
 
 _READER = ErrorReader(_info, _RULES)

@@ -37,11 +37,21 @@ from dragoman.wires.cohere.content import PLAN, dump_block, is_plan, load_conten
 from dragoman.wires.cohere.quirks import OWN, Quirks
 from dragoman.wires.cohere.tools import dump_call, dump_result, load_calls, load_result
 
-__all__ = ["dump_messages", "load_messages", "outgoing", "load_conversation", "votes", "dump_conversation", "layout"]
+__all__ = [
+    "dump_messages",
+    "load_messages",
+    "outgoing",
+    "load_conversation",
+    "votes",
+    "dump_conversation",
+    "layout",
+]
 
 layout = Layout(
     fields=("messages",),
-    own=frozenset(["p", "k", "documents", "citation_options", "safety_mode", "strict_tools", "stop_sequences"]),
+    own=frozenset(
+        ["p", "k", "documents", "citation_options", "safety_mode", "strict_tools", "stop_sequences"]
+    ),
     of_tools=frozenset(["function"]),
 )
 """Where its messages stand."""
@@ -60,7 +70,9 @@ _VOTES: Mapping[str, tuple[str, type, int]] = {
 """Type of a block → the field that every such block has, the type of that, and how surely such a block is of this format."""
 
 
-def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+def load_conversation(
+    payload: Any, origin: Origin | None, problems: list[Problem] | None
+) -> list[Message]:
     """The list of messages → ours."""
     names: dict[str, str] = {}
     return load_list(
@@ -76,7 +88,11 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
 def votes(message: Any) -> int:
     """How surely a message is of this format: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
-    role, content, calls = if_text(fields.get("role")), fields.get("content"), if_list(fields.get("tool_calls"))
+    role, content, calls = (
+        if_text(fields.get("role")),
+        fields.get("content"),
+        if_list(fields.get("tool_calls")),
+    )
     if role not in (*SPEAKERS, "tool") or not _FOREIGN.isdisjoint(fields):
         return 0
     if (role == "tool") is not isinstance(fields.get("tool_call_id"), str):
@@ -86,7 +102,9 @@ def votes(message: Any) -> int:
         return 0
     found = [1, *[_block_votes(block) for block in if_list(content)]]
     found += [1 if _is_usual_call(call) else 0 for call in calls]
-    found += [3 for each in if_list(fields.get("citations")) if {"start", "end"} <= if_object(each).keys()]
+    found += [
+        3 for each in if_list(fields.get("citations")) if {"start", "end"} <= if_object(each).keys()
+    ]
     found += [3] if if_text(fields.get(PLAN)) else []
     return 0 if 0 in found and max(found) < 3 else max(found)
 
@@ -113,7 +131,9 @@ def outgoing(
         ids=call_ids(
             messages,
             quirks.ids,
-            as_is=None if target else lambda piece: bool(piece.id) or isinstance(piece, ToolResultPart),
+            as_is=None
+            if target
+            else lambda piece: bool(piece.id) or isinstance(piece, ToolResultPart),
         ),
         names=fitted(names, quirks.names) if target else {name: name for name in names},
     )
@@ -130,7 +150,9 @@ def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
             dumped += _dump_model(position, message, out)
             continue
         results = [
-            dump_result(piece, out, position, place) for place, piece in enumerate(message.content) if _is_answer(piece)
+            dump_result(piece, out, position, place)
+            for place, piece in enumerate(message.content)
+            if _is_answer(piece)
         ]
         dumped += [result for result, _ in results]
         later = [block for _, media in results for block in media]
@@ -159,7 +181,9 @@ def _is_usual_call(call: Any) -> bool:
     return bool(if_text(function.get("name"))) and (arguments is None or isinstance(arguments, str))
 
 
-def _load(entry: Mapping[str, Any], names: dict[str, str], origin: Origin | None) -> Message | ToolResultPart:
+def _load(
+    entry: Mapping[str, Any], names: dict[str, str], origin: Origin | None
+) -> Message | ToolResultPart:
     """A message, or the result in one. `names`: id of each call so far → its tool, to which its own calls are added."""
     if entry.get("role") == "tool":
         return load_result(entry, names)
@@ -180,7 +204,9 @@ def _load(entry: Mapping[str, Any], names: dict[str, str], origin: Origin | None
         names.update({call.id: call.name for call in calls})
         read.append("tool_calls")
     native = OWN.note(rest(entry, *read), form=form)
-    return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
+    return Message(
+        role, tuple(content), origin=origin if role is Role.MODEL else None, native=native
+    )
 
 
 def _dump_other(
@@ -192,7 +218,12 @@ def _dump_other(
     for place, piece in enumerate(message.content):
         if _is_answer(piece):
             if begun:
-                out.lose(position, place, Lost.order, "this format has the results of tools before all else")
+                out.lose(
+                    position,
+                    place,
+                    Lost.order,
+                    "this format has the results of tools before all else",
+                )
             continue
         if isinstance(piece, ThinkingPart):
             block, lost = None, (kind_of(piece), "only a model's message has it here", "")
@@ -204,7 +235,9 @@ def _dump_other(
             begun = True
             blocks.append(block)
     if out.target is not None and not blocks:
-        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
+        out.lose(
+            position, None, Lost.message, "it says nothing, and the API takes no empty message"
+        )
         return []
     content = dump_content(blocks, "", OWN.form(message.native))
     return [merged({"role": _SENT[message.role], **content}, OWN.fields(message.native))]
@@ -221,7 +254,9 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
             out.lose(position, place, kind_of(piece), refused, which)
             continue
         if isinstance(piece, ToolCallPart):
-            call = dump_call(piece, out.id(position, place, piece), out.name(piece.name), exact=why is None)
+            call = dump_call(
+                piece, out.id(position, place, piece), out.name(piece.name), exact=why is None
+            )
             out.lose_unfinished(position, place, piece, call["function"].get("arguments"))
             calls.append(call)
             continue
@@ -241,12 +276,18 @@ def _dump_model(position: int, message: Message, out: Outgoing[Quirks]) -> list[
         out.lose(position, None, Lost.field, why, ", ".join(own))
         own = {}
     if out.target is not None and not (calls or blocks):  # a plan says something beside calls alone
-        out.lose(position, None, Lost.message, "it says nothing, and the API takes no empty message")
+        out.lose(
+            position, None, Lost.message, "it says nothing, and the API takes no empty message"
+        )
         return []
     content = dump_content(blocks, "absent", form)
     if not (calls or content or plan or own or "content" in form):
         content = {"content": ""}
-    fields = {**({PLAN: plan} if plan else {}), **content, **({"tool_calls": calls} if calls else {})}
+    fields = {
+        **({PLAN: plan} if plan else {}),
+        **content,
+        **({"tool_calls": calls} if calls else {}),
+    }
     return [merged({"role": "assistant", **fields}, own)]
 
 
@@ -256,7 +297,9 @@ def _refused(piece: Content, why: str | None, target: Origin | None) -> str | No
         return why or (None if piece.text else "it is signed for another format")
     if isinstance(piece, ProviderPart):
         return why
-    if isinstance(piece, ToolResultPart) or (isinstance(piece, ToolCallPart) and piece.run_by == "provider"):
+    if isinstance(piece, ToolResultPart) or (
+        isinstance(piece, ToolCallPart) and piece.run_by == "provider"
+    ):
         return "this format has no tools that the provider runs"
     if isinstance(piece, (DataPart, LinkPart)) and target is not None:
         return "a model's message holds no media in this format"

@@ -12,7 +12,13 @@ from dragoman.errors import HistoryError
 from dragoman.request import HttpRequest, ModelRequest, Settings
 from dragoman.wires.cohere.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.cohere.quirks import NAME, OWN, Quirks
-from dragoman.wires.cohere.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
+from dragoman.wires.cohere.settings import (
+    FIELDS,
+    dump_schema,
+    dump_settings,
+    load_schema,
+    load_settings,
+)
 from dragoman.wires.cohere.tools import dump_tool_choice, dump_tools, load_tool_choice, load_tools
 
 __all__ = ["dump_http", "dump_request", "load_request", "routes"]
@@ -32,7 +38,9 @@ _OWN = (*FIELDS, "tool_choice", "model", "tools", "stream")
 def _load(given: Received) -> ModelRequest:
     """A body of `/v2/chat` → the neutral request. Bodies of the API's version 1 are none."""
     if not isinstance(if_object(given.body).get("messages"), list):
-        raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list").at(field="messages")
+        raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list").at(
+            field="messages"
+        )
     left = dict(given.body)
     form: dict[str, Any] = {}
     messages = load_conversation(left.pop("messages"), given.origin, given.problems)
@@ -47,7 +55,9 @@ def _load(given: Received) -> ModelRequest:
     model = left.pop("model") if if_text(left.get("model")) else ""
     own = {**{field: left.pop(field) for field in _OWN if field in left}, **beside}
     native, wire = OWN.note(own, form=form), NAME if left else None
-    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire)
+    return ModelRequest(
+        model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire
+    )
 
 
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
@@ -63,8 +73,14 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     body |= dump_settings(request.settings, out.quirks)
     body |= dump_tool_choice(request.settings, out.losses)
     body |= dump_schema(request.output_schema, form, out.losses)
-    return HttpRequest("/chat", body=merged(body, own) | dict(request.options), names=renamed(out.names))
+    return HttpRequest(
+        "/chat", body=merged(body, own) | dict(request.options), names=renamed(out.names)
+    )
 
 
 _REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("messages",))
-load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http
+load_request, dump_request, dump_http = (
+    _REQUESTS.load_request,
+    _REQUESTS.dump_request,
+    _REQUESTS.dump_http,
+)

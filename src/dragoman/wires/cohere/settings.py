@@ -59,7 +59,9 @@ def dump_settings(settings: Settings, quirks: Quirks) -> dict[str, Any]:
     return body
 
 
-def load_schema(body: dict[str, Any], form: dict[str, Any]) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:
+def load_schema(
+    body: dict[str, Any], form: dict[str, Any]
+) -> tuple[Mapping[str, Any] | None, dict[str, Any]]:
     """Takes the output schema out of `body` → it, and what else `response_format` holds; its wire form goes to `form`."""
     format_ = if_object(body.get("response_format"))
     if format_.get("type") != "json_object":
@@ -77,7 +79,9 @@ def load_schema(body: dict[str, Any], form: dict[str, Any]) -> tuple[Mapping[str
     return None, {}
 
 
-def dump_schema(schema: Mapping[str, Any] | None, form: Mapping[str, Any], losses: list[Loss]) -> dict[str, Any]:
+def dump_schema(
+    schema: Mapping[str, Any] | None, form: Mapping[str, Any], losses: list[Loss]
+) -> dict[str, Any]:
     """The output schema → `response_format`. A loaded one is sent as it was, any other in the API's dialect."""
     if schema is None:
         return {}
@@ -87,7 +91,9 @@ def dump_schema(schema: Mapping[str, Any] | None, form: Mapping[str, Any], losse
     if sent is None and schema != _ANY_OBJECT:
         losses.append(Loss(None, None, Lost.output_schema, "it refers to what is not in it"))
     return {
-        "response_format": {"type": "json_object"} if sent is None else {"type": "json_object", "json_schema": sent}
+        "response_format": {"type": "json_object"}
+        if sent is None
+        else {"type": "json_object", "json_schema": sent}
     }
 
 

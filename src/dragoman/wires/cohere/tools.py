@@ -10,7 +10,15 @@ from msgspec.structs import replace
 
 from dragoman.codec.blocks import dump_content, is_plain
 from dragoman.codec.functions import dump_tool, load_tool, named, own_fields
-from dragoman.codec.json_values import has_error, if_list, if_object, if_text, merged, rest, text_or_json
+from dragoman.codec.json_values import (
+    has_error,
+    if_list,
+    if_object,
+    if_text,
+    merged,
+    rest,
+    text_or_json,
+)
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import arguments_json, parse_call
 from dragoman.loss import Loss, Lost
@@ -42,7 +50,9 @@ def load_tools(body: dict[str, Any]) -> tuple[ToolSpec, ...]:
     return tuple(load_tool(OWN, tool) for tool in body.pop("tools"))
 
 
-def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+def dump_tools(
+    tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]
+) -> list[dict[str, Any]]:
     """The functions among them → `tools`; others are losses."""
     dumped: list[dict[str, Any]] = []
     for tool in tools:
@@ -56,7 +66,11 @@ def dump_tools(tools: Iterable[ToolSpec | ServerTool], out: Outgoing[Quirks]) ->
 def load_tool_choice(body: dict[str, Any]) -> dict[str, Any]:
     """Takes `tool_choice` out of `body` → the setting."""
     choice = body.get("tool_choice")
-    return {"tool_choice": _CHOICES[body.pop("tool_choice")]} if isinstance(choice, str) and choice in _CHOICES else {}
+    return (
+        {"tool_choice": _CHOICES[body.pop("tool_choice")]}
+        if isinstance(choice, str) and choice in _CHOICES
+        else {}
+    )
 
 
 def dump_tool_choice(settings: Settings, losses: list[Loss]) -> dict[str, Any]:
@@ -64,9 +78,19 @@ def dump_tool_choice(settings: Settings, losses: list[Loss]) -> dict[str, Any]:
     choice = settings.tool_choice
     chosen = choice is not None and choice != "auto"
     if chosen and choice not in _CHOICES.values():
-        losses.append(Loss(None, None, Lost.setting, f"the API can force a call, not that of {choice}", "tool_choice"))
+        losses.append(
+            Loss(
+                None,
+                None,
+                Lost.setting,
+                f"the API can force a call, not that of {choice}",
+                "tool_choice",
+            )
+        )
     if settings.parallel_tool_calls is not None:
-        losses.append(Loss(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls"))
+        losses.append(
+            Loss(None, None, Lost.setting, "the API has no such setting", "parallel_tool_calls")
+        )
     return {"tool_choice": "NONE" if choice == "none" else "REQUIRED"} if chosen else {}
 
 
@@ -81,7 +105,9 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
     function = if_object(call.get("function"))
     part = ToolCallPart(if_text(call.get("id")), if_text(function.get("name")))
     text = function.get("arguments")
-    absent = [name for name, fields in (("type", call), ("arguments", function)) if name not in fields]
+    absent = [
+        name for name, fields in (("type", call), ("arguments", function)) if name not in fields
+    ]
     form: dict[str, Any] = {"without": absent} if absent else {}
     if call.get("type", "function") != "function":
         form["type"] = call["type"]

@@ -31,7 +31,11 @@ def load_finish(word: object, calls: bool) -> FinishReason:
 
 def dump_finish(reason: FinishReason | None, original: Any = None) -> str:
     """The neutral reason → a finish reason: the original one where it was kept."""
-    return original if isinstance(original, str) else _SENT.get(reason or FinishReason.stop, "COMPLETE")
+    return (
+        original
+        if isinstance(original, str)
+        else _SENT.get(reason or FinishReason.stop, "COMPLETE")
+    )
 
 
 def load_usage(raw: Mapping[str, Any]) -> Usage | None:
@@ -61,7 +65,9 @@ def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
 def dump_usage(usage: Usage | None, other: Any) -> dict[str, Any]:
     """Usage → as the API has it."""
     usage = usage or Usage()
-    known = zip(_COUNTS, (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), strict=True)
+    known = zip(
+        _COUNTS, (usage.input_tokens, usage.output_tokens, usage.reasoning_tokens), strict=True
+    )
     counts = {name: count for name, count in known if count is not None}
     raw: dict[str, Any] = {**if_object(other)}
     if counts:

@@ -66,7 +66,9 @@ def load_block(part: _Fields, pairing: Pairing) -> Content:
     elif kinds == ["text"]:
         piece = _load_text(block["text"], rest(block, "text"), snake)
     elif len(kinds) == 1 and isinstance(inner := block[kinds[0]], dict):
-        piece = _LOADERS[kinds[0]](camelled(if_object(inner), snake), rest(block, kinds[0]), {}, pairing)
+        piece = _LOADERS[kinds[0]](
+            camelled(if_object(inner), snake), rest(block, kinds[0]), {}, pairing
+        )
         if piece is not None and snake:
             piece = replace(piece, native=OWN.with_form(piece.native, **snake_form(snake)))
     return _whole(part) if piece is None else piece
@@ -85,14 +87,22 @@ def dump_content(content: Sequence[Content], out: Outgoing, position: int) -> li
         if unsigned and "functionCall" in part:
             part.setdefault(SIGNATURE, out.quirks.placeholder)
             unsigned = False
-        parts.append(part if isinstance(piece, ProviderPart) else snaked_part(part, OWN.form(piece.native)))
+        parts.append(
+            part if isinstance(piece, ProviderPart) else snaked_part(part, OWN.form(piece.native))
+        )
     return parts + later
 
 
-def dump_block(piece: Content, out: Outgoing, position: int, place: int) -> tuple[_Block | None, Sequence[_Block]]:
+def dump_block(
+    piece: Content, out: Outgoing, position: int, place: int
+) -> tuple[_Block | None, Sequence[_Block]]:
     """A piece → its part (`None`: it cannot be sent), and parts that follow all others of its message."""
     if isinstance(piece, ToolResultPart) and piece.run_by != "provider":
-        return dump_result(piece, out, position, place) if _has_side(piece, out, position, place) else (None, ())
+        return (
+            dump_result(piece, out, position, place)
+            if _has_side(piece, out, position, place)
+            else (None, ())
+        )
     return _DUMPERS[type(piece)](piece, out, position, place), ()
 
 
@@ -114,7 +124,9 @@ def _load_text(text: Any, own: _Block, snake: set[str]) -> TextPart | ThinkingPa
 
 def _thinking(text: str, block: _Fields, snake: set[str], *absent: str) -> ThinkingPart:
     own = {key: value for key, value in block.items() if key != "thought" or value is not True}
-    return ThinkingPart(text, OWN.note(own, form={**dict.fromkeys(absent, "absent"), **snake_form(snake)}))
+    return ThinkingPart(
+        text, OWN.note(own, form={**dict.fromkeys(absent, "absent"), **snake_form(snake)})
+    )
 
 
 def _dump_text(part: TextPart, out: Outgoing, position: int, place: int) -> _Block:
@@ -145,7 +157,9 @@ def _dump_call(call: ToolCallPart, out: Outgoing, position: int, place: int) -> 
     return dump_call(call, out, position, place) if _has_side(call, out, position, place) else None
 
 
-def _has_side(piece: ToolCallPart | ToolResultPart, out: Outgoing, position: int, place: int) -> bool:
+def _has_side(
+    piece: ToolCallPart | ToolResultPart, out: Outgoing, position: int, place: int
+) -> bool:
     """Whether a call or result stands where a target takes it."""
     side = Role.MODEL if isinstance(piece, ToolCallPart) else Role.USER
     if out.target is None or out.messages[position].role is side:

@@ -23,7 +23,9 @@ _TAKEN = re.compile(r"(image|audio|video|text)/|application/(pdf|json|xml|rtf)\b
 """Types of the bytes that the API takes."""
 
 
-def load_inline(inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str, Any]) -> DataPart | None:
+def load_inline(
+    inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str, Any]
+) -> DataPart | None:
     """An `inlineData` → its part; `None` where the data are no base64. The SDKs write base64 in either alphabet."""
     text, mime_type = inner.get("data"), inner.get("mimeType")
     if not isinstance(text, str) or not isinstance(mime_type, str):
@@ -39,7 +41,9 @@ def load_inline(inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str
     return DataPart(data, mime_type, _name(inner), _native("inlineData", inner, own, form, "data"))
 
 
-def load_file(inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str, Any]) -> LinkPart | FilePart | None:
+def load_file(
+    inner: Mapping[str, Any], own: Mapping[str, Any], form: dict[str, Any]
+) -> LinkPart | FilePart | None:
     """A `fileData` → its part: a file where Google holds it, else a link."""
     uri, mime_type = inner.get("fileUri"), inner.get("mimeType")
     if not isinstance(uri, str) or not isinstance(mime_type, str | None):
@@ -69,7 +73,13 @@ def _inline(part: DataPart, out: Outgoing) -> dict[str, Any] | None:
     if out.target is not None and not _TAKEN.match(part.mime_type):
         return None
     encode = urlsafe_b64encode if OWN.form(part.native).get("data") == "urlsafe" else b64encode
-    return {"inlineData": {"mimeType": part.mime_type, "data": encode(part.data).decode(), **_display_name(part)}}
+    return {
+        "inlineData": {
+            "mimeType": part.mime_type,
+            "data": encode(part.data).decode(),
+            **_display_name(part),
+        }
+    }
 
 
 def _file(part: LinkPart | FilePart) -> dict[str, Any] | None:
@@ -80,7 +90,13 @@ def _file(part: LinkPart | FilePart) -> dict[str, Any] | None:
     form = OWN.form(part.native).get("mimeType", "")
     mime_type = part.mime_type
     if mime_type is None and form != "":
-        return {"fileData": {"fileUri": uri, **_display_name(part), **({} if form == "absent" else {"mimeType": None})}}
+        return {
+            "fileData": {
+                "fileUri": uri,
+                **_display_name(part),
+                **({} if form == "absent" else {"mimeType": None}),
+            }
+        }
     if mime_type is None or ("*" in mime_type and form != mime_type):
         mime_type = guessed(uri) or _OTHER
     return {"fileData": {"fileUri": uri, "mimeType": mime_type, **_display_name(part)}}
@@ -94,7 +110,9 @@ def _display_name(part: Media) -> dict[str, str]:
     return {"displayName": part.name} if part.name else {}
 
 
-def _native(key: str, inner: Mapping[str, Any], own: Mapping[str, Any], form: Mapping[str, Any], known: str) -> Native:
+def _native(
+    key: str, inner: Mapping[str, Any], own: Mapping[str, Any], form: Mapping[str, Any], known: str
+) -> Native:
     further = {
         name: value
         for name, value in inner.items()

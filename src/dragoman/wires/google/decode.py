@@ -19,7 +19,14 @@ from dragoman.message import FinishReason, Origin
 from dragoman.wires.google.decode_parts import Candidate
 from dragoman.wires.google.errors import error_of
 from dragoman.wires.google.quirks import OWN
-from dragoman.wires.google.usage import BLOCKED, add_fields, dump_finish, load_finish, load_usage, other_usage
+from dragoman.wires.google.usage import (
+    BLOCKED,
+    add_fields,
+    dump_finish,
+    load_finish,
+    load_usage,
+    other_usage,
+)
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
@@ -63,7 +70,9 @@ class Decoder(ResponseDecoder):
     """A streamed response, or a whole one → events. The end of the bytes ends the answer: the API has no other mark, and may
     go on after a finish reason."""
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         """See `ResponseDecoder`."""
         super().__init__(origin, new_id)
         self._candidates: dict[int, Candidate] = {}
@@ -140,14 +149,24 @@ class Decoder(ResponseDecoder):
         if not candidates and refused:
             self._candidate(0)
         elif not candidates and whole:
-            self.fail(ProviderError("the answer has no candidates; send the request again", body=self._whole))
-        elif not candidates or not (whole or all(each.reason is not None for each in candidates.values())):
+            self.fail(
+                ProviderError(
+                    "the answer has no candidates; send the request again", body=self._whole
+                )
+            )
+        elif not candidates or not (
+            whole or all(each.reason is not None for each in candidates.values())
+        ):
             super().end()
         if self._over:
             return
         self._over = True
         for index, candidate in sorted(candidates.items()):
-            self._finish(candidate, refused=refused and candidate.reason is None, first=index == min(candidates))
+            self._finish(
+                candidate,
+                refused=refused and candidate.reason is None,
+                first=index == min(candidates),
+            )
 
     def fail(self, error: DragomanError) -> None:
         """See `ResponseDecoder`. The error carries the first candidate; the others are cut."""
@@ -196,7 +215,10 @@ class Decoder(ResponseDecoder):
         if candidate.reason not in (None, "", dump_finish(reason)):
             envelope["finishReason"] = candidate.reason
         if "blockReason" in (feedback := if_object(envelope.get("promptFeedback"))):
-            envelope |= {BLOCKED: feedback["blockReason"], "promptFeedback": rest(feedback, "blockReason")}
+            envelope |= {
+                BLOCKED: feedback["blockReason"],
+                "promptFeedback": rest(feedback, "blockReason"),
+            }
         if first and (other := other_usage(self._usage)):
             envelope["usageMetadata"] = other
         usage = load_usage(self._usage) if first else None

@@ -124,16 +124,24 @@ class _PartialCall:
 
     def call(self, *, cut: bool = False) -> Content:
         """The call, with the arguments that have come; what is no call alone stays the provider's."""
-        inner = {**rest(self._part["functionCall"], "partialArgs", "willContinue"), "args": self._arguments}
+        inner = {
+            **rest(self._part["functionCall"], "partialArgs", "willContinue"),
+            "args": self._arguments,
+        }
         whole = load_block({**self._part, "functionCall": inner}, self._pairing)
         if not cut or not isinstance(whole, ToolCallPart):
             return whole
-        return replace(whole, arguments={}, raw=json_bytes.encode(self._arguments).decode(), state="cut")
+        return replace(
+            whole, arguments={}, raw=json_bytes.encode(self._arguments).decode(), state="cut"
+        )
 
     def _put(self, piece: Mapping[str, Any]) -> None:
         """A value at its path; a text that stands there already grows."""
         path = str(piece.get("jsonPath", ""))
-        steps = [int(m[2]) if m[2] else m[1] or m[3] or m[4] or "" for m in _STEP.finditer(path.removeprefix("$"))]
+        steps = [
+            int(m[2]) if m[2] else m[1] or m[3] or m[4] or ""
+            for m in _STEP.finditer(path.removeprefix("$"))
+        ]
         if not steps or not isinstance(steps[0], str) or len(steps) >= json_bytes.MOST_DEPTH:
             raise DecodeError(f"{path!r} is no path into a call's arguments")
         held: Any = self._arguments
@@ -143,7 +151,9 @@ class _PartialCall:
         if isinstance(value, (dict, list)):
             raise DecodeError(f"what stands at {path!r} of a call's arguments is no value")
         before = _at(held, steps[-1], None)
-        held[steps[-1]] = before + value if isinstance(before, str) and isinstance(value, str) else value
+        held[steps[-1]] = (
+            before + value if isinstance(before, str) and isinstance(value, str) else value
+        )
 
 
 def _at(held: Any, step: str | int, empty: Any) -> Any:

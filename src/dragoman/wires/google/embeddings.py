@@ -11,7 +11,16 @@ from types import MappingProxyType
 from typing import Any
 
 from dragoman.codec.embeddings import dump_vector, input_usage, load_answer, load_vector
-from dragoman.codec.json_values import as_list, as_object, bounded, if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.json_values import (
+    as_list,
+    as_object,
+    bounded,
+    if_list,
+    if_object,
+    if_objects,
+    if_text,
+    rest,
+)
 from dragoman.errors import InvalidRequestError
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, Purpose
@@ -23,8 +32,12 @@ from dragoman.wires.google.usage import load_usage, other_usage
 
 __all__ = ["dump_http", "dump_request", "dump_response", "load_request", "load_response"]
 
-_PURPOSES: Mapping[str, Purpose] = MappingProxyType({"RETRIEVAL_QUERY": "query", "RETRIEVAL_DOCUMENT": "document"})
-_SENT: Mapping[Purpose, str] = MappingProxyType({purpose: name for name, purpose in _PURPOSES.items()})
+_PURPOSES: Mapping[str, Purpose] = MappingProxyType(
+    {"RETRIEVAL_QUERY": "query", "RETRIEVAL_DOCUMENT": "document"}
+)
+_SENT: Mapping[Purpose, str] = MappingProxyType(
+    {purpose: name for name, purpose in _PURPOSES.items()}
+)
 _BATCH, _ONE, _PREDICT = "batchEmbedContents", "embedContent", "predict"
 _CONFIG = "embedContentConfig"
 _MOST_TOKENS = 2**53
@@ -45,7 +58,9 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         form["shape"] = _PREDICT
         entries = if_objects(body["instances"])
         texts = [if_text(entry.get("content")) for entry in entries]
-        fields = [{**rest(entry, "content"), **if_object(body.get("parameters"))} for entry in entries]
+        fields = [
+            {**rest(entry, "content"), **if_object(body.get("parameters"))} for entry in entries
+        ]
     else:
         form["shape"] = _BATCH if "requests" in body else _ONE
         entries = if_objects(body["requests"]) if "requests" in body else [dict(body)]
@@ -53,19 +68,26 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
         if entries and all("role" in if_object(entry.get("content")) for entry in entries):
             form["role"] = "user"  # as Google's clients for JavaScript and Go write it
         form["config"] = all(_CONFIG in entry for entry in entries)
-        fields = [{**rest(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))} for entry in entries]
+        fields = [
+            {**rest(entry, "content", _CONFIG), **if_object(entry.get(_CONFIG))}
+            for entry in entries
+        ]
     if not texts or not all(texts):
         raise InvalidRequestError(
             "an embeddings request needs a content with one text, or several of these in requests"
         )
     if any(other != fields[0] for other in fields):
-        raise InvalidRequestError("the entries of an embeddings request must be alike in all but their text")
+        raise InvalidRequestError(
+            "the entries of an embeddings request must be alike in all but their text"
+        )
     options = fields[0]
     model, _ = model_of_path(path)
     if (named := if_text(options.get("model"))) and named.endswith(model):
         model = model or named.removeprefix("models/")
         form["model"] = options.pop("model").removesuffix(model)
-    form["snake"] = [camel for camel, snake in _SNAKE.items() if snake in options and form["shape"] != _PREDICT]
+    form["snake"] = [
+        camel for camel, snake in _SNAKE.items() if snake in options and form["shape"] != _PREDICT
+    ]
     task, size = (next((key for key in pair if key in options), "") for pair in _SNAKE.items())
     purpose = _PURPOSES.get(str(options.get(task)))
     if purpose is not None:
@@ -82,7 +104,9 @@ def dump_request(request: EmbeddingsRequest, *, quirks: Quirks | None = None) ->
 def dump_http(request: EmbeddingsRequest, *, quirks: Quirks | None = None) -> HttpRequest:
     """The neutral request → path, headers and body."""
     method, body = _dumped(request, quirks)
-    model = request.model if "/" in request.model else f"{(quirks or Quirks()).models}/{request.model}"
+    model = (
+        request.model if "/" in request.model else f"{(quirks or Quirks()).models}/{request.model}"
+    )
     return HttpRequest(f"/{model}:{method}", {}, body)
 
 
@@ -95,7 +119,10 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
     """
     answer = load_answer(body)
     if "predictions" in answer:
-        found = [if_object(entry).get("embeddings") for entry in as_list(answer["predictions"], "predictions")]
+        found = [
+            if_object(entry).get("embeddings")
+            for entry in as_list(answer["predictions"], "predictions")
+        ]
     elif "embedding" in answer:
         found = [answer["embedding"]]
     elif "embeddings" in answer:
@@ -111,11 +138,15 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
         metadata["truncated"] = True
     usage = load_usage(counts) or _counted(entries)
     return BatchEmbeddingsResult(
-        [load_vector(entry.get("values")) for entry in entries], input_usage(usage), metadata=metadata
+        [load_vector(entry.get("values")) for entry in entries],
+        input_usage(usage),
+        metadata=metadata,
     )
 
 
-def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
+def dump_response(
+    result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
+) -> dict[str, Any]:
     """Vectors → a response, in the shape that belongs to the request's."""
     vectors = [{"values": dump_vector(vector)} for vector in result.embeddings]
     match OWN.form(request.native).get("shape") if request else None:
@@ -142,7 +173,9 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dic
         settings["outputDimensionality"] = request.dimensions
     snake = form.get("snake", ())
     settings = {_SNAKE[key] if key in snake else key: value for key, value in settings.items()}
-    settings = {key: value for key, value in settings.items() if _SNAKE.get(key) not in request.options}
+    settings = {
+        key: value for key, value in settings.items() if _SNAKE.get(key) not in request.options
+    }
     settings |= request.options
     if shape == _PREDICT:
         own = {key: value for key, value in settings.items() if key in _INSTANCE}
@@ -155,7 +188,10 @@ def _dumped(request: EmbeddingsRequest, quirks: Quirks | None) -> tuple[str, dic
     if form.get("config", vertex):
         settings = {_CONFIG: settings} if settings else {}
     role = {"role": "user"} if "role" in form else {}
-    entries = [{**named, "content": {**role, "parts": [{"text": text}]}, **settings} for text in request.texts]
+    entries = [
+        {**named, "content": {**role, "parts": [{"text": text}]}, **settings}
+        for text in request.texts
+    ]
     return shape, entries[0] if shape == _ONE else {"requests": entries}
 
 
@@ -171,5 +207,9 @@ def _text(content: Any) -> str:
 def _counted(entries: list[dict[str, Any]]) -> Usage | None:
     """The tokens that Vertex AI counts for each text."""
     counts = [if_object(entry.get("statistics")).get("token_count") for entry in entries]
-    tokens = [int(count) for count in counts if isinstance(count, (int, float)) and 0 <= count < _MOST_TOKENS]
+    tokens = [
+        int(count)
+        for count in counts
+        if isinstance(count, (int, float)) and 0 <= count < _MOST_TOKENS
+    ]
     return Usage(input_tokens=sum(tokens)) if tokens else None

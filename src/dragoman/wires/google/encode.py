@@ -24,7 +24,16 @@ from dragoman.event import (
     PartStarted,
 )
 from dragoman.fold import close_part
-from dragoman.message import Content, FinishReason, Message, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Message,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
 from dragoman.request import ModelRequest
 from dragoman.wires.google.content import dump_content
 from dragoman.wires.google.errors import dump_error
@@ -52,7 +61,13 @@ def _dump(message: Message, envelope: Mapping[str, Any]) -> dict[str, Any]:
     if parts := [part for piece in message.content for part in _parts(piece)]:
         content["parts"] = parts
     malformed = any(_is_malformed(piece) for piece in message.content)
-    end = _end(content, message.finish_reason, message.usage, OWN.response(message.native), malformed=malformed)
+    end = _end(
+        content,
+        message.finish_reason,
+        message.usage,
+        OWN.response(message.native),
+        malformed=malformed,
+    )
     return {**end, **_identity(message.origin, envelope)}
 
 
@@ -61,7 +76,11 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[st
     time."""
     if request is None:
         return {"id": id}
-    return {"id": id, "model": request.model, **({"array": True} if OWN.form(request.native).get("stream") else {})}
+    return {
+        "id": id,
+        "model": request.model,
+        **({"array": True} if OWN.form(request.native).get("stream") else {}),
+    }
 
 
 class _Part:
@@ -102,7 +121,9 @@ class Encoder(ResponseEncoder):
         self._identity: dict[str, Any] = {}
         self._parts: dict[str, _Open] = {}  # message → what is not written of it yet
         self._malformed = False  # a call was left out that no arguments can be read of
-        self._text: type[Content] | None = None  # what the last chunk's text would be taken to go on with
+        self._text: type[Content] | None = (
+            None  # what the last chunk's text would be taken to go on with
+        )
 
     def message_started(self, event: MessageStarted, *, first: bool) -> Objects:  # noqa: ARG002 the first opens nothing
         self._parts[event.message_id] = _Open()
@@ -141,7 +162,9 @@ class Encoder(ResponseEncoder):
     def end(self) -> Objects:
         state = self._state
         unfinished = [chunk for message_id in self._parts for chunk in self._flush(message_id)]
-        end = _end({"role": "model"}, state.reason, state.usage, state.envelope, malformed=self._malformed)
+        end = _end(
+            {"role": "model"}, state.reason, state.usage, state.envelope, malformed=self._malformed
+        )
         return [*unfinished, self._chunk(end)]
 
     def _write(self, open_parts: _Open) -> Objects:
@@ -150,7 +173,11 @@ class Encoder(ResponseEncoder):
         while open_parts.order:
             index = open_parts.order[0]
             part = open_parts.parts[index]
-            if isinstance(part.began, (OpenText, ThinkingPart)) and not OWN.is_ours(part.began.native) and part.waiting:
+            if (
+                isinstance(part.began, (OpenText, ThinkingPart))
+                and not OWN.is_ours(part.began.native)
+                and part.waiting
+            ):
                 out.append(self._more(part, "".join(map(str, part.waiting))))
                 part.waiting.clear()
             if part.finished is None:
@@ -164,12 +191,18 @@ class Encoder(ResponseEncoder):
         """The rest of a message, whose parts nobody finished."""
         open_parts = self._parts[message_id]
         for part in open_parts.parts.values():
-            part.finished = part.finished or close_part(part.began, part.waiting, cut=True) or _NOTHING
+            part.finished = (
+                part.finished or close_part(part.began, part.waiting, cut=True) or _NOTHING
+            )
         return self._write(open_parts)
 
     def _more(self, part: _Part, text: str) -> dict[str, Any]:
         """More text of a part. What goes on with another part's text stands behind an empty one."""
-        piece = {"text": text, "thought": True} if isinstance(part.began, ThinkingPart) else {"text": text}
+        piece = (
+            {"text": text, "thought": True}
+            if isinstance(part.began, ThinkingPart)
+            else {"text": text}
+        )
         apart = not part.begun and self._text is type(part.began)
         self._text, part.begun = type(part.began), True
         return self._content([{"text": ""}, piece] if apart else [piece])
@@ -179,8 +212,18 @@ class Encoder(ResponseEncoder):
         ours = OWN.is_ours(finished.native)
         if part.begun and not ours:
             return []
-        if not part.begun and not ours and isinstance(finished, (TextPart, ThinkingPart)) and finished.text:
-            return [self._more(_Part(part.began if isinstance(part.began, OpenText) else finished), finished.text)]
+        if (
+            not part.begun
+            and not ours
+            and isinstance(finished, (TextPart, ThinkingPart))
+            and finished.text
+        ):
+            return [
+                self._more(
+                    _Part(part.began if isinstance(part.began, OpenText) else finished),
+                    finished.text,
+                )
+            ]
         self._text = None
         if part.begun:
             signature = OWN.fields(finished.native).get(SIGNATURE)
@@ -191,7 +234,9 @@ class Encoder(ResponseEncoder):
         return [self._content(parts)] if parts else []
 
     def _content(self, parts: list[dict[str, Any]]) -> dict[str, Any]:
-        return self._chunk({"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}]})
+        return self._chunk(
+            {"candidates": [{"content": {"parts": parts, "role": "model"}, "index": 0}]}
+        )
 
     def _chunk(self, chunk: dict[str, Any]) -> dict[str, Any]:
         return {**chunk, **self._identity}
@@ -236,7 +281,16 @@ def _parts(piece: Content) -> list[dict[str, Any]]:
         return []
     if isinstance(piece, ThinkingPart) and piece.text and not OWN.is_ours(piece.native):
         piece = ThinkingPart(piece.text)
-    out = Outgoing(messages=(), target=None, quirks=_QUIRKS, losses=[], unreadable=(None,), ids={}, names={}, model="")
+    out = Outgoing(
+        messages=(),
+        target=None,
+        quirks=_QUIRKS,
+        losses=[],
+        unreadable=(None,),
+        ids={},
+        names={},
+        model="",
+    )
     return dump_content((piece,), out, 0)
 
 
@@ -261,7 +315,10 @@ def _end(
     """The fields of a response, or of the last chunk of one."""
     outside = {key: envelope[key] for key in _OUTSIDE if key in envelope}
     if (blocked := envelope.get(BLOCKED)) is not None:
-        outside["promptFeedback"] = {"blockReason": blocked, **if_object(outside.get("promptFeedback"))}
+        outside["promptFeedback"] = {
+            "blockReason": blocked,
+            **if_object(outside.get("promptFeedback")),
+        }
     counts = dump_usage(usage, if_object(envelope.get("usageMetadata")))
     original = envelope.get("finishReason")
     finish = dump_finish(reason, original if isinstance(original, (str, int)) else None)
@@ -269,5 +326,7 @@ def _end(
         finish = "MALFORMED_FUNCTION_CALL"
     fields = rest(envelope, *_OUTSIDE, BLOCKED, "usageMetadata", "finishReason")
     empty = "blockReason" in if_object(outside.get("promptFeedback")) and "parts" not in content
-    candidates = [] if empty else [{"content": content, "finishReason": finish, "index": 0, **fields}]
+    candidates = (
+        [] if empty else [{"content": content, "finishReason": finish, "index": 0, **fields}]
+    )
     return {"candidates": candidates, **({"usageMetadata": counts} if counts else {}), **outside}

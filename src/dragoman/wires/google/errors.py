@@ -42,17 +42,28 @@ _TYPE = "type.googleapis.com/google.rpc."
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     status, words = status_of(error), of_class(_WORDS, error, "")
-    message = error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
+    message = (
+        error.message if words.lower() in error.message.lower() else f"{words}: {error.message}"
+    )
     details: list[dict[str, Any]] = []
-    if isinstance(error, errors.RateLimitError | errors.OverloadedError) and error.retry_after is not None:
+    if (
+        isinstance(error, errors.RateLimitError | errors.OverloadedError)
+        and error.retry_after is not None
+    ):
         details.append({"@type": f"{_TYPE}RetryInfo", "retryDelay": f"{error.retry_after:g}s"})
     if error.request_id is not None:
         details.append({"@type": f"{_TYPE}RequestInfo", "requestId": error.request_id})
     if error.field is not None:
         violation = {"field": error.field, "description": error.message}
         details.append({"@type": f"{_TYPE}BadRequest", "fieldViolations": [violation]})
-    body: dict[str, Any] = {"code": status, "message": message, "status": _SENT.get(status, "UNKNOWN")}
-    return error_response(error, status, {"error": {**body, "details": details} if details else body})
+    body: dict[str, Any] = {
+        "code": status,
+        "message": message,
+        "status": _SENT.get(status, "UNKNOWN"),
+    }
+    return error_response(
+        error, status, {"error": {**body, "details": details} if details else body}
+    )
 
 
 def _detail(details: list[dict[str, Any]], kind: str, key: str) -> str | None:

@@ -70,12 +70,17 @@ def snakes(form: Mapping[str, Any], key: str = "snake") -> list[Any]:
 
 def snaked(block: Mapping[str, Any], snake: Collection[str]) -> dict[str, Any]:
     """The inverse of `camelled`."""
-    return {name if (name := _SNAKE.get(key, key)) in snake else key: value for key, value in block.items()}
+    return {
+        name if (name := _SNAKE.get(key, key)) in snake else key: value
+        for key, value in block.items()
+    }
 
 
 def snake_paths(path: str) -> list[str]:
     """A path of keys, such as `generationConfig.topK`, in each of the spellings that the API takes."""
-    spellings = [[key, _SNAKE[key]] if _SNAKE.get(key, key) != key else [key] for key in path.split(".")]
+    spellings = [
+        [key, _SNAKE[key]] if _SNAKE.get(key, key) != key else [key] for key in path.split(".")
+    ]
     return [".".join(keys) for keys in product(*spellings)]
 
 
@@ -105,5 +110,8 @@ def snaked_part(part: dict[str, Any], form: Mapping[str, Any]) -> dict[str, Any]
     """A part with the keys in snake_case that came so, also those one level deeper."""
     if not (snake := snakes(form)):
         return part
-    deeper = {key: snaked(if_object(value), snake) if isinstance(value, dict) else value for key, value in part.items()}
+    deeper = {
+        key: snaked(if_object(value), snake) if isinstance(value, dict) else value
+        for key, value in part.items()
+    }
     return snaked(deeper, snake)

@@ -22,7 +22,15 @@ from dragoman.wires.google.keys import camelled, given, not_usual
 from dragoman.wires.google.quirks import OWN, Quirks
 from dragoman.wires.google.tools import Outgoing, Pairing, is_unnamed
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes", "layout"]
+__all__ = [
+    "dump_conversation",
+    "dump_messages",
+    "load_conversation",
+    "load_messages",
+    "outgoing",
+    "votes",
+    "layout",
+]
 
 layout = Layout(fields=("contents",), beside=("systemInstruction", "system_instruction"))
 """Where its messages stand."""
@@ -31,7 +39,9 @@ _ROLES = {"user": Role.USER, "model": Role.MODEL, "function": Role.USER, "tool":
 _Content = dict[str, Any]
 
 
-def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+def load_conversation(
+    payload: Any, origin: Origin | None, problems: list[Problem] | None
+) -> list[Message]:
     """`{"systemInstruction": …, "contents": […]}` → messages."""
     if not isinstance(payload, Mapping):
         raise HistoryError(
@@ -44,9 +54,18 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
     pairing = Pairing()
     out: list[Message] = []
     if payload.get("systemInstruction") is not None:
-        out.append(_load(Role.SYSTEM, _object(bounded(payload["systemInstruction"]), "systemInstruction"), pairing, ""))
+        out.append(
+            _load(
+                Role.SYSTEM,
+                _object(bounded(payload["systemInstruction"]), "systemInstruction"),
+                pairing,
+                "",
+            )
+        )
     before: Message | None = None
-    for position, content in enumerate([if_object(contents)] if isinstance(contents, dict) else if_list(contents)):
+    for position, content in enumerate(
+        [if_object(contents)] if isinstance(contents, dict) else if_list(contents)
+    ):
         try:
             before = _load_entry(content, position, before, pairing, origin, problems)
         except HistoryError as error:
@@ -107,10 +126,15 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
     """A conversation → `{"systemInstruction": …, "contents": […]}`."""
     messages = out.messages
     order = {call.id: number for number, call in enumerate(_calls(messages))} if out.unnamed else {}
-    head = next((place for place, message in enumerate(messages) if message.role is not Role.SYSTEM), len(messages))
+    head = next(
+        (place for place, message in enumerate(messages) if message.role is not Role.SYSTEM),
+        len(messages),
+    )
     payload: dict[str, Any] = {}
     if head:  # D-120, as decision 20b reads it
-        parts = list(chain.from_iterable(dump_content(messages[at].content, out, at) for at in range(head)))
+        parts = list(
+            chain.from_iterable(dump_content(messages[at].content, out, at) for at in range(head))
+        )
         if parts or "parts" in OWN.form(messages[0].native):
             payload["systemInstruction"] = _content(messages[0], parts, "")
     contents: list[_Content] = []
@@ -120,15 +144,34 @@ def dump_conversation(out: Outgoing) -> dict[str, Any]:
         if message.role is not Role.SYSTEM and (text := only_text(message)) is not None:
             content = {"role": message.role.value, "parts": [{"text": text}]}
         else:
-            content = _entry(_in_order(message, out.unnamed, order) if order else message, out, position)
+            content = _entry(
+                _in_order(message, out.unnamed, order) if order else message, out, position
+            )
         if content is None:
             continue
-        if not contents and not out.before and out.target is not None and content.get("role") == "model":
-            out.lose(head, None, Lost.beginning, "the API wants the user to speak first; a placeholder does")
+        if (
+            not contents
+            and not out.before
+            and out.target is not None
+            and content.get("role") == "model"
+        ):
+            out.lose(
+                head,
+                None,
+                Lost.beginning,
+                "the API wants the user to speak first; a placeholder does",
+            )
             contents.append({"role": "user", "parts": [{"text": out.quirks.opening}]})
-        if joined is not None and _joins(message, joined) and "turn" not in OWN.form(message.native):
+        if (
+            joined is not None
+            and _joins(message, joined)
+            and "turn" not in OWN.form(message.native)
+        ):
             before = if_list(contents[-1].get("parts"))
-            contents[-1] = {**contents[-1], "parts": [*before, *if_list(content.get("parts"))]}  # D-121
+            contents[-1] = {
+                **contents[-1],
+                "parts": [*before, *if_list(content.get("parts"))],
+            }  # D-121
         else:
             contents.append(content)
         joined = message
@@ -161,7 +204,9 @@ def _load_entry(
     content = _object(content if problems is None else bounded(content), f"contents[{position}]")
     role = _role(content)
     if role is None:
-        raise HistoryError(f'"contents[{position}]" has the role {content["role"]!r:.100}; there are user and model')
+        raise HistoryError(
+            f'"contents[{position}]" has the role {content["role"]!r:.100}; there are user and model'
+        )
     if role is Role.MODEL and (before is None or before.role is not Role.MODEL):
         pairing.round()
     message = _load(role, content, pairing, role.value)
@@ -177,7 +222,11 @@ def _load_plain(content: Any, origin: Origin | None) -> Message | None:
     if type(content) is not dict or len(fields := cast("dict[str, Any]", content)) != 2:
         return None
     name, parts = fields.get("role"), fields.get("parts")
-    if type(parts) is not list or len(some := cast("list[Any]", parts)) != 1 or type(part := some[0]) is not dict:
+    if (
+        type(parts) is not list
+        or len(some := cast("list[Any]", parts)) != 1
+        or type(part := some[0]) is not dict
+    ):
         return None
     text = cast("dict[str, Any]", part).get("text")
     if not isinstance(text, str) or not text or len(cast("dict[str, Any]", part)) != 1:
@@ -192,7 +241,11 @@ def _field(content: Any) -> str | None:
     fields = if_object(content)
     if _role(fields) is None:
         return "role"
-    return "parts" if any(not isinstance(part, dict) for part in if_list(fields.get("parts"))) else None
+    return (
+        "parts"
+        if any(not isinstance(part, dict) for part in if_list(fields.get("parts")))
+        else None
+    )
 
 
 def _load(role: Role, content: _Content, pairing: Pairing, usual: str) -> Message:
@@ -236,7 +289,9 @@ def _calls(messages: Sequence[Message]) -> list[ToolCallPart]:
     if ToolCallPart not in kinds(messages):
         return []
     content = chain.from_iterable(message.content for message in messages)
-    return [piece for piece in content if isinstance(piece, ToolCallPart) and piece.run_by != "provider"]
+    return [
+        piece for piece in content if isinstance(piece, ToolCallPart) and piece.run_by != "provider"
+    ]
 
 
 def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, int]) -> Message:
@@ -248,7 +303,9 @@ def _in_order(message: Message, unnamed: Collection[str], order: Mapping[str, in
             places.setdefault(piece.name, []).append(place)
     for group in places.values():
         for place, source in zip(
-            group, sorted(group, key=lambda p: order[cast("Any", message.content[p]).id]), strict=True
+            group,
+            sorted(group, key=lambda p: order[cast("Any", message.content[p]).id]),
+            strict=True,
         ):
             content[place] = message.content[source]
     return message.replace(content=tuple(content)) if len(places) else message

@@ -39,7 +39,9 @@ class Quirks(msgspec.Struct, frozen=True, kw_only=True):
     placeholder: str = "c2tpcF90aG91Z2h0X3NpZ25hdHVyZV92YWxpZGF0b3I="
     """What stands for the signature of a call that another model made: `skip_thought_signature_validator` in base64, as
     Google documents it. Gemini 3 refuses a round of calls whose first one has no signature."""
-    server_tools: Mapping[str, str] = MappingProxyType({"web_search": "googleSearch", "web_fetch": "urlContext"})
+    server_tools: Mapping[str, str] = MappingProxyType(
+        {"web_search": "googleSearch", "web_fetch": "urlContext"}
+    )
     """Name of a tool that the provider runs → the API's name of it, where it is not the same in camelCase."""
     vertex_embeddings: bool = False
     """Vectors are asked for as Vertex AI has it: settings in an object of their own, older models by `:predict`."""

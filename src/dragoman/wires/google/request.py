@@ -19,7 +19,13 @@ from dragoman.wires.google.keys import camelled, merged, snake_form, snaked, sna
 from dragoman.wires.google.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.google.quirks import NAME, OWN, Quirks
 from dragoman.wires.google.settings import dump_settings, load_settings
-from dragoman.wires.google.tools import Outgoing, dump_tool_choice, dump_tools, load_tool_choice, load_tools
+from dragoman.wires.google.tools import (
+    Outgoing,
+    dump_tool_choice,
+    dump_tools,
+    load_tool_choice,
+    load_tools,
+)
 
 __all__ = ["dump_http", "dump_request", "forward", "load_request", "model_of_path", "routes"]
 
@@ -31,10 +37,16 @@ _ACTIONS = {
     "batchEmbedContents": "embeddings",
 }
 routes: tuple[Route, ...] = (
-    *(Route("POST", f"/v1beta/models/{{model}}:{action}", purpose) for action, purpose in _ACTIONS.items()),
+    *(
+        Route("POST", f"/v1beta/models/{{model}}:{action}", purpose)
+        for action, purpose in _ACTIONS.items()
+    ),
     Route("GET", "/v1beta/models", "models"),
     Route("GET", "/v1beta/models/{model}", "model"),
-    *(Route("POST", f"/v1/models/{{model}}:{action}", purpose) for action, purpose in _ACTIONS.items()),
+    *(
+        Route("POST", f"/v1/models/{{model}}:{action}", purpose)
+        for action, purpose in _ACTIONS.items()
+    ),
     Route("GET", "/v1/models", "models", "x-goog-api-key"),
     Route("GET", "/v1/models/{model}", "model", "x-goog-api-key"),
 )
@@ -92,7 +104,9 @@ def _load(given: Received) -> ModelRequest:
         form["include"] = "absent"
     form |= snake_form(snake)
     native, wire = OWN.note(form=form), NAME if left else None
-    return ModelRequest(model, tuple(messages), tools, Settings(**settings), schema, stream, left, native, wire=wire)
+    return ModelRequest(
+        model, tuple(messages), tools, Settings(**settings), schema, stream, left, native, wire=wire
+    )
 
 
 def model_of_path(path: str) -> tuple[str, bool]:
@@ -119,7 +133,11 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     tools = _sent_tools(request, out, form)
     body: dict[str, Any] = {
         **dict.fromkeys(form.get("null", ())),
-        **{key: value for key, value in request.options.items() if key not in _JOINED or not isinstance(value, dict)},
+        **{
+            key: value
+            for key, value in request.options.items()
+            if key not in _JOINED or not isinstance(value, dict)
+        },
         **payload,
     }
     if form.get("contents") == "object" and len(body["contents"]) == 1:
@@ -127,7 +145,11 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
 
     def dump() -> dict[str, Any]:
         if entries := dump_tools(tools, out):
-            return {"tools": entries[0] if form.get("tools") == "object" and len(entries) == 1 else entries}
+            return {
+                "tools": entries[0]
+                if form.get("tools") == "object" and len(entries) == 1
+                else entries
+            }
         return {}
 
     body |= dumped_tools(sending.turn, out, tools, dump)[0]
@@ -145,7 +167,9 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     snake = snakes(form)
     if "within" in form:
         body = {"generateContentRequest": snaked(body, snake)}
-    return HttpRequest(_path(request, out.quirks), {}, snaked(body, snake), names=renamed(out.names))
+    return HttpRequest(
+        _path(request, out.quirks), {}, snaked(body, snake), names=renamed(out.names)
+    )
 
 
 def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:
@@ -164,11 +188,17 @@ def _path(request: ModelRequest, quirks: Quirks) -> str:
 def _fault(body: Mapping[str, Any]) -> HistoryError | None:
     if body.get("contents") or "generateContentRequest" in body:
         return None
-    return HistoryError("there is nothing to send: the API needs a message that is not a system message")
+    return HistoryError(
+        "there is nothing to send: the API needs a message that is not a system message"
+    )
 
 
 _REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("contents",), _fault)
-load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http
+load_request, dump_request, dump_http = (
+    _REQUESTS.load_request,
+    _REQUESTS.dump_request,
+    _REQUESTS.dump_http,
+)
 
 
 def _take_tools(left: dict[str, Any]) -> tuple[tuple[ToolSpec | ServerTool, ...], dict[str, Any]]:
@@ -178,7 +208,13 @@ def _take_tools(left: dict[str, Any]) -> tuple[tuple[ToolSpec | ServerTool, ...]
         return (), {}
     if found := if_list(entries):
         return tuple(load_tools(found)), {}
-    form = {"tools": "object" if isinstance(entries, dict) and entries else "empty" if entries == [] else "{}"}
+    form = {
+        "tools": "object"
+        if isinstance(entries, dict) and entries
+        else "empty"
+        if entries == []
+        else "{}"
+    }
     return tuple(load_tools([entries] if entries else [])), form
 
 
@@ -202,17 +238,25 @@ def _take_choice(left: dict[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
 
 
 def _tool_config(
-    request: ModelRequest, tools: tuple[ToolSpec | ServerTool, ...], out: Outgoing, form: Mapping[str, Any]
+    request: ModelRequest,
+    tools: tuple[ToolSpec | ServerTool, ...],
+    out: Outgoing,
+    form: Mapping[str, Any],
 ) -> dict[str, Any]:
     config: dict[str, Any] = {}
     if (choice := request.settings.tool_choice) is not None:
         config[_CHOICE] = dump_tool_choice(choice, out, if_object(form.get("choice")))
     if _mixed(tools) and "include" not in form and out.newer:
         config[_INCLUDE] = True
-    return snaked(merged(config, if_object(request.options.get("toolConfig"))), snakes(form, "toolConfig_snake"))
+    return snaked(
+        merged(config, if_object(request.options.get("toolConfig"))),
+        snakes(form, "toolConfig_snake"),
+    )
 
 
-def _sent_tools(request: ModelRequest, out: Outgoing, form: Mapping[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:
+def _sent_tools(
+    request: ModelRequest, out: Outgoing, form: Mapping[str, Any]
+) -> tuple[ToolSpec | ServerTool, ...]:
     """The tools, without functions where the model does not take them beside an output schema."""
     if request.output_schema is None or "tools_with_schema" in form or out.newer:
         return request.tools

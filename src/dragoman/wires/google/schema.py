@@ -60,7 +60,9 @@ def lift(schema: Schema) -> dict[str, Any]:
 def lower(schema: Schema, *, types: str = "upper") -> dict[str, Any]:
     """JSON Schema → the subset of OpenAPI. `types`: how types are written, `upper`, `lower` or `number`."""
     definitions = {
-        f"#/{key}/{name}": each for key in ("$defs", "definitions") for name, each in if_object(schema.get(key)).items()
+        f"#/{key}/{name}": each
+        for key in ("$defs", "definitions")
+        for name, each in if_object(schema.get(key)).items()
     }
     return _Lowering({"#": schema, **definitions}, _TYPES[types]).schema(schema, ())
 
@@ -101,7 +103,11 @@ class _Lowering:
             return {}
         schema = cast("Schema", schema)
         if isinstance(name := schema.get("$ref"), str):
-            beside = {key: value for key, value in schema.items() if key not in ("$ref", "$defs", "definitions")}
+            beside = {
+                key: value
+                for key, value in schema.items()
+                if key not in ("$ref", "$defs", "definitions")
+            }
             self._left -= 1
             if name in within or name not in self._definitions or self._left < 0:
                 return {"type": self._types["object"], **_each(beside, deeper, _KEPT)}
@@ -162,7 +168,11 @@ def _name_values(out: dict[str, Any], text: str | int) -> None:
 def _types(schema: Schema) -> tuple[list[str], bool]:
     """The types that are allowed, and whether null is."""
     kind = schema.get("type")
-    kinds = [each for each in ([kind] if isinstance(kind, str) else if_list(kind)) if isinstance(each, str)]
+    kinds = [
+        each
+        for each in ([kind] if isinstance(kind, str) else if_list(kind))
+        if isinstance(each, str)
+    ]
     some = [each for each in kinds if each != "null"]
     if not some and "properties" in schema:
         some = ["object"]

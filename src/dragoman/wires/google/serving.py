@@ -46,7 +46,13 @@ request_fields = RequestFields(
         "generationConfig.responseModalities": (["TEXT"],),
         "generationConfig.responseLogprobs": (False,),
     },
-    minor=frozenset(["labels", "generationConfig.thinkingConfig.includeThoughts", "generationConfig.responseMimeType"]),
+    minor=frozenset(
+        [
+            "labels",
+            "generationConfig.thinkingConfig.includeThoughts",
+            "generationConfig.responseMimeType",
+        ]
+    ),
     candidates="generationConfig.candidateCount",
     references=frozenset(snake_paths("cachedContent")),
     lengths=frozenset(snake_paths("generationConfig.maxOutputTokens")),
@@ -60,17 +66,23 @@ request_fields = RequestFields(
 )
 """What is known of further fields of a request."""
 
-_CONTENT = an_object({"parts": a_list(an_object({"text": TEXT}), least=1)}, role={"enum": ["user", "model"]})
+_CONTENT = an_object(
+    {"parts": a_list(an_object({"text": TEXT}), least=1)}, role={"enum": ["user", "model"]}
+)
 _CONTENTS = an_object({"contents": a_list(_CONTENT, least=1)}, generationConfig={"type": "object"})
 _BODIES = {
     "generateContent": _CONTENTS,
     "streamGenerateContent": _CONTENTS,
     "countTokens": _CONTENTS,
     "embedContent": an_object({"content": _CONTENT}),
-    "batchEmbedContents": an_object({"requests": a_list(an_object({"content": _CONTENT}), least=1)}),
+    "batchEmbedContents": an_object(
+        {"requests": a_list(an_object({"content": _CONTENT}), least=1)}
+    ),
 }
 bodies = {
-    f"/{version}/models/{{model}}:{action}": body for version in ("v1beta", "v1") for action, body in _BODIES.items()
+    f"/{version}/models/{{model}}:{action}": body
+    for version in ("v1beta", "v1")
+    for action, body in _BODIES.items()
 }
 """Path → JSON Schema of what clients send there."""
 
@@ -88,7 +100,9 @@ def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:  # noqa: A
         "name": f"models/{model.name}",
         "version": "001",
         "displayName": model.display_name or model.name,
-        "supportedGenerationMethods": [method for kind in model.kinds for method in _METHODS.get(kind, ())],
+        "supportedGenerationMethods": [
+            method for kind in model.kinds for method in _METHODS.get(kind, ())
+        ],
     }
 
 
@@ -109,4 +123,8 @@ def dump_seal(token: str) -> ThinkingPart:
 
 def load_seal(piece: Content) -> str | None:
     """The token that such a piece may hold."""
-    return if_text(OWN.fields(piece.native).get(SIGNATURE)) or None if isinstance(piece, ThinkingPart) else None
+    return (
+        if_text(OWN.fields(piece.native).get(SIGNATURE)) or None
+        if isinstance(piece, ThinkingPart)
+        else None
+    )

@@ -10,7 +10,15 @@ from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.settings import Fields, dump_fields, take_fields, take_stops
 from dragoman.loss import Lost
 from dragoman.request import ModelRequest
-from dragoman.wires.google.keys import camelled, given, merged, not_usual, snake_form, snaked, snakes
+from dragoman.wires.google.keys import (
+    camelled,
+    given,
+    merged,
+    not_usual,
+    snake_form,
+    snaked,
+    snakes,
+)
 from dragoman.wires.google.quirks import Quirks
 from dragoman.wires.google.schema import dump_older, load_older
 from dragoman.wires.google.tools import Outgoing
@@ -88,19 +96,30 @@ def dump_settings(request: ModelRequest, form: Mapping[str, Any], out: Outgoing)
     if settings.stop is not None:
         config["stopSequences"] = list(settings.stop)
     if settings.reasoning is not None:
-        config["thinkingConfig"] = _dump_thinking(settings.reasoning, if_object(form.get("thinking")), out)
+        config["thinkingConfig"] = _dump_thinking(
+            settings.reasoning, if_object(form.get("thinking")), out
+        )
     if request.output_schema is not None:
         config |= dump_schema(request.output_schema, form, out.quirks)
     nulls = {key: None for key in form.get("null", ()) if key not in config}
     snake = snakes(form)
     if "thinkingConfig" in config:
         config["thinkingConfig"] = snaked(config["thinkingConfig"], snake)
-    return snaked(merged(if_object(request.options.get("generationConfig")), {**nulls, **config}), snake)
+    return snaked(
+        merged(if_object(request.options.get("generationConfig")), {**nulls, **config}), snake
+    )
 
 
 def load_schema(config: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str, Any]]:
     """Takes the output schema out of a config → the schema, and its wire form."""
-    key = next((key for key in ("responseJsonSchema", "responseSchema") if isinstance(config.get(key), dict)), None)
+    key = next(
+        (
+            key
+            for key in ("responseJsonSchema", "responseSchema")
+            if isinstance(config.get(key), dict)
+        ),
+        None,
+    )
     if key is None:
         return None, {}
     schema, types = config.pop(key), _AS_IS
@@ -112,11 +131,15 @@ def load_schema(config: dict[str, Any]) -> tuple[dict[str, Any] | None, dict[str
     return schema, {"schema": types}
 
 
-def dump_schema(schema: Mapping[str, Any], form: Mapping[str, Any], quirks: Quirks) -> dict[str, Any]:
+def dump_schema(
+    schema: Mapping[str, Any], form: Mapping[str, Any], quirks: Quirks
+) -> dict[str, Any]:
     """The inverse: a loaded schema is sent as it was, any other in the API's dialect."""
     types = form.get("schema", "" if quirks.json_schema else "upper")
     if types in ("", _AS_IS):
-        fields: dict[str, Any] = {"responseJsonSchema": schema if types else fit(schema, _DIALECT) or schema}
+        fields: dict[str, Any] = {
+            "responseJsonSchema": schema if types else fit(schema, _DIALECT) or schema
+        }
     else:
         fields = {"responseSchema": dump_older(schema, types)}
     return fields if form.get("mime") == _AS_IS else {**fields, "responseMimeType": _JSON}
@@ -143,10 +166,16 @@ def _number(value: Any, types: tuple[type, ...]) -> int | float | None:
             return None
     if isinstance(number, float) and float not in types:
         number = int(number) if number.is_integer() else None
-    return None if number is value or not isinstance(number, int | float) or not abs(number) < _MOST else number
+    return (
+        None
+        if number is value or not isinstance(number, int | float) or not abs(number) < _MOST
+        else number
+    )
 
 
-def _load_thinking(fields: Mapping[str, Any], snake: set[str]) -> tuple[Any, dict[str, Any], dict[str, Any]]:
+def _load_thinking(
+    fields: Mapping[str, Any], snake: set[str]
+) -> tuple[Any, dict[str, Any], dict[str, Any]]:
     """`thinkingConfig` → the setting (`None`: no setting says it), the fields beside it, and the wire form."""
     inner: set[str] = set()
     config = camelled(fields, inner)
@@ -165,7 +194,11 @@ def _load_thinking(fields: Mapping[str, Any], snake: set[str]) -> tuple[Any, dic
         return budget or "off", config, {**form, **({} if budget else {"form": "budget"})}
     if budget is None and isinstance(level, str) and level.lower() in _LEVELS:
         snake |= inner
-        return level.lower(), config, {**form, "form": "level", **({} if level == level.lower() else {"level": level})}
+        return (
+            level.lower(),
+            config,
+            {**form, "form": "level", **({} if level == level.lower() else {"level": level})},
+        )
     return None, {}, {}
 
 
@@ -175,14 +208,24 @@ def _dump_thinking(reasoning: str | int, form: Mapping[str, Any], out: Outgoing)
     if reasoning == "off" and by_level:
         least = "low" if out.quirks.always_thinking in out.model else "minimal"
         config = {"thinkingLevel": least}
-        out.lose(None, None, Lost.setting, f"the model cannot stop thinking; asked for {least}", "reasoning")
+        out.lose(
+            None,
+            None,
+            Lost.setting,
+            f"the model cannot stop thinking; asked for {least}",
+            "reasoning",
+        )
     elif reasoning == "off":
         config = {"thinkingBudget": 0}
     elif isinstance(reasoning, int):
         tokens = form.get("tokens")
         config = {"thinkingBudget": tokens if _number(tokens, (int,)) == reasoning else reasoning}
     elif by_level:
-        config = {"thinkingLevel": form["level"] if str(form.get("level", "")).lower() == reasoning else reasoning}
+        config = {
+            "thinkingLevel": form["level"]
+            if str(form.get("level", "")).lower() == reasoning
+            else reasoning
+        }
     else:
         config = {"thinkingBudget": out.quirks.budgets[reasoning]}
     include = form.get("includeThoughts", True if form or reasoning != "off" else "absent")

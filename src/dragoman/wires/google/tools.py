@@ -74,16 +74,22 @@ class Outgoing(outgoing.Outgoing[Quirks], frozen=True, kw_only=True, gc=False):
             self.lose(position, place, Lost.signature, why)
         return own
 
-    def signed(self, piece: Content, fields: _Fields, position: int, place: int, which: str) -> dict[str, Any] | None:
+    def signed(
+        self, piece: Content, fields: _Fields, position: int, place: int, which: str
+    ) -> dict[str, Any] | None:
         """The part with these fields and the piece's own, which goes back to its own origin and to nobody else: else it is
         lost, and the loss names it by `which`."""
-        why = self.unreadable[position] or (None if OWN.is_ours(piece.native) else "it is another provider's")
+        why = self.unreadable[position] or (
+            None if OWN.is_ours(piece.native) else "it is another provider's"
+        )
         if why is not None:
             self.lose(position, place, kind_of(piece), why, which)
             return None
         return merged(_own_fields(piece), fields)
 
-    def id_field(self, piece: ToolCallPart | ToolResultPart, position: int, place: int) -> dict[str, Any]:
+    def id_field(
+        self, piece: ToolCallPart | ToolResultPart, position: int, place: int
+    ) -> dict[str, Any]:
         """The field `id` of a function's call or result; none where it is not sent."""
         found = given_id(piece.native, piece.id)
         if found.get("id") != piece.id:
@@ -180,7 +186,9 @@ def load_id(inner: _Fields, form: dict[str, Any]) -> tuple[str | None, dict[str,
     return None, {"id": None}
 
 
-def load_call(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolCallPart | None:
+def load_call(
+    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing
+) -> ToolCallPart | None:
     """A `functionCall` → the call; `None` where it is of another shape. `own`: the part's other fields."""
     name, arguments = if_text(inner.get("name")), inner.get("args")
     if not name:
@@ -194,13 +202,19 @@ def load_call(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairi
         form["args"] = not_usual(inner, "args")
     elif not isinstance(arguments, dict):
         return None
-    native = OWN.note({**own, **unnamed, **({"functionCall": further} if further else {})}, form=form)
+    native = OWN.note(
+        {**own, **unnamed, **({"functionCall": further} if further else {})}, form=form
+    )
     return replace(call, arguments=if_object(arguments), native=native)
 
 
 def dump_call(call: ToolCallPart, out: Outgoing, position: int, place: int) -> dict[str, Any]:
     """The inverse."""
-    inner = {"name": out.name(call.name), "args": call.arguments, **out.id_field(call, position, place)}
+    inner = {
+        "name": out.name(call.name),
+        "args": call.arguments,
+        **out.id_field(call, position, place),
+    }
     form = OWN.form(call.native)
     if "args" in form and not call.arguments:
         inner["args"] = None
@@ -219,7 +233,9 @@ def load_tools(entries: Sequence[Any]) -> list[_Tool]:
     tools: list[_Tool] = []
     for entry in entries:
         if not isinstance(entry, dict):
-            raise HistoryError(f"an entry of tools must be an object, not {entry!r:.200}").at(field="tools")
+            raise HistoryError(f"an entry of tools must be an object, not {entry!r:.200}").at(
+                field="tools"
+            )
         snake: set[str] = set()
         block = camelled(if_object(entry), snake)
         functions = if_list(block.get(_FUNCTIONS))
@@ -250,7 +266,9 @@ def dump_tools(tools: Sequence[_Tool], out: Outgoing) -> list[dict[str, Any]]:
         form = OWN.form(tool.native)
         place = form.get("place")
         if not entries or (
-            place != "together" if isinstance(tool, ServerTool) else place == "apart" or functions is None
+            place != "together"
+            if isinstance(tool, ServerTool)
+            else place == "apart" or functions is None
         ):
             entries.append(dict(if_object(form.get("entry"))))
             snake.append(snakes(form, "snake_entry"))
@@ -306,7 +324,13 @@ def _own_fields(piece: Content) -> dict[str, Any]:
 
 def _mode(mode: Any) -> str | None:
     """A mode by its name or its number → its name."""
-    return mode.upper() if isinstance(mode, str) else _NUMBERED.get(mode) if type(mode) is int else None
+    return (
+        mode.upper()
+        if isinstance(mode, str)
+        else _NUMBERED.get(mode)
+        if type(mode) is int
+        else None
+    )
 
 
 def _load_function(block: Any) -> ToolSpec:
@@ -342,7 +366,9 @@ def _dump_function(tool: ToolSpec, out: Outgoing) -> dict[str, Any]:
     return snaked(block, snakes(form))
 
 
-def _entry_forms(found: Sequence[_Tool], again: bool, own: Mapping[str, Any], snake: set[str]) -> list[dict[str, Any]]:
+def _entry_forms(
+    found: Sequence[_Tool], again: bool, own: Mapping[str, Any], snake: set[str]
+) -> list[dict[str, Any]]:
     """For each tool of an entry what is unusual about its place."""
     together: list[dict[str, Any]] = [
         {"place": "together"} if isinstance(tool, ServerTool) else {} for tool in found[1:]

@@ -13,7 +13,16 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
 from dragoman.codec.media import Media
 from dragoman.loss import Lost
-from dragoman.message import Content, DataPart, FilePart, LinkPart, Native, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Native,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.google.content_media import dump_media
 from dragoman.wires.google.keys import merged, snaked_part
 from dragoman.wires.google.quirks import OWN
@@ -38,7 +47,11 @@ _Fields = Mapping[str, Any]
 
 
 def load_result(
-    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing, load_block: Callable[[_Fields], Content]
+    inner: _Fields,
+    own: _Fields,
+    form: dict[str, Any],
+    pairing: Pairing,
+    load_block: Callable[[_Fields], Content],
 ) -> ToolResultPart:
     """A `functionResponse` → the result. `own`: the part's other fields; `load_block` reads the media in it."""
     name = if_text(inner.get("name"))
@@ -58,7 +71,9 @@ def load_result(
     else:
         form["response"] = "as is"
     further = rest(inner, *read)
-    native = OWN.note({**own, **unnamed, **({"functionResponse": further} if further else {})}, form=form)
+    native = OWN.note(
+        {**own, **unnamed, **({"functionResponse": further} if further else {})}, form=form
+    )
     return ToolResultPart(pairing.result(id_, name), name, result, is_error, native=native)
 
 
@@ -75,13 +90,23 @@ def dump_result(
             del inner["name"]
     later: list[dict[str, Any]] = []
     if result.is_content:
-        text, media = _text(result.result), [piece for piece in result.result if isinstance(piece, _MEDIA)]
-        inner["response"] = _dump_response(text, is_error=result.is_error) if text or result.is_error else {}
+        text, media = (
+            _text(result.result),
+            [piece for piece in result.result if isinstance(piece, _MEDIA)],
+        )
+        inner["response"] = (
+            _dump_response(text, is_error=result.is_error) if text or result.is_error else {}
+        )
         if media and tuple(result.result[-len(media) :]) != tuple(media):
-            out.lose(position, place, Lost.order, "a function's response has its text before its media")
+            out.lose(
+                position, place, Lost.order, "a function's response has its text before its media"
+            )
         parts = [dump_media(piece, out, position, place) for piece in media]
         if form.get("parts") == "inside" or out.newer:
-            parts = [snaked_part(part, OWN.form(piece.native)) for part, piece in zip(parts, media, strict=True)]
+            parts = [
+                snaked_part(part, OWN.form(piece.native))
+                for part, piece in zip(parts, media, strict=True)
+            ]
             inner["parts"] = [part for part in parts if "text" not in part]
             later = [part for part in parts if "text" in part]
         elif media:
@@ -97,10 +122,14 @@ def load_code(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairi
     """An `executableCode` → the call of the tool that ran it."""
     id_, unnamed = load_id(inner, form)
     native = _native(own, unnamed, form)
-    return ToolCallPart(pairing.run(id_), _CODE, rest(inner, "id"), run_by="provider", native=native)
+    return ToolCallPart(
+        pairing.run(id_), _CODE, rest(inner, "id"), run_by="provider", native=native
+    )
 
 
-def load_code_result(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolResultPart:
+def load_code_result(
+    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing
+) -> ToolResultPart:
     """A `codeExecutionResult` → the result."""
     id_, unnamed = load_id(inner, form)
     native = _native(own, unnamed, form)
@@ -108,7 +137,9 @@ def load_code_result(inner: _Fields, own: _Fields, form: dict[str, Any], pairing
     return ToolResultPart(pairing.ran(id_), _CODE, rest(inner, "id"), failed, "provider", native)
 
 
-def load_server_call(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolCallPart | None:
+def load_server_call(
+    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing
+) -> ToolCallPart | None:
     """A `toolCall` → the call; `None` where it is of another shape."""
     name, arguments = inner.get("toolType"), inner.get("args", {})
     if not isinstance(name, str) or not isinstance(arguments, dict):
@@ -118,10 +149,14 @@ def load_server_call(inner: _Fields, own: _Fields, form: dict[str, Any], pairing
     id_, unnamed = load_id(inner, form)
     further = rest(inner, "id", "toolType", "args")
     native = _native({**own, **({"toolCall": further} if further else {})}, unnamed, form)
-    return ToolCallPart(pairing.run(id_), name, if_object(arguments), run_by="provider", native=native)
+    return ToolCallPart(
+        pairing.run(id_), name, if_object(arguments), run_by="provider", native=native
+    )
 
 
-def load_server_result(inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing) -> ToolResultPart | None:
+def load_server_result(
+    inner: _Fields, own: _Fields, form: dict[str, Any], pairing: Pairing
+) -> ToolResultPart | None:
     """A `toolResponse` → the result; `None` where it is of another shape."""
     name = inner.get("toolType")
     if not isinstance(name, str):
@@ -131,15 +166,22 @@ def load_server_result(inner: _Fields, own: _Fields, form: dict[str, Any], pairi
     id_, unnamed = load_id(inner, form)
     further = rest(inner, "id", "toolType", "response")
     native = _native({**own, **({"toolResponse": further} if further else {})}, unnamed, form)
-    return ToolResultPart(pairing.ran(id_), name, inner.get("response"), run_by="provider", native=native)
+    return ToolResultPart(
+        pairing.ran(id_), name, inner.get("response"), run_by="provider", native=native
+    )
 
 
-def dump_run(piece: ToolCallPart | ToolResultPart, out: Outgoing, position: int, place: int) -> dict[str, Any] | None:
+def dump_run(
+    piece: ToolCallPart | ToolResultPart, out: Outgoing, position: int, place: int
+) -> dict[str, Any] | None:
     """A call or result of a tool that the provider ran → the part as it came; `None` where it may not go back."""
     calls = isinstance(piece, ToolCallPart)
     id_, value = given_id(piece.native, piece.id), piece.arguments if calls else piece.result
     if piece.name == _CODE:
-        key, inner = "executableCode" if calls else "codeExecutionResult", {**if_object(value), **id_}
+        key, inner = (
+            "executableCode" if calls else "codeExecutionResult",
+            {**if_object(value), **id_},
+        )
     else:
         key, field = ("toolCall", "args") if calls else ("toolResponse", "response")
         absent = OWN.form(piece.native).get(field) == "absent"
@@ -174,7 +216,11 @@ def _with_media(
     """A `response` and its media → the result's parts, the text first; `None` where parts cannot say it all."""
     if not isinstance(parts, list) or not parts:
         return None
-    loaded = [load_block(cast("_Fields", part)) for part in cast("list[Any]", parts) if isinstance(part, dict)]
+    loaded = [
+        load_block(cast("_Fields", part))
+        for part in cast("list[Any]", parts)
+        if isinstance(part, dict)
+    ]
     media = [piece for piece in loaded if isinstance(piece, _MEDIA)]
     if len(media) < len(cast("list[Any]", parts)):
         return None

@@ -8,7 +8,15 @@ from typing import Any
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.message import FinishReason, Usage
 
-__all__ = ["BLOCKED", "add_fields", "dump_finish", "dump_usage", "load_finish", "load_usage", "other_usage"]
+__all__ = [
+    "BLOCKED",
+    "add_fields",
+    "dump_finish",
+    "dump_usage",
+    "load_finish",
+    "load_usage",
+    "other_usage",
+]
 
 _REASONS = {  # D-126, and what the API has added since
     "STOP": FinishReason.stop,
@@ -81,13 +89,21 @@ def load_usage(raw: Mapping[str, Any]) -> Usage | None:
 
 def other_usage(raw: Mapping[str, Any]) -> dict[str, Any]:
     """What the provider's usage has beyond the neutral counts."""
-    return {key: value for key, value in raw.items() if key not in _READ or key == "toolUsePromptTokenCount"}
+    return {
+        key: value
+        for key, value in raw.items()
+        if key not in _READ or key == "toolUsePromptTokenCount"
+    }
 
 
 def dump_usage(usage: Usage | None, other: Mapping[str, Any]) -> dict[str, Any]:
     """Usage → the API's counts; what is not known is left out."""
     usage = usage or Usage()
-    made, thought, by_tools = usage.output_tokens, usage.reasoning_tokens, other.get("toolUsePromptTokenCount")
+    made, thought, by_tools = (
+        usage.output_tokens,
+        usage.reasoning_tokens,
+        other.get("toolUsePromptTokenCount"),
+    )
     counts = {
         "promptTokenCount": None
         if usage.input_tokens is None

@@ -21,7 +21,12 @@ from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["BLOCKS", "sent_block", "usual_type", "write_block"]
 
-_KINDS = {"image": "image_url", "audio": "input_audio", "application": "document_url", "text": "document_url"}
+_KINDS = {
+    "image": "image_url",
+    "audio": "input_audio",
+    "application": "document_url",
+    "text": "document_url",
+}
 """First half of a media type → the chunk that carries it. Other data is sent as text."""
 
 
@@ -30,11 +35,21 @@ def usual_type(_: Chat, part: Content, __: Mapping[str, str]) -> str:
     if isinstance(part, LinkPart):
         return content.by_type(_KINDS, part.mime_type or guessed(part.url) or "image/*") or "text"
     if isinstance(part, DataPart):
-        kind = content.by_type(_KINDS, part.mime_type) if part.mime_type != "application/octet-stream" else None
+        kind = (
+            content.by_type(_KINDS, part.mime_type)
+            if part.mime_type != "application/octet-stream"
+            else None
+        )
         return kind if kind and (kind != "image_url" or part.mime_type in IMAGES) else "text"
     if isinstance(part, FilePart):
         return "text" if OWN.is_foreign(part.native) else "file"
-    return "thinking" if isinstance(part, ThinkingPart) else "text" if isinstance(part, TextPart) else ""
+    return (
+        "thinking"
+        if isinstance(part, ThinkingPart)
+        else "text"
+        if isinstance(part, TextPart)
+        else ""
+    )
 
 
 def write_block(kind: str, part: Content, form: Mapping[str, Any]) -> dict[str, Any]:
@@ -49,7 +64,11 @@ def write_block(kind: str, part: Content, form: Mapping[str, Any]) -> dict[str, 
     if isinstance(part, LinkPart):
         url = part.url
     else:
-        url = b64encode(part.data).decode() if kind == "input_audio" and how != "data" else data_url(part)
+        url = (
+            b64encode(part.data).decode()
+            if kind == "input_audio" and how != "data"
+            else data_url(part)
+        )
     named = {"document_name": part.name} if kind == "document_url" and part.name else {}
     return {kind: {"url": url} if kind == "image_url" and how != "string" else url, **named}
 
@@ -57,7 +76,9 @@ def write_block(kind: str, part: Content, form: Mapping[str, Any]) -> dict[str, 
 def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
     """A piece → the chunk under which it is sent. Thinking stands in the model's messages, and in those from which it was loaded,
     such as a system prompt that shows how to think."""
-    elsewhere = out.messages[position].role is not Role.MODEL and "here" not in OWN.form(piece.native)
+    elsewhere = out.messages[position].role is not Role.MODEL and "here" not in OWN.form(
+        piece.native
+    )
     if isinstance(piece, ThinkingPart) and elsewhere:
         return None
     return content.sent_block(out, position, place, piece)
@@ -76,21 +97,35 @@ def _image(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
 def _document(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     url, name = if_text(block.get(kind)), if_text(block.get("document_name"))
     read = ("document_name",) if name else ()
-    return with_rest(chat, kind, from_url(url, name or None), rest(block, "type", kind, *read)) if url else None
+    return (
+        with_rest(chat, kind, from_url(url, name or None), rest(block, "type", kind, *read))
+        if url
+        else None
+    )
 
 
 def _audio(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     text, left = if_text(block.get(kind)), rest(block, "type", kind)
     if ":" in text:
         part = from_url(text)
-        return with_rest(chat, kind, part, left, {"url": "data"} if isinstance(part, DataPart) else {})
+        return with_rest(
+            chat, kind, part, left, {"url": "data"} if isinstance(part, DataPart) else {}
+        )
     data = decoded(text)
-    return with_rest(chat, kind, DataPart(data, audio_type(data) or "audio/mpeg"), left) if data else None
+    return (
+        with_rest(chat, kind, DataPart(data, audio_type(data) or "audio/mpeg"), left)
+        if data
+        else None
+    )
 
 
 def _file(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     file_id = if_text(block.get("file_id"))
-    return with_rest(chat, kind, FilePart(file_id), rest(block, "type", "file_id")) if file_id else None
+    return (
+        with_rest(chat, kind, FilePart(file_id), rest(block, "type", "file_id"))
+        if file_id
+        else None
+    )
 
 
 def _thinking(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
@@ -100,9 +135,17 @@ def _thinking(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None
     if not isinstance(value, list) or (value and not if_objects(value)):
         return None
     texts = [plain_text(item) for item in if_objects(value)]
-    items = [len(text) if text else item for text, item in zip(texts, if_objects(value), strict=True)]
+    items = [
+        len(text) if text else item for text, item in zip(texts, if_objects(value), strict=True)
+    ]
     usual = len(items) == 1 and texts[0] is not None
-    return with_rest(chat, kind, ThinkingPart("".join(filter(None, texts))), left, {} if usual else {"items": items})
+    return with_rest(
+        chat,
+        kind,
+        ThinkingPart("".join(filter(None, texts))),
+        left,
+        {} if usual else {"items": items},
+    )
 
 
 def _dump_items(text: str, items: Any) -> str | list[Any]:

@@ -30,7 +30,9 @@ class _Text(msgspec.Struct, gc=False, tag_field="type", tag="text", forbid_unkno
     text: str
 
 
-class _Thought(msgspec.Struct, gc=False, tag_field="type", tag="thinking", forbid_unknown_fields=True):
+class _Thought(
+    msgspec.Struct, gc=False, tag_field="type", tag="thinking", forbid_unknown_fields=True
+):
     """More thinking."""
 
     thinking: Annotated[list[_Text], msgspec.Meta(min_length=1, max_length=1)]
@@ -73,7 +75,9 @@ _ordinary = msgspec.json.Decoder(_Ordinary).decode
 class Decoder(ChatDecoder):
     """Reads one response of Mistral's."""
 
-    READ: ClassVar[frozenset[str]] = frozenset({"id", "object", "model", "choices", "usage", "p"})  # `p` is padding
+    READ: ClassVar[frozenset[str]] = frozenset(
+        {"id", "object", "model", "choices", "usage", "p"}
+    )  # `p` is padding
 
     def ordinary(self, payload: bytes) -> bool:
         """Text or thinking, and nothing else."""
@@ -100,7 +104,12 @@ class Decoder(ChatDecoder):
 class Candidate(ChatCandidate):
     """Turns the choices of one index into the events of one message."""
 
-    READ: ClassVar[frozenset[str]] = ChatCandidate.READ | {"tool_call_id", "name", "index", "prefix"}
+    READ: ClassVar[frozenset[str]] = ChatCandidate.READ | {
+        "tool_call_id",
+        "name",
+        "index",
+        "prefix",
+    }
     CHOICE_READ: ClassVar[frozenset[str]] = ChatCandidate.CHOICE_READ | {"messages"}
     closed: bool | None = None
     """What the provider said last of whether the open thinking is closed."""
@@ -122,8 +131,14 @@ class Candidate(ChatCandidate):
         if call_id := message.get("tool_call_id"):
             self.end()
             if (call := self.calls.answered(as_text(call_id))) is not None:
-                self.emitter.whole(ToolResultPart(call.id, call.name, message.get("content"), run_by="provider"))
-            message = {field: value for field, value in message.items() if field not in ("content", "tool_calls")}
+                self.emitter.whole(
+                    ToolResultPart(call.id, call.name, message.get("content"), run_by="provider")
+                )
+            message = {
+                field: value
+                for field, value in message.items()
+                if field not in ("content", "tool_calls")
+            }
         super().add_message(message, whole=whole)
 
     def add_content(self, content: Any, *, whole: bool) -> None:
@@ -184,7 +199,9 @@ class Candidate(ChatCandidate):
     def _divide(self, run: OpenPart) -> list[Any]:
         """The wire form `items` of the thinking, with all the text that has come."""
         items: list[Any] = OWN.open_form(run.native).setdefault("items", [])
-        if length := sum([len(run.deltas[place]) for place in range(self._divided, len(run.deltas))]):
+        if length := sum(
+            [len(run.deltas[place]) for place in range(self._divided, len(run.deltas))]
+        ):
             items.append(length)
         self._divided = len(run.deltas)
         return items

@@ -16,6 +16,8 @@ load_request, dump_request, dump_http = _WIRE.load_request, _WIRE.dump_request, 
 load_response = _WIRE.load_response
 
 
-def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
+def dump_response(
+    result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
+) -> dict[str, Any]:
     """See `Embeddings.dump_response`; with an id in any case."""
     return {"id": result.id, **_WIRE.dump_response(result, request=request)}

@@ -34,10 +34,18 @@ def dump_response(
         return dump_error(chat, whole).body
     encoder = Encoder(chat, **envelope)
     encoder.objects(
-        MessageStarted(whole.id or "", Role.MODEL, 0, whole.origin, {}, whole.native, anonymous=not whole.id)
+        MessageStarted(
+            whole.id or "", Role.MODEL, 0, whole.origin, {}, whole.native, anonymous=not whole.id
+        )
     )
-    (fields,) = encoder.objects(MessageFinished(whole.id or "", whole.finish_reason, whole.usage)) or ({},)
-    calls = [part for part in whole.content if isinstance(part, ToolCallPart) and part.run_by != "provider"]
+    (fields,) = encoder.objects(
+        MessageFinished(whole.id or "", whole.finish_reason, whole.usage)
+    ) or ({},)
+    calls = [
+        part
+        for part in whole.content
+        if isinstance(part, ToolCallPart) and part.run_by != "provider"
+    ]
     blocks = [block for part in whole.content if (block := _block(chat, part)) is not None]
     message = {
         "role": "assistant",

@@ -40,7 +40,11 @@ ERRORS: tuple[ErrorLine, ...] = (
 def error_of(chat: Chat, chunk: Mapping[str, Any]) -> DragomanError | None:
     """An error in the place of an answer, in any of its shapes."""
     complains = chunk.get("detail") or chunk.get("message")
-    if chunk.get("object") == "error" or chunk.get("error") or ("choices" not in chunk and complains):
+    if (
+        chunk.get("object") == "error"
+        or chunk.get("error")
+        or ("choices" not in chunk and complains)
+    ):
         return as_error(chat, chunk)
     return None
 

@@ -14,7 +14,15 @@ from msgspec.structs import replace
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.layout import Layout
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    Message,
+    Origin,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
 from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
@@ -76,13 +84,20 @@ def _noted(piece: Content, role: Role, known: set[str]) -> Content:
     return replace(piece, native=OWN.with_form(piece.native, **form)) if form else piece
 
 
-def dump_other(out: Outgoing, position: int, sent: Mapping[str, str | None]) -> list[dict[str, Any]]:
+def dump_other(
+    out: Outgoing, position: int, sent: Mapping[str, str | None]
+) -> list[dict[str, Any]]:
     """A system message, or a user's. The API takes no system message after the first others."""
     message = out.messages[position]
     late = message.role is Role.SYSTEM and position > out.head
     if not late or OWN.form(message.native).get("place") == "here":
         return messages.dump_other(out, position, sent)
-    out.lose(position, None, Lost.system_message, "the API takes none after the first others; it is a user's text")
+    out.lose(
+        position,
+        None,
+        Lost.system_message,
+        "the API takes none after the first others; it is a user's text",
+    )
     return [{"role": "user", "content": f"<system>\n{message.text}\n</system>"}]
 
 
@@ -103,13 +118,25 @@ def outgoing(
 ) -> Outgoing:
     """A conversation made ready for its dump. `specs`: the tools of the request."""
     all_named = named(conversation, specs)
-    as_is = [one.name for one in all_named if target is None and "name_as_is" in OWN.form(one.native)]
+    as_is = [
+        one.name for one in all_named if target is None and "name_as_is" in OWN.form(one.native)
+    ]
     names = fitted([one.name for one in all_named], quirks.names, as_is=as_is)
     ids: dict[tuple[int, int], str] = {}
     if len(all_named) > len(specs):
         ids = call_ids(
-            conversation, quirks.ids, as_is=lambda piece: target is None and "as_is" in OWN.form(piece.native)
+            conversation,
+            quirks.ids,
+            as_is=lambda piece: target is None and "as_is" in OWN.form(piece.native),
         )
     return prepared(
-        chat, conversation, target, quirks, losses, ids=ids, names=names, bridge=quirks.bridge, head=_head(conversation)
+        chat,
+        conversation,
+        target,
+        quirks,
+        losses,
+        ids=ids,
+        names=names,
+        bridge=quirks.bridge,
+        head=_head(conversation),
     )

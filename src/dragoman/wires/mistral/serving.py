@@ -27,7 +27,9 @@ request_fields = RequestFields(
         "safe_prompt": (False,),
         "response_format": ({"type": "text"},),
     },
-    minor=frozenset(["metadata", "prompt_cache_key", "response_format.json_schema", "response_format.type"]),
+    minor=frozenset(
+        ["metadata", "prompt_cache_key", "response_format.json_schema", "response_format.type"]
+    ),
     candidates="n",
     references=frozenset(["agent_id"]),
     types=typed(

@@ -13,7 +13,15 @@ from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError
 from dragoman.loss import Lost
-from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+)
 from dragoman.wires.ollama.quirks import NAME, OWN, Quirks
 
 __all__ = [
@@ -34,7 +42,9 @@ _ORDER = ("thinking", "images", "content", "tool_calls")
 _TEXTS = ("thinking", "content")
 
 
-def load_content(entry: Mapping[str, Any], form: dict[str, Any], *, thinks: bool) -> tuple[list[Content], list[str]]:
+def load_content(
+    entry: Mapping[str, Any], form: dict[str, Any], *, thinks: bool
+) -> tuple[list[Content], list[str]]:
     """The thinking (where the message may have one), images and text of a message → its content, and the fields that were read.
 
     Raises:
@@ -47,7 +57,11 @@ def load_content(entry: Mapping[str, Any], form: dict[str, Any], *, thinks: bool
         *images,
         *([load_block("content", text)] if text else []),
     ]
-    return content, ["content", *(["thinking"] if thinking else []), *(["images"] if images else [])]
+    return content, [
+        "content",
+        *(["thinking"] if thinking else []),
+        *(["images"] if images else []),
+    ]
 
 
 def load_text(entry: Mapping[str, Any], form: dict[str, Any]) -> str | None:
@@ -67,7 +81,11 @@ def load_text(entry: Mapping[str, Any], form: dict[str, Any]) -> str | None:
 def load_images(entry: Mapping[str, Any]) -> list[Content]:
     """The images of a message; none where the field is not the list of texts that it should be."""
     images = if_list(entry.get("images"))
-    return [load_block("images", image) for image in images] if all(isinstance(image, str) for image in images) else []
+    return (
+        [load_block("images", image) for image in images]
+        if all(isinstance(image, str) for image in images)
+        else []
+    )
 
 
 def load_block(field: str, value: str) -> Content:
@@ -80,7 +98,9 @@ def load_block(field: str, value: str) -> Content:
         data = b""
     if not data or b64encode(data).decode() != value:
         return ProviderPart("image", {NAME: {"data": value}})
-    return DataPart(data, next((mime for start, mime in _TYPES.items() if value.startswith(start)), _UNKNOWN))
+    return DataPart(
+        data, next((mime for start, mime in _TYPES.items() if value.startswith(start)), _UNKNOWN)
+    )
 
 
 def dump_block(piece: Content) -> tuple[str, Any] | None:
@@ -115,7 +135,11 @@ class Fields:
     def add(self, place: int, field: str, value: Any) -> None:
         """More of a field: text to text, anything else to a list."""
         if any(later in self._values for later in _ORDER[_ORDER.index(field) + 1 :]):
-            self.lose(place, Lost.order, f"this format has the {field} of a message before what it stands behind")
+            self.lose(
+                place,
+                Lost.order,
+                f"this format has the {field} of a message before what it stands behind",
+            )
         if field in _TEXTS and field in self._values and not self._joined:
             self._joined = True
             self.lose(None, Lost.texts, f"this format has one {field} a message; they are joined")

@@ -48,7 +48,9 @@ class Decoder(MessageDecoder):
 
     FRAMES = LineStream
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         """See `MessageDecoder`."""
         super().__init__(origin, new_id)
         self._calls = 0
@@ -56,7 +58,9 @@ class Decoder(MessageDecoder):
         self._open: OpenPart | None = None  # the text or thinking that deltas go to
         self._thinks = False  # it is thinking
         self._created = ""
-        self._last: dict[str, Any] = {}  # the fields of all lines, as they were last: counts, reason
+        self._last: dict[
+            str, Any
+        ] = {}  # the fields of all lines, as they were last: counts, reason
         self._envelope: dict[str, Any] = {}
         self._own: dict[str, Any] = {}  # further fields of the message
 
@@ -94,11 +98,15 @@ class Decoder(MessageDecoder):
             raise error_of(event)
         if not {"message", "response", "done"} & event.keys():
             raise DecodeError("a line of the answer holds no message and is not done")
-        message = event.get("message", {**event, "content": event.get("response")})  # or that of `/api/generate`
+        message = event.get(
+            "message", {**event, "content": event.get("response")}
+        )  # or that of `/api/generate`
         if not isinstance(message, dict):
             raise DecodeError("the message of an answer is no JSON object")
         if not self._out.started:
-            self._out.origin = replace(self._out.origin or Origin(""), served_model=if_text(event.get("model")) or None)
+            self._out.origin = replace(
+                self._out.origin or Origin(""), served_model=if_text(event.get("model")) or None
+            )
             self._own = rest(if_object(event.get("message")), *_MESSAGE)
             self._out.start(native=OWN.note(self._own))
         self._last |= {name: value for name, value in event.items() if value is not None}
@@ -138,7 +146,9 @@ class Decoder(MessageDecoder):
         envelope = {**self._envelope, **({"created_at": self._created} if self._created else {})}
         if why is not None and why not in ("stop", "length"):
             envelope["done_reason"] = why
-        self._out.finish(reason, load_usage(self._last), native=OWN.note(self._own, response=envelope))
+        self._out.finish(
+            reason, load_usage(self._last), native=OWN.note(self._own, response=envelope)
+        )
 
 
 decoder, load_response = Decoder.create, Decoder.load_response

@@ -5,7 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.embeddings import dump_texts, dump_vector, input_usage, load_answer, load_texts, load_vector
+from dragoman.codec.embeddings import (
+    dump_texts,
+    dump_vector,
+    input_usage,
+    load_answer,
+    load_texts,
+    load_vector,
+)
 from dragoman.codec.json_values import as_list, if_object, rest
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
@@ -24,7 +31,9 @@ def load_request(body: Mapping[str, Any], *, path: str = "") -> EmbeddingsReques
     """
     del path
     body = if_object(body)
-    return load_texts(body, OWN, texts="prompt" if "prompt" in body else "input", dimensions="dimensions")
+    return load_texts(
+        body, OWN, texts="prompt" if "prompt" in body else "input", dimensions="dimensions"
+    )
 
 
 def dump_request(request: EmbeddingsRequest, *, quirks: Any = None) -> dict[str, Any]:
@@ -58,7 +67,9 @@ def load_response(body: bytes | Mapping[str, Any]) -> BatchEmbeddingsResult:
     )
 
 
-def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
+def dump_response(
+    result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
+) -> dict[str, Any]:
     """Vectors → a response. `request` says of which model they are, where the result does not know."""
     counts = rest(dump_usage(result.usage), "eval_count")
     return {

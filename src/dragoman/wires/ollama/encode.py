@@ -12,8 +12,24 @@ from dragoman.codec.json_values import merged, rest
 from dragoman.codec.response import model_of
 from dragoman.codec.timing import AnswerTimer
 from dragoman.errors import DragomanError
-from dragoman.event import MessageDropped, MessageFinished, MessageStarted, PartDelta, PartFinished, PartStarted
-from dragoman.message import Content, FinishReason, Message, Origin, TextPart, ThinkingPart, ToolCallPart, Usage
+from dragoman.event import (
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
+from dragoman.message import (
+    Content,
+    FinishReason,
+    Message,
+    Origin,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    Usage,
+)
 from dragoman.request import ModelRequest
 from dragoman.wires.ollama.content import dump_block
 from dragoman.wires.ollama.errors import dump_error
@@ -56,7 +72,11 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[st
     created = {"timing": None, "created_at": now.astimezone(UTC).isoformat().replace("+00:00", "Z")}
     if request is None:
         return created
-    return {**created, "model": request.model, **({"path": GENERATE} if is_generate(request) else {})}
+    return {
+        **created,
+        "model": request.model,
+        **({"path": GENERATE} if is_generate(request) else {}),
+    }
 
 
 class Encoder(ResponseEncoder):
@@ -69,7 +89,9 @@ class Encoder(ResponseEncoder):
         super().__init__(OWN, envelope)
         self._generates = _generates(envelope)
         self._head: dict[str, Any] = {}
-        self._fields: dict[tuple[str, int], str] = {}  # parts that are open → the field of their deltas
+        self._fields: dict[
+            tuple[str, int], str
+        ] = {}  # parts that are open → the field of their deltas
         self._sent: set[tuple[str, int]] = set()  # those of which a delta was sent
         self._own: dict[str, dict[str, Any]] = {}  # further fields of each message
         self._calls = 0
@@ -127,7 +149,9 @@ class Encoder(ResponseEncoder):
             **_body({}, own, generates=self._generates),
             **_tail(state.reason, state.usage, state.envelope),
         }
-        return [merged(merged(line, rest(state.envelope, "created_at")), _dump_timing(self._envelope))]
+        return [
+            merged(merged(line, rest(state.envelope, "created_at")), _dump_timing(self._envelope))
+        ]
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
         return as_line(data)
@@ -172,7 +196,9 @@ def _dump_timing(envelope: Mapping[str, Any]) -> dict[str, int]:
     }
 
 
-def _head(origin: Origin | None, envelope: Mapping[str, Any], response: Mapping[str, Any]) -> dict[str, Any]:
+def _head(
+    origin: Origin | None, envelope: Mapping[str, Any], response: Mapping[str, Any]
+) -> dict[str, Any]:
     model = envelope.get("model") or model_of(origin)
     return {"model": model, **_created(envelope, response)}
 
@@ -193,7 +219,9 @@ def _body(fields: Mapping[str, Any], own: Mapping[str, Any], *, generates: bool)
     return {"message": merged({"role": "assistant", "content": "", **fields}, own)}
 
 
-def _tail(reason: FinishReason | None, usage: Usage | None, response: Mapping[str, Any]) -> dict[str, Any]:
+def _tail(
+    reason: FinishReason | None, usage: Usage | None, response: Mapping[str, Any]
+) -> dict[str, Any]:
     """What the last line says of the whole."""
     why = dump_finish(reason, response.get("done_reason"))
     return {"done": True, **({} if why is None else {"done_reason": why}), **dump_usage(usage)}

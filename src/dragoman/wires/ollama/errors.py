@@ -36,4 +36,6 @@ load_error, error_of = _READER.load_error, _READER.error_of
 
 def dump_error(error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
-    return error_response(error, status_of(error, _OWN_STATUSES), {"error": _READER.text_of(error, _WORDS)})
+    return error_response(
+        error, status_of(error, _OWN_STATUSES), {"error": _READER.text_of(error, _WORDS)}
+    )

@@ -11,7 +11,15 @@ from dragoman.request import ModelRequest
 from dragoman.wires.ollama.content import dump_image, load_images
 from dragoman.wires.ollama.quirks import OWN
 
-__all__ = ["ENDPOINT", "GENERATE", "PROMPT", "dump_prompt", "is_generate", "is_prompt", "load_prompt"]
+__all__ = [
+    "ENDPOINT",
+    "GENERATE",
+    "PROMPT",
+    "dump_prompt",
+    "is_generate",
+    "is_prompt",
+    "load_prompt",
+]
 
 GENERATE = "/api/generate"
 """The endpoint's path."""
@@ -23,7 +31,9 @@ PROMPT = ("system", "prompt", "images")
 
 def is_prompt(body: Mapping[str, Any], path: str) -> bool:
     """Whether it is a body of this endpoint."""
-    return "messages" not in body and (if_text(path).endswith(GENERATE) or isinstance(body.get("prompt"), str))
+    return "messages" not in body and (
+        if_text(path).endswith(GENERATE) or isinstance(body.get("prompt"), str)
+    )
 
 
 def is_generate(request: ModelRequest) -> bool:
@@ -49,7 +59,9 @@ def dump_prompt(messages: Sequence[Message]) -> dict[str, Any] | None:
     """The inverse; `None` where the conversation is more than a prompt."""
     system = [message for message in messages[:1] if message.role is Role.SYSTEM]
     prompts = messages[len(system) :]
-    if len(prompts) > 1 or any(message.native or message.role is Role.MODEL for message in messages):
+    if len(prompts) > 1 or any(
+        message.native or message.role is Role.MODEL for message in messages
+    ):
         return None
     text = system[0].text if system else ""
     if system and system[0].content != (TextPart(text),):

@@ -17,13 +17,36 @@ from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    Message,
+    Origin,
+    Role,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.request import ToolSpec
 from dragoman.wires.ollama.content import Fields, dump_content, load_content, load_images
 from dragoman.wires.ollama.quirks import OWN, Quirks
-from dragoman.wires.ollama.tools import Waiting, dump_call, dump_result, is_call, load_call, load_result
+from dragoman.wires.ollama.tools import (
+    Waiting,
+    dump_call,
+    dump_result,
+    is_call,
+    load_call,
+    load_result,
+)
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes", "layout"]
+__all__ = [
+    "dump_conversation",
+    "dump_messages",
+    "load_conversation",
+    "load_messages",
+    "outgoing",
+    "votes",
+    "layout",
+]
 
 layout = Layout(
     fields=("messages",),
@@ -43,7 +66,9 @@ _OTHERS = frozenset(["parts", "type", "toolCalls", "toolCallId"])
 _SENT = {role: name for name, role in SPEAKERS.items()}
 
 
-def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+def load_conversation(
+    payload: Any, origin: Origin | None, problems: list[Problem] | None
+) -> list[Message]:
     """The list of messages → ours."""
     numbers = count()
     waiting = Waiting()
@@ -61,7 +86,9 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
         return message
 
     roles = (*SPEAKERS, "tool")
-    return load_list(payload, load, origin, problems, what="an Ollama chat", roles=roles, lists=False)
+    return load_list(
+        payload, load, origin, problems, what="an Ollama chat", roles=roles, lists=False
+    )
 
 
 def votes(message: Any) -> int:
@@ -88,8 +115,14 @@ def _is_usual_call(call: Any) -> bool:
     """Whether a call has its arguments as an object, as in no other format that has calls at this place."""
     fields = if_object(call)
     function = if_object(fields.get("function"))
-    usual = fields.get("type", "function") == "function" and isinstance(fields.get("id"), str | None)
-    return usual and bool(if_text(function.get("name"))) and isinstance(function.get("arguments"), dict)
+    usual = fields.get("type", "function") == "function" and isinstance(
+        fields.get("id"), str | None
+    )
+    return (
+        usual
+        and bool(if_text(function.get("name")))
+        and isinstance(function.get("arguments"), dict)
+    )
 
 
 def outgoing(
@@ -102,7 +135,16 @@ def outgoing(
     """A conversation made ready for its dump."""
     messages, places = unmarked_all(messages)
     ids = call_ids(messages, _ANY) if target else {}
-    return prepared(Outgoing[Quirks], messages, target, quirks or Quirks(), losses, places=places, ids=ids, names={})
+    return prepared(
+        Outgoing[Quirks],
+        messages,
+        target,
+        quirks or Quirks(),
+        losses,
+        places=places,
+        ids=ids,
+        names={},
+    )
 
 
 def dump_conversation(out: Outgoing[Quirks]) -> list[dict[str, Any]]:
@@ -142,7 +184,9 @@ def _load(entry: Mapping[str, Any], origin: Origin | None, fresh_id: Callable[[]
         content += [load_call(call, fresh_id) for call in calls]
         read.append("tool_calls")
     native = OWN.note(rest(entry, "role", *read), form=form)
-    return Message(role, tuple(content), origin=origin if role is Role.MODEL else None, native=native)
+    return Message(
+        role, tuple(content), origin=origin if role is Role.MODEL else None, native=native
+    )
 
 
 def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, Any]:
@@ -151,7 +195,9 @@ def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, A
     for place, piece in enumerate(message.content):
         if _is_result(piece, message):
             if fields:
-                fields.lose(place, Lost.order, "this format has the results of tools before all else")
+                fields.lose(
+                    place, Lost.order, "this format has the results of tools before all else"
+                )
         elif isinstance(piece, (ToolCallPart, ToolResultPart, ThinkingPart)):
             if (why := _refused(piece, message, out, position)) is not None:
                 fields.lose(place, kind_of(piece), why)
@@ -169,17 +215,26 @@ def _dump(message: Message, out: Outgoing[Quirks], position: int) -> dict[str, A
 
 def _is_result(piece: Content, message: Message) -> TypeGuard[ToolResultPart]:
     """Whether it is a message of its own."""
-    return isinstance(piece, ToolResultPart) and piece.run_by != "provider" and message.role is not Role.MODEL
+    return (
+        isinstance(piece, ToolResultPart)
+        and piece.run_by != "provider"
+        and message.role is not Role.MODEL
+    )
 
 
 def _refused(
-    piece: ToolCallPart | ToolResultPart | ThinkingPart, message: Message, out: Outgoing[Quirks], position: int
+    piece: ToolCallPart | ToolResultPart | ThinkingPart,
+    message: Message,
+    out: Outgoing[Quirks],
+    position: int,
 ) -> str | None:
     """Why it cannot be sent; `None`: it can."""
     of_model = message.role is Role.MODEL
     if isinstance(piece, ThinkingPart):
         readable = of_model and piece.text
-        return out.unreadable[position] or (None if readable else "only a model's message has readable thinking here")
+        return out.unreadable[position] or (
+            None if readable else "only a model's message has readable thinking here"
+        )
     if isinstance(piece, ToolResultPart) or piece.run_by == "provider":
         return "this format has no tools that the provider runs"
     return None if of_model else "calls stand in the model's messages"

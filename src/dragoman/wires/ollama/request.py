@@ -11,7 +11,15 @@ from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError
 from dragoman.request import HttpRequest, ModelRequest, ServerTool, ToolSpec
-from dragoman.wires.ollama.generate import ENDPOINT, GENERATE, PROMPT, dump_prompt, is_generate, is_prompt, load_prompt
+from dragoman.wires.ollama.generate import (
+    ENDPOINT,
+    GENERATE,
+    PROMPT,
+    dump_prompt,
+    is_generate,
+    is_prompt,
+    load_prompt,
+)
 from dragoman.wires.ollama.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.ollama.quirks import NAME, OWN, Quirks
 from dragoman.wires.ollama.settings import dump_schema, dump_settings, load_schema, load_settings
@@ -40,11 +48,17 @@ def _load(given: Received) -> ModelRequest:
     body = given.body
     prompt = isinstance(body, dict) and is_prompt(body, given.path)
     if not prompt and not isinstance(if_object(body).get("messages"), list):
-        raise HistoryError("an Ollama chat request needs the field messages, a list").at(field="messages")
+        raise HistoryError("an Ollama chat request needs the field messages, a list").at(
+            field="messages"
+        )
     left = dict(body)
     form: dict[str, Any] = {}
     own: dict[str, Any] = {}
-    messages = load_prompt(left) if prompt else load_conversation(left.pop("messages"), given.origin, given.problems)
+    messages = (
+        load_prompt(left)
+        if prompt
+        else load_conversation(left.pop("messages"), given.origin, given.problems)
+    )
     if prompt:
         form |= ENDPOINT
         own |= {field: left.pop(field) for field in PROMPT if field in left}
@@ -57,9 +71,23 @@ def _load(given: Received) -> ModelRequest:
     stream = left.get("stream", True)
     if isinstance(stream, bool) and left.pop("stream", None) is None:
         form["stream"] = "absent"
-    own |= {field: left.pop(field) for field in ("model", "tools", "format", "stream", "think") if field in left}
+    own |= {
+        field: left.pop(field)
+        for field in ("model", "tools", "format", "stream", "think")
+        if field in left
+    }
     native, wire = OWN.note(own, form=form), NAME if left else None
-    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is not False, left, native, wire=wire)
+    return ModelRequest(
+        model,
+        tuple(messages),
+        tools,
+        settings,
+        schema,
+        stream is not False,
+        left,
+        native,
+        wire=wire,
+    )
 
 
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
@@ -82,13 +110,17 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     body = merged(body, own)
     for field, value in request.options.items():
         nested = field == "options" and isinstance(value, Mapping)
-        body[field] = {**if_object(body.get(field)), **cast("Mapping[str, Any]", value)} if nested else value
+        body[field] = (
+            {**if_object(body.get(field)), **cast("Mapping[str, Any]", value)} if nested else value
+        )
     return HttpRequest(GENERATE if "messages" not in body else _CHAT, body=body)
 
 
 def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
     """A client's body as it is."""
-    return HttpRequest(GENERATE if is_generate(request) else _CHAT, body={**body, "model": request.model})
+    return HttpRequest(
+        GENERATE if is_generate(request) else _CHAT, body={**body, "model": request.model}
+    )
 
 
 def _payload(sending: Sending[Quirks]) -> tuple[Outgoing[Quirks], dict[str, Any]]:
@@ -103,4 +135,8 @@ def _payload(sending: Sending[Quirks]) -> tuple[Outgoing[Quirks], dict[str, Any]
 
 
 _REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("messages",))
-load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http
+load_request, dump_request, dump_http = (
+    _REQUESTS.load_request,
+    _REQUESTS.dump_request,
+    _REQUESTS.dump_http,
+)

@@ -25,12 +25,25 @@ request_fields = RequestFields(
         "think": (False,),
         "options.num_predict": (-1, -2, 0),
     },
-    minor=frozenset(["keep_alive", "options.num_thread", "options.num_gpu", "options.num_batch", "options.use_mmap"]),
+    minor=frozenset(
+        [
+            "keep_alive",
+            "options.num_thread",
+            "options.num_gpu",
+            "options.num_batch",
+            "options.use_mmap",
+        ]
+    ),
     types=typed(
         object=("options",),
         list=("tools",),
         flag=("stream",),
-        number=tuple([f"options.{name}" for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty")]),
+        number=tuple(
+            [
+                f"options.{name}"
+                for name in ("temperature", "top_p", "presence_penalty", "frequency_penalty")
+            ]
+        ),
         whole=tuple([f"options.{name}" for name in ("num_predict", "top_k", "seed", "num_ctx")]),
         text_or_list=("options.stop",),
         text_or_object=("format",),
@@ -50,7 +63,13 @@ bodies = {
 }
 """Path → JSON Schema of what clients send there."""
 
-_DETAILS = {"format": "gguf", "family": "", "families": None, "parameter_size": "", "quantization_level": ""}
+_DETAILS = {
+    "format": "gguf",
+    "family": "",
+    "families": None,
+    "parameter_size": "",
+    "quantization_level": "",
+}
 _CAPABILITIES = {"chat": ["completion", "tools"], "embeddings": ["embedding"]}
 _VERSION = "0.12.0"
 """Of the API that is spoken."""
@@ -62,7 +81,9 @@ def dump_idle(body: Mapping[str, Any], path: str, *, now: datetime) -> dict[str,
     prompt = is_prompt(body, path)
     if body.get("prompt") or body.get("images") or (body.get("messages") != [] and not prompt):
         return None
-    said: dict[str, Any] = {"response": ""} if prompt else {"message": {"role": "assistant", "content": ""}}
+    said: dict[str, Any] = (
+        {"response": ""} if prompt else {"message": {"role": "assistant", "content": ""}}
+    )
     unloaded = type(wait := body.get("keep_alive")) is not bool and wait in (0, "0", "0s", "0m")
     created = now.astimezone(UTC).isoformat().replace("+00:00", "Z")
     ended = {"done": True, "done_reason": "unload" if unloaded else "load"}

@@ -31,7 +31,9 @@ _LEVELS = ("low", "medium", "high")
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 
 
-def load_settings(body: dict[str, Any], model: str, form: dict[str, Any], own: dict[str, Any]) -> Settings:
+def load_settings(
+    body: dict[str, Any], model: str, form: dict[str, Any], own: dict[str, Any]
+) -> Settings:
     """Takes the settings out of a body; an option that has a setting's name and no value of its goes to `own`."""
     settings: dict[str, Any] = {}
     if isinstance(body.get("options"), dict):
@@ -39,7 +41,9 @@ def load_settings(body: dict[str, Any], model: str, form: dict[str, Any], own: d
         if not options:
             form["options"] = "empty"
         settings = _load_options(options, form)
-        if odd := {name: value for name, value in options.items() if name in (*_SIMPLE, "stop")}:  # such as null
+        if odd := {
+            name: value for name, value in options.items() if name in (*_SIMPLE, "stop")
+        }:  # such as null
             own["options"] = odd
         if further := rest(options, *odd):
             body["options"] = further
@@ -50,13 +54,17 @@ def load_settings(body: dict[str, Any], model: str, form: dict[str, Any], own: d
     return Settings(**settings)
 
 
-def dump_settings(request: ModelRequest, form: Mapping[str, Any], out: Outgoing[Quirks]) -> dict[str, Any]:
+def dump_settings(
+    request: ModelRequest, form: Mapping[str, Any], out: Outgoing[Quirks]
+) -> dict[str, Any]:
     """The inverse: the fields `think` and `options` of a body."""
     settings = request.settings
     fields: dict[str, Any] = {}
     if (reasoning := settings.reasoning) is not None:
         as_loaded = "think" in form and _load_think(form["think"]) == reasoning
-        fields["think"] = form["think"] if as_loaded else _dump_think(reasoning, request.model, out.quirks)
+        fields["think"] = (
+            form["think"] if as_loaded else _dump_think(reasoning, request.model, out.quirks)
+        )
     if (options := _dump_options(settings, form)) or form.get("options") == "empty":
         fields["options"] = options
     for name in _UNKNOWN:

@@ -41,7 +41,10 @@ __all__ = [
 def is_tool(tool: Any) -> bool:
     """Whether it can be read as one of `tools`."""
     fields = if_object(tool)
-    return if_text(fields.get("type", "function")) not in ("function", "") or functions.named(fields) != ""
+    return (
+        if_text(fields.get("type", "function")) not in ("function", "")
+        or functions.named(fields) != ""
+    )
 
 
 def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
@@ -49,7 +52,9 @@ def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
     return tuple([_load_tool(tool) for tool in tools])
 
 
-def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+def dump_tools(
+    tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]
+) -> list[dict[str, Any]]:
     """The inverse, without tools that no server of this API would run."""
     return [dumped for tool in tools if (dumped := _dump_tool(tool, out)) is not None]
 
@@ -83,9 +88,13 @@ def dump_call(call: ToolCallPart, call_id: str) -> dict[str, Any]:
     form = OWN.form(call.native)
     function: dict[str, Any] = {"name": call.name, "arguments": call.arguments}
     exact = {"name": call.name, **({"arguments": form["arguments"]} if "arguments" in form else {})}
-    if {"arguments", "without"} & form.keys() and load_call({"function": exact}, str).arguments == call.arguments:
+    if {"arguments", "without"} & form.keys() and load_call(
+        {"function": exact}, str
+    ).arguments == call.arguments:
         function = exact
-    named = {"id": form["id"]} if "id" in form else {} if _is_unnamed(call.native) else {"id": call_id}
+    named = (
+        {"id": form["id"]} if "id" in form else {} if _is_unnamed(call.native) else {"id": call_id}
+    )
     return merged({**named, "function": function}, rest(OWN.fields(call.native), "id"))
 
 
@@ -118,7 +127,9 @@ class Waiting:
 
     def take(self, call_id: str, name: str) -> ToolCallPart | None:
         """The first that still waits of those with the id, where one is given, else the name, else of all."""
-        places = self._by_id.get(call_id) if call_id else self._by_name.get(name) if name else self._all
+        places = (
+            self._by_id.get(call_id) if call_id else self._by_name.get(name) if name else self._all
+        )
         while places:
             if (place := places.popleft()) in self._left:
                 self._left.remove(place)
@@ -126,7 +137,9 @@ class Waiting:
         return None
 
 
-def load_result(entry: Mapping[str, Any], waiting: Waiting, fresh_id: Callable[[], str]) -> ToolResultPart:
+def load_result(
+    entry: Mapping[str, Any], waiting: Waiting, fresh_id: Callable[[], str]
+) -> ToolResultPart:
     """A tool message → the result. Without an id it answers the first of the calls `waiting` that has its tool's name.
 
     Raises:
@@ -136,7 +149,13 @@ def load_result(entry: Mapping[str, Any], waiting: Waiting, fresh_id: Callable[[
     call = waiting.take(call_id, name)
     form: dict[str, Any] = {} if name else {"tool_name": entry.get("tool_name", "absent")}
     text, images = load_text(entry, form), load_images(entry)
-    read = ("role", "content", "tool_name", *(["tool_call_id"] if call_id else []), *(["images"] if images else []))
+    read = (
+        "role",
+        "content",
+        "tool_name",
+        *(["tool_call_id"] if call_id else []),
+        *(["images"] if images else []),
+    )
     result: Any = (*images, *([TextPart(text)] if text else [])) if images else text
     return ToolResultPart(
         call_id or (call.id if call else fresh_id()),
@@ -147,7 +166,11 @@ def load_result(entry: Mapping[str, Any], waiting: Waiting, fresh_id: Callable[[
 
 
 def dump_result(
-    part: ToolResultPart, call: ToolCallPart | None, out: Outgoing[Quirks], position: int, place: int
+    part: ToolResultPart,
+    call: ToolCallPart | None,
+    out: Outgoing[Quirks],
+    position: int,
+    place: int,
 ) -> dict[str, Any]:
     """A result → its tool message. `call`: the one that it answers; where that had no id, none is written."""
     form = OWN.form(part.native)
@@ -180,7 +203,9 @@ def _dump_tool(tool: ToolSpec | ServerTool, out: Outgoing[Quirks]) -> dict[str, 
     return functions.dump_tool(OWN, tool, tool.name)
 
 
-def _dump_content(part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int) -> dict[str, Any]:
+def _dump_content(
+    part: ToolResultPart, out: Outgoing[Quirks], position: int, place: int
+) -> dict[str, Any]:
     """Text as it is, images in a field of their own, anything else as JSON."""
     empty = OWN.form(part.native).get("content", "")
     if part.result is None and empty != "":

@@ -37,7 +37,11 @@ def dump_finish(reason: FinishReason | None, original: Any = None) -> str | None
     """The neutral reason → `done_reason`: the original one where it was kept; `None` where there was none."""
     if isinstance(original, str):
         return original
-    return None if reason is FinishReason.unspecified else _SENT.get(reason or FinishReason.stop, "stop")
+    return (
+        None
+        if reason is FinishReason.unspecified
+        else _SENT.get(reason or FinishReason.stop, "stop")
+    )
 
 
 def load_usage(fields: Mapping[str, Any]) -> Usage | None:
@@ -56,7 +60,11 @@ def load_usage(fields: Mapping[str, Any]) -> Usage | None:
 
 def dump_usage(usage: Usage | None) -> dict[str, int]:
     """The inverse."""
-    counts = {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens} if usage else {}
+    counts = (
+        {"prompt_eval_count": usage.input_tokens, "eval_count": usage.output_tokens}
+        if usage
+        else {}
+    )
     return {name: count for name, count in counts.items() if count is not None}
 
 

@@ -9,7 +9,16 @@ from typing import Any, ClassVar
 from msgspec.structs import replace
 
 from dragoman.codec.emitter import Emitter, OpenPart
-from dragoman.codec.json_values import as_index, as_list, as_object, as_text, filled, gather, malformed, rest
+from dragoman.codec.json_values import (
+    as_index,
+    as_list,
+    as_object,
+    as_text,
+    filled,
+    gather,
+    malformed,
+    rest,
+)
 from dragoman.codec.media import audio_type
 from dragoman.event import OpenText
 from dragoman.message import DataPart, ToolCallPart
@@ -67,13 +76,22 @@ class Candidate(ChatCandidate):
         if extra := message.get("extra_content"):
             self.fields["extra_content"] = extra
         if annotations := as_list(message.get("annotations"), "annotations"):
-            gather(self.fields, {"annotations": [rest(as_object(one, "annotation"), "index") for one in annotations]})
+            gather(
+                self.fields,
+                {
+                    "annotations": [
+                        rest(as_object(one, "annotation"), "index") for one in annotations
+                    ]
+                },
+            )
 
     def _show(self, message: dict[str, Any]) -> None:
         """Images and spoken audio."""
         for image in as_list(message.get("images"), "images"):
             self.end()
-            self.emitter.whole(in_field("images", load_block(self.chat, rest(as_object(image, "image"), "index"))))
+            self.emitter.whole(
+                in_field("images", load_block(self.chat, rest(as_object(image, "image"), "index")))
+            )
         audio = filled(as_object(message.get("audio"), "audio"))
         if not audio or (self._audio is None and not ({"id", "data", "transcript"} & audio.keys())):
             return
@@ -103,4 +121,6 @@ class Candidate(ChatCandidate):
                 self._executed[index] = call
                 self.emitter.whole(call)
             if result is not None:
-                self.emitter.whole(replace(result, id=self._executed[index].id, name=self._executed[index].name))
+                self.emitter.whole(
+                    replace(result, id=self._executed[index].id, name=self._executed[index].name)
+                )

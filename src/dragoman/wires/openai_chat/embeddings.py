@@ -16,7 +16,9 @@ load_request, dump_request, dump_http = _WIRE.load_request, _WIRE.dump_request, 
 load_response = _WIRE.load_response
 
 
-def dump_response(result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None) -> dict[str, Any]:
+def dump_response(
+    result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
+) -> dict[str, Any]:
     """See `Embeddings.dump_response`; without the tokens of an answer, and with an id where there is one."""
     body = _WIRE.dump_response(result, request=request)
     del body["usage"]["completion_tokens"]

@@ -64,14 +64,29 @@ class Parts(ChatParts):
             number = self.number("executed_tools")
             self._executed[part.id] = (number, part)
             return [{"executed_tools": [dump_executed(part, None, number)]}]
-        if isinstance(part, ToolResultPart) and part.run_by == "provider" and part.id in self._executed:
+        if (
+            isinstance(part, ToolResultPart)
+            and part.run_by == "provider"
+            and part.id in self._executed
+        ):
             number, call = self._executed[part.id]
             return [{"executed_tools": [rest(dump_executed(call, part, number), "arguments")]}]
         if isinstance(part, DataPart) and part.mime_type.startswith("audio/"):
-            audio = {"id": "", "data": b64encode(part.data).decode(), "expires_at": 0, "transcript": ""}
+            audio = {
+                "id": "",
+                "data": b64encode(part.data).decode(),
+                "expires_at": 0,
+                "transcript": "",
+            }
             return [{"audio": {**audio, **OWN.fields(part.native)}}]
-        block = (dump_block(self.chat, part) if isinstance(part, (DataPart, LinkPart)) else None) or {}
-        return [{"images": [{"index": self.number("images"), **block}]}] if block.get("type") == "image_url" else []
+        block = (
+            dump_block(self.chat, part) if isinstance(part, (DataPart, LinkPart)) else None
+        ) or {}
+        return (
+            [{"images": [{"index": self.number("images"), **block}]}]
+            if block.get("type") == "image_url"
+            else []
+        )
 
 
 class Encoder(ChatEncoder):

@@ -33,4 +33,6 @@ def error_info(payload: Any) -> ErrorInfo:
     """An error's JSON → what it says."""
     info = error_rules.error_info(payload)
     outer = next(iter(if_objects(payload)), if_object(payload))
-    return msgspec.structs.replace(info, request_id=info.request_id or if_text(outer.get("id")) or None)
+    return msgspec.structs.replace(
+        info, request_id=info.request_id or if_text(outer.get("id")) or None
+    )

@@ -31,7 +31,17 @@ from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_chat.tools import dump_executed, load_executions, load_function_call
 
-__all__ = ["EVIDENCE", "FIELDS", "ROLES", "call_votes", "dump_piece", "in_field", "outgoing", "unsendable", "LAYOUT"]
+__all__ = [
+    "EVIDENCE",
+    "FIELDS",
+    "ROLES",
+    "call_votes",
+    "dump_piece",
+    "in_field",
+    "outgoing",
+    "unsendable",
+    "LAYOUT",
+]
 
 LAYOUT = Layout(
     fields=("messages", "conversations"),
@@ -85,9 +95,13 @@ FIELDS = {
 
 
 EVIDENCE = {
-    **dict.fromkeys(("function", "refusal", "function_call", "executed_tools", "reasoning_details"), 3),
+    **dict.fromkeys(
+        ("function", "refusal", "function_call", "executed_tools", "reasoning_details"), 3
+    ),
     **dict.fromkeys(("input_audio", "video_url", "audio_url", "file_url"), 3),
-    **dict.fromkeys(("developer", "image_url", "file", "audio", "annotations", "reasoning_content"), 2),
+    **dict.fromkeys(
+        ("developer", "image_url", "file", "audio", "annotations", "reasoning_content"), 2
+    ),
 }
 """What tells this format: roles, types of blocks, fields of the model's message."""
 
@@ -103,21 +117,39 @@ def dump_piece(out: Outgoing, position: int, place: int, piece: Content) -> tupl
     field = OWN.form(piece.native).get("field") if out.exact(position) else None
     if isinstance(piece, ToolResultPart):  # stands with its call
         if not any(isinstance(one, ToolCallPart) and one.id == piece.id for one in content):
-            out.lose(position, place, Lost.tool_result, "it stands with its call, which is not there")
+            out.lose(
+                position, place, Lost.tool_result, "it stands with its call, which is not there"
+            )
         return "executed_tools", None
     if isinstance(piece, ToolCallPart) and piece.run_by == "provider":
         results = {one.id: one for one in content if isinstance(one, ToolResultPart)}
-        before = [one for one in content[:place] if isinstance(one, ToolCallPart) and one.run_by == "provider"]
+        before = [
+            one
+            for one in content[:place]
+            if isinstance(one, ToolCallPart) and one.run_by == "provider"
+        ]
         return "executed_tools", dump_executed(piece, results.get(piece.id), len(before))
     if field == "refusal" and isinstance(piece, TextPart):
         return "refusal", piece.text
     if field == "audio":
-        return "audio", {"id": piece.id if isinstance(piece, FilePart) else OWN.fields(piece.native).get("id")}
+        return "audio", {
+            "id": piece.id if isinstance(piece, FilePart) else OWN.fields(piece.native).get("id")
+        }
     into, value = messages.dump_piece(out, position, place, piece)
     if field == "function_call" and isinstance(piece, ToolCallPart) and "function" in value:
         return "function_call", value["function"]
-    if into == "content" and value is not None and out.target is None and _is_behind_ran(content, place):
-        out.lose(position, place, Lost.order, "this format has all text before the tools that the vendor ran")
+    if (
+        into == "content"
+        and value is not None
+        and out.target is None
+        and _is_behind_ran(content, place)
+    ):
+        out.lose(
+            position,
+            place,
+            Lost.order,
+            "this format has all text before the tools that the vendor ran",
+        )
     return "images" if field == "images" else into, value
 
 
@@ -158,9 +190,15 @@ def outgoing(
     if (target is not None or limit is not None) and (all_named := named(conversation, tools)):
         known = set[int]()
         if limit is None and target is not None:
-            own = [one for one in conversation if one.origin is not None and one.origin.provider == target.provider]
+            own = [
+                one
+                for one in conversation
+                if one.origin is not None and one.origin.provider == target.provider
+            ]
             known = {id(piece) for message in own for piece in message.content}
-        ids = call_ids(conversation, Rule(most=limit or _SHORTEST), as_is=lambda piece: id(piece) in known)
+        ids = call_ids(
+            conversation, Rule(most=limit or _SHORTEST), as_is=lambda piece: id(piece) in known
+        )
         names = fitted([one.name for one in all_named])
     return prepared(
         chat, conversation, target, quirks, losses, ids=ids, names=names, blocks=quirks.blocks,

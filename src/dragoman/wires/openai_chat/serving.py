@@ -24,7 +24,14 @@ __all__ = [
     "restores",
 ]
 
-_MINOR = ["stream_options", "response_format.json_schema", "response_format.type", "provider", "transforms", "store"]
+_MINOR = [
+    "stream_options",
+    "response_format.json_schema",
+    "response_format.type",
+    "provider",
+    "transforms",
+    "store",
+]
 forward = forward_to("/chat/completions")
 """How a client's body goes to a provider of the same API."""
 
@@ -76,7 +83,11 @@ def dump_seal(token: str) -> ThinkingPart:
 
 def load_seal(piece: Content) -> str | None:
     """The token that such a piece may hold."""
-    return if_text(OWN.fields(piece.native).get("data")) or None if isinstance(piece, ThinkingPart) else None
+    return (
+        if_text(OWN.fields(piece.native).get("data")) or None
+        if isinstance(piece, ThinkingPart)
+        else None
+    )
 
 
 def dump_call_seal(token: str, call: ToolCallPart) -> ToolCallPart:

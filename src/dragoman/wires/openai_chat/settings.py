@@ -52,8 +52,14 @@ WAYS = {
     "cache": (
         _NOT_AT_ALL,
         _cache("prompt_cache_retention", {"long": "24h"}),
-        _cache("cache_control", {"short": {"type": "ephemeral"}, "long": {"type": "ephemeral", "ttl": "1h"}}),
+        _cache(
+            "cache_control",
+            {"short": {"type": "ephemeral"}, "long": {"type": "ephemeral", "ttl": "1h"}},
+        ),
     ),
-    "tool_choice": (*SETTINGS["tool_choice"], Way("function_call", load_function_choice, dump_function_choice)),
+    "tool_choice": (
+        *SETTINGS["tool_choice"],
+        Way("function_call", load_function_choice, dump_function_choice),
+    ),
 }
 """Setting → the ways to write it; which of them a vendor takes is in its quirks."""

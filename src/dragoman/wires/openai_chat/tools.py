@@ -28,7 +28,9 @@ __all__ = [
 ]
 
 
-def load_tools(chat: Chat, body: dict[str, Any], form: dict[str, Any]) -> tuple[ToolSpec | ServerTool, ...]:
+def load_tools(
+    chat: Chat, body: dict[str, Any], form: dict[str, Any]
+) -> tuple[ToolSpec | ServerTool, ...]:
     """Takes the tools out of `body`, or the older `functions`."""
     if loaded := tools.load_tools(chat, body, form):
         return loaded
@@ -40,12 +42,18 @@ def load_tools(chat: Chat, body: dict[str, Any], form: dict[str, Any]) -> tuple[
     return tuple([load_function(OWN, function) for function in functions])
 
 
-def dump_tools(out: Outgoing, specs: Sequence[ToolSpec | ServerTool], form: Mapping[str, Any]) -> dict[str, Any]:
+def dump_tools(
+    out: Outgoing, specs: Sequence[ToolSpec | ServerTool], form: Mapping[str, Any]
+) -> dict[str, Any]:
     """Tools → `tools`, or the older `functions`."""
     if form.get("tools") != "functions":
         return tools.dump_tools(out, specs, form)
     return {
-        "functions": [dump_function(OWN, tool, out.name(tool.name)) for tool in specs if isinstance(tool, ToolSpec)]
+        "functions": [
+            dump_function(OWN, tool, out.name(tool.name))
+            for tool in specs
+            if isinstance(tool, ToolSpec)
+        ]
     }
 
 
@@ -71,16 +79,27 @@ def load_function_call(chat: Chat, value: Any, fresh_ids: Iterator[str]) -> list
     return [replace(call, native=OWN.with_form(call.native, field="function_call"))]
 
 
-def load_executions(_: Chat, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart | ToolResultPart]:
+def load_executions(
+    _: Chat, value: Any, fresh_ids: Iterator[str]
+) -> list[ToolCallPart | ToolResultPart]:
     """Tools that the vendor ran (Groq's `executed_tools`) → their calls and, where they are known, their results."""
-    return [part for entry in if_objects(value) for part in load_executed(entry, fresh_ids) if part is not None]
+    return [
+        part
+        for entry in if_objects(value)
+        for part in load_executed(entry, fresh_ids)
+        if part is not None
+    ]
 
 
-def load_executed(entry: Mapping[str, Any], fresh_ids: Iterator[str]) -> tuple[ToolCallPart, ToolResultPart | None]:
+def load_executed(
+    entry: Mapping[str, Any], fresh_ids: Iterator[str]
+) -> tuple[ToolCallPart, ToolResultPart | None]:
     """One of them."""
     call_id = next(fresh_ids)
     name, output = str(entry.get("type") or ""), entry.get("output")
-    call = tools.with_arguments(ToolCallPart(call_id, name, run_by="provider"), entry.get("arguments"))
+    call = tools.with_arguments(
+        ToolCallPart(call_id, name, run_by="provider"), entry.get("arguments")
+    )
     native = OWN.note(rest(entry, "index", "type", "arguments", "output"))
     if output is None:
         return replace(call, native=native), None

@@ -50,7 +50,10 @@ def load_usage(chat: Chat, fields: Mapping[str, Any]) -> tuple[Usage | None, dic
     if counts is None or counts.input_tokens is None or counts.output_tokens is None:
         return counts, left
     prompt, answer, total = counts.input_tokens, counts.output_tokens, counts.total_tokens
-    cached, thought = (counts.cache_read_tokens or 0) + (counts.cache_write_tokens or 0), counts.reasoning_tokens
+    cached, thought = (
+        (counts.cache_read_tokens or 0) + (counts.cache_write_tokens or 0),
+        counts.reasoning_tokens,
+    )
     if total is None:
         total = prompt + answer
     elif thought and total == prompt + answer + thought:

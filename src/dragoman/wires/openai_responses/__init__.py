@@ -11,7 +11,13 @@ What is not kept to the letter:
 
 from dragoman.wires.openai_responses.approvals import dump_interrupt, load_interrupt, load_resume
 from dragoman.wires.openai_responses.decode import decoder, load_response
-from dragoman.wires.openai_responses.encode import dump_response, encoder, envelope, ping, stream_type
+from dragoman.wires.openai_responses.encode import (
+    dump_response,
+    encoder,
+    envelope,
+    ping,
+    stream_type,
+)
 from dragoman.wires.openai_responses.errors import dump_error, load_error
 from dragoman.wires.openai_responses.files import dump_download, load_files
 from dragoman.wires.openai_responses.messages import dump_messages, layout, load_messages, votes

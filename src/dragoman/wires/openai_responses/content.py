@@ -14,10 +14,28 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
-from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, data_url, decoded, guessed, label, text_of
+from dragoman.codec.media import (
+    ELSEWHERE,
+    IMAGES,
+    Media,
+    as_text,
+    data_url,
+    decoded,
+    guessed,
+    label,
+    text_of,
+)
 from dragoman.codec.replay import kind_of
 from dragoman.loss import Lost
-from dragoman.message import Content, DataPart, FilePart, LinkPart, ProviderPart, TextPart, ThinkingPart
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    ProviderPart,
+    TextPart,
+    ThinkingPart,
+)
 from dragoman.wires.openai_responses.quirks import OWN
 
 __all__ = [
@@ -112,7 +130,11 @@ def unsaid(part: Block, block: Mapping[str, Any]) -> tuple[Lost, str, str] | Non
     if "text" in block:
         if text_of(part) is not None:
             return None
-        why = ELSEWHERE if isinstance(part, FilePart) else "the API has no block for it; a text tells of it"
+        why = (
+            ELSEWHERE
+            if isinstance(part, FilePart)
+            else "the API has no block for it; a text tells of it"
+        )
         return kind_of(part), why, label(part)
     if part.name and block.get("filename") != part.name:
         return Lost.file_name, f"the API knows no name of such a file, {part.name}", ""
@@ -132,14 +154,23 @@ def _dump_file(part: Media, own: dict[str, Any]) -> dict[str, Any]:
     if isinstance(part, LinkPart):
         return {"file_url": part.url, **({"filename": part.name} if part.name else {}), **own}
     name = part.name or f"file.{part.mime_type.rpartition('/')[2]}"
-    return {**({} if "filename" in OWN.form(part.native) else {"filename": name}), "file_data": data_url(part), **own}
+    return {
+        **({} if "filename" in OWN.form(part.native) else {"filename": name}),
+        "file_data": data_url(part),
+        **own,
+    }
 
 
 def _dump_audio(part: Media, own: dict[str, Any]) -> dict[str, Any]:
     mime_type = str(part.mime_type)
-    format_ = next((form for form, mime in _AUDIO.items() if mime == mime_type), mime_type[len("audio/") :])
+    format_ = next(
+        (form for form, mime in _AUDIO.items() if mime == mime_type), mime_type[len("audio/") :]
+    )
     data = b64encode(part.data).decode() if isinstance(part, DataPart) else ""
-    return {"input_audio": {"data": data, "format": format_, **if_object(own.pop("input_audio", None))}, **own}
+    return {
+        "input_audio": {"data": data, "format": format_, **if_object(own.pop("input_audio", None))},
+        **own,
+    }
 
 
 def _url(part: DataPart | LinkPart) -> str:
@@ -156,7 +187,11 @@ _DUMPERS: Mapping[str, Callable[[Media, dict[str, Any]], dict[str, Any]]] = {
 def _load_text(block: Mapping[str, Any]) -> TextPart | None:
     field = _TEXT_FIELDS[block["type"]]
     text = block.get(field)
-    return TextPart(text, OWN.note(rest(block, "type", field))) if isinstance(text, str) and text else None
+    return (
+        TextPart(text, OWN.note(rest(block, "type", field)))
+        if isinstance(text, str) and text
+        else None
+    )
 
 
 def _load_image(block: Mapping[str, Any]) -> Media | None:
@@ -168,7 +203,9 @@ def _load_image(block: Mapping[str, Any]) -> Media | None:
         case {"image_url": str(url)}:
             return _from_url(url, None, OWN.note(rest(left, "image_url"), form=form))
         case {"file_id": str(file_id)}:
-            return FilePart(file_id, "image/*", None, OWN.note(rest(left, "file_id"), mark=True, form=form))
+            return FilePart(
+                file_id, "image/*", None, OWN.note(rest(left, "file_id"), mark=True, form=form)
+            )
         case _:
             return None
 
@@ -179,7 +216,11 @@ def _load_file(block: Mapping[str, Any]) -> Media | None:
     left = rest(block, "type", *(("filename",) if name else ()))
     match block:
         case {"file_data": str(url)}:
-            part = _from_url(url, name, OWN.note(rest(left, "file_data"), form={} if name else {"filename": "absent"}))
+            part = _from_url(
+                url,
+                name,
+                OWN.note(rest(left, "file_data"), form={} if name else {"filename": "absent"}),
+            )
             return part if isinstance(part, DataPart) else None
         case {"file_url": str(url)}:
             return LinkPart(url, None, name, OWN.note(rest(left, "file_url")))
@@ -193,7 +234,10 @@ def _load_audio(block: Mapping[str, Any]) -> Media | None:
     match block.get("input_audio"):
         case {"data": str(text), "format": str(format_)} if (data := decoded(text)) is not None:
             inner = rest(cast("dict[str, Any]", block["input_audio"]), "data", "format")
-            left = {**rest(block, "type", "input_audio"), **({"input_audio": inner} if inner else {})}
+            left = {
+                **rest(block, "type", "input_audio"),
+                **({"input_audio": inner} if inner else {}),
+            }
             return DataPart(data, _AUDIO.get(format_, f"audio/{format_}"), None, OWN.note(left))
         case _:
             return None
@@ -202,7 +246,12 @@ def _load_audio(block: Mapping[str, Any]) -> Media | None:
 def _from_url(url: str, name: str | None, native: Any) -> DataPart | LinkPart:
     """A URL → the data in it, or a link where it holds none (or in a way that could not be given back)."""
     head, comma, text = url.partition(";base64,")
-    if comma and head.startswith("data:") and head != "data:" and (data := decoded(text)) is not None:
+    if (
+        comma
+        and head.startswith("data:")
+        and head != "data:"
+        and (data := decoded(text)) is not None
+    ):
         return DataPart(data, head[5:], name, native)
     return LinkPart(url, None, name, native)
 
@@ -224,7 +273,9 @@ def load_content(
     """
     if isinstance(content, str) and content:
         return [TextPart(content)], {"content": "string"} if full else {}
-    if not isinstance(content, list) or not all(isinstance(block, dict) for block in cast("list[Any]", content)):
+    if not isinstance(content, list) or not all(
+        isinstance(block, dict) for block in cast("list[Any]", content)
+    ):
         return [], {"content": content}
     blocks = cast("list[dict[str, Any]]", content)
     if not blocks:
@@ -233,7 +284,9 @@ def load_content(
     return pieces, {"content": "list"} if not full and is_plain(blocks) else {}
 
 
-def dump_content(blocks: list[dict[str, Any]], how: str | None, *, full: bool) -> str | list[dict[str, Any]]:
+def dump_content(
+    blocks: list[dict[str, Any]], how: str | None, *, full: bool
+) -> str | list[dict[str, Any]]:
     """Blocks → the content of a message item: one plain text is a string, unless `how` it was written says otherwise or the item
     is `full`, one of a response's."""
     as_list = not is_plain(blocks) or how == "list" or (full and how != "string")
@@ -243,7 +296,9 @@ def dump_content(blocks: list[dict[str, Any]], how: str | None, *, full: bool) -
 def is_plain(blocks: list[dict[str, Any]]) -> bool:
     """Whether blocks are a single text that says nothing but itself."""
     return (
-        len(blocks) == 1 and set(blocks[0]) == {"type", "text"} and blocks[0]["type"] in ("input_text", "output_text")
+        len(blocks) == 1
+        and set(blocks[0]) == {"type", "text"}
+        and blocks[0]["type"] in ("input_text", "output_text")
     )
 
 
@@ -266,18 +321,26 @@ def _block(block: Mapping[str, Any], usual: str, *, full: bool, from_response: b
 def sendable(block: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
     """The fields of a response's item or block that a request may have, and those of the others that are not empty."""
     unsent = (*_NEVER_SENT, *_UNSENT.get(str(block.get("type")), ()))
-    return rest(block, *unsent), {key: block[key] for key in unsent if block.get(key) not in ([], None)}
+    return rest(block, *unsent), {
+        key: block[key] for key in unsent if block.get(key) not in ([], None)
+    }
 
 
 def load_reasoning(item: Mapping[str, Any], unsent: Mapping[str, Any] = {}) -> ThinkingPart:
     """A reasoning item → the part. `unsent`: fields that a response has and no request may have."""
-    texts = {field: found for field, kind in REASONING.items() if (found := _texts(item.get(field), kind)) is not None}
+    texts = {
+        field: found
+        for field, kind in REASONING.items()
+        if (found := _texts(item.get(field), kind)) is not None
+    }
     text = BETWEEN.join([each for found in texts.values() for each in found])
     pieces = {field: [len(each) for each in found] for field, found in texts.items()}
     usual = pieces == ({"summary": [len(text)]} if text else {"summary": []})
     return ThinkingPart(
         text,
-        OWN.note(rest(item, "type", *texts), form={} if usual else {"pieces": pieces}, response=unsent),
+        OWN.note(
+            rest(item, "type", *texts), form={} if usual else {"pieces": pieces}, response=unsent
+        ),
     )
 
 
@@ -294,7 +357,8 @@ def dump_reasoning(part: ThinkingPart) -> dict[str, Any]:
     lengths = [length for of_field in pieces.values() for length in of_field]
     texts = iter(split_joined(part.text, lengths) or [part.text, *("" for _ in lengths)])
     fields = {
-        field: [{"type": REASONING[field], "text": next(texts)} for _ in of_field] for field, of_field in pieces.items()
+        field: [{"type": REASONING[field], "text": next(texts)} for _ in of_field]
+        for field, of_field in pieces.items()
     }
     return {"type": "reasoning", **own, **fields}
 

@@ -43,7 +43,9 @@ class _Refusal(msgspec.Struct, tag_field="type", tag="response.refusal.delta", g
     place: int = msgspec.field(name="content_index")
 
 
-class _Summary(msgspec.Struct, tag_field="type", tag="response.reasoning_summary_text.delta", gc=False):
+class _Summary(
+    msgspec.Struct, tag_field="type", tag="response.reasoning_summary_text.delta", gc=False
+):
     delta: str
     output_index: int
     place: int = msgspec.field(name="summary_index")
@@ -55,7 +57,9 @@ class _Thinking(msgspec.Struct, tag_field="type", tag="response.reasoning_text.d
     place: int = msgspec.field(name="content_index")
 
 
-class _Arguments(msgspec.Struct, tag_field="type", tag="response.function_call_arguments.delta", gc=False):
+class _Arguments(
+    msgspec.Struct, tag_field="type", tag="response.function_call_arguments.delta", gc=False
+):
     delta: str
     output_index: int
     place: int = 0
@@ -76,12 +80,16 @@ _decode_delta = msgspec.json.Decoder(_Delta).decode
 class Decoder(MessageDecoder):
     """A streamed response, or a whole one → events."""
 
-    def __init__(self, origin: Origin | None = None, new_id: Callable[[], str] | None = None) -> None:
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
         """See `MessageDecoder`."""
         super().__init__(origin, new_id)
         self._out.origin = self._origin
         self._items = OpenItems(self._out)
-        self._part = OpenPart(-1, None, OpenText())  # which deltas are coming for, and its names in them
+        self._part = OpenPart(
+            -1, None, OpenText()
+        )  # which deltas are coming for, and its names in them
         self._kind: type[_Delta] | None = None
         self._index = self._place = -1
 
@@ -89,9 +97,17 @@ class Decoder(MessageDecoder):
         """A delta of the usual kinds."""
         try:
             delta = _decode_delta(payload)
-        except (msgspec.DecodeError, UnicodeDecodeError, RecursionError):  # fields that it passes over may nest
+        except (
+            msgspec.DecodeError,
+            UnicodeDecodeError,
+            RecursionError,
+        ):  # fields that it passes over may nest
             return False
-        if delta.output_index != self._index or delta.place != self._place or type(delta) is not self._kind:
+        if (
+            delta.output_index != self._index
+            or delta.place != self._place
+            or type(delta) is not self._kind
+        ):
             try:
                 part = self._items.part(_DELTAS[type(delta)], delta.output_index, delta.place)
             except DecodeError as error:
@@ -122,7 +138,9 @@ class Decoder(MessageDecoder):
             raise error_of(event)
         elif kind == "response.image_generation_call.partial_image":
             self._out.start()
-            self._events.append(Custom(PARTIAL_IMAGE, rest(event, "type", "sequence_number", "output_index")))
+            self._events.append(
+                Custom(PARTIAL_IMAGE, rest(event, "type", "sequence_number", "output_index"))
+            )
         elif isinstance(kind, str):
             if kind.endswith(".delta") and isinstance(delta := event.get("delta"), str):
                 self._items.delta(kind, event, delta)
@@ -147,12 +165,18 @@ class Decoder(MessageDecoder):
         reason = load_finish(response, calls=False, refused=self._items.refused)
         self._out.close_all(cut=reason.value == "length")
         message = self._out.partial()
-        usage = response if response.get("object") == "response.input_tokens" else response.get("usage")
+        usage = (
+            response if response.get("object") == "response.input_tokens" else response.get("usage")
+        )
         self._out.finish(
             load_finish(response, calls=bool(message.tool_calls), refused=self._items.refused),
             load_usage(usage),
             origin=self._out.origin if self._out.origin != began else None,
-            native=OWN.note(echo=echo(response), response=load_envelope(response), digest=content_digest(message)),
+            native=OWN.note(
+                echo=echo(response),
+                response=load_envelope(response),
+                digest=content_digest(message),
+            ),
         )
 
 

@@ -77,7 +77,9 @@ class OpenItems:
         sent, unsent = sendable(item)
         opened: Content | None = None
         if entry.type == "reasoning":
-            opened = ThinkingPart(native=OWN.note(rest(sent, "type", "summary", "content"), response=unsent))
+            opened = ThinkingPart(
+                native=OWN.note(rest(sent, "type", "summary", "content"), response=unsent)
+            )
         elif entry.type in KINDS:
             known = {**sent, "arguments": ""} if entry.type == FUNCTION else rest(sent, "result")
             call = load_item(known, {}, unsent)[0]
@@ -104,7 +106,9 @@ class OpenItems:
             return self._text(entry, what, place)
         part = entry.parts.get(_WHOLE)
         if part is None:
-            raise DecodeError(f"a delta of {what} does not fit item {index}, which is a {entry.type}")
+            raise DecodeError(
+                f"a delta of {what} does not fit item {index}, which is a {entry.type}"
+            )
         if what != "call":
             if entry.piece is not None and entry.piece != (what, place):
                 self._out.add(part, BETWEEN)
@@ -122,7 +126,9 @@ class OpenItems:
         if what not in ("input", "code"):
             if (part := self.part(what, index, place if isinstance(place, int) else 0)) is not None:
                 self._out.add(part, delta)
-        elif (part := self.part("call", index, 0)) is not None:  # it becomes the text that its arguments' JSON will be
+        elif (
+            part := self.part("call", index, 0)
+        ) is not None:  # it becomes the text that its arguments' JSON will be
             escaped = _encode(delta).decode()[1:-1]
             self._out.add(part, escaped if part.deltas else f'{{"{what}":"{escaped}')
 
@@ -161,7 +167,11 @@ class OpenItems:
             del alike[entry.number]
             if entry.pieces is None:
                 self._end(entry, item)
-            elif type_ == "reasoning" and (part := entry.parts.get(_WHOLE)) and isinstance(part.part, ThinkingPart):
+            elif (
+                type_ == "reasoning"
+                and (part := entry.parts.get(_WHOLE))
+                and isinstance(part.part, ThinkingPart)
+            ):
                 sent, unsent = sendable(item)
                 amended = load_item(sent, {}, unsent)
                 if amended != entry.pieces:
@@ -173,11 +183,17 @@ class OpenItems:
         sent, unsent = sendable(item)
         pieces = entry.pieces = load_item(sent, self._calls, unsent, images=self._images)
         self._images += sum(isinstance(piece, DataPart) for piece in pieces)
-        self.refused = self.refused or any(OWN.form(piece.native).get("type") == "refusal" for piece in pieces)
+        self.refused = self.refused or any(
+            OWN.form(piece.native).get("type") == "refusal" for piece in pieces
+        )
         parts = [entry.parts[place] for place in sorted(entry.parts)]
         for piece in pieces:
             text = isinstance(piece, (TextPart, ThinkingPart, ToolCallPart))
-            if text and (part := next((part for part in parts if _may_be(part, piece)), None)) is not None:
+            if (
+                text
+                and (part := next((part for part in parts if _may_be(part, piece)), None))
+                is not None
+            ):
                 parts.remove(part)
                 self._close(part, piece)
             else:
@@ -191,7 +207,9 @@ class OpenItems:
         if part is None:
             item = None if entry.parts else rest(entry.fields, "role", "content", "status")
             native = OWN.note(item=item, form={"type": what} if what == "refusal" else {})
-            part = entry.parts[place] = self._out.part((entry.number, place), OpenText(native=native))
+            part = entry.parts[place] = self._out.part(
+                (entry.number, place), OpenText(native=native)
+            )
         return part
 
     def _close(self, part: OpenPart, piece: TextPart | ThinkingPart | ToolCallPart) -> None:

@@ -50,7 +50,9 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any) -> dict[str, Any]:
+def dump_response(
+    events: Iterable[Event], *, losses: list[Loss] | None = None, **envelope: Any
+) -> dict[str, Any]:
     """Events → a whole response; an error's body where they tell of an error. `envelope`: as for `encoder`."""
     writer = Encoder(envelope)
     for event in kept(events, losses):
@@ -63,7 +65,10 @@ def dump_response(events: Iterable[Event], *, losses: list[Loss] | None = None, 
 
 def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002
     """What a response holds that no event tells: its id, when it was made, and what it repeats of the request."""
-    own: dict[str, Any] = {"id": f"resp_{id.removeprefix('resp_')}", "created_at": int(now.timestamp())}
+    own: dict[str, Any] = {
+        "id": f"resp_{id.removeprefix('resp_')}",
+        "created_at": int(now.timestamp()),
+    }
     if request is None:
         return own
     head = takewhile(
@@ -72,7 +77,9 @@ def envelope(request: ModelRequest | None, *, id: str, now: datetime) -> dict[st
     body = dump_request(request.replace(messages=head))
     for field in ("model", *REPEATED):
         if (value := body.get(field)) is not None:
-            own[field] = {**if_object(USUAL.get(field)), **value} if isinstance(value, dict) else value
+            own[field] = (
+                {**if_object(USUAL.get(field)), **value} if isinstance(value, dict) else value
+            )
     return own
 
 
@@ -99,7 +106,9 @@ class Encoder(ResponseEncoder):
         self._sequence = 0
         self._writer = ItemWriter(self._add)
         self._parts: dict[tuple[str, int], Content] = {}  # parts that are open, as they began
-        self._items: dict[tuple[str, int], dict[str, Any]] = {}  # of each part that is written, its item
+        self._items: dict[
+            tuple[str, int], dict[str, Any]
+        ] = {}  # of each part that is written, its item
         self._turn: tuple[str, int] | None = None
         self._deltas: list[str | bytes] = []  # of the part that has its turn
         self._waiting: dict[tuple[str, int], list[PartDelta | PartFinished]] = {}
@@ -137,7 +146,11 @@ class Encoder(ResponseEncoder):
             return self._taken()
         if code not in _CODES:
             code, message = "server_error", f"{code}: {message}"
-        fields = {"status": "failed", "error": {"code": code, "message": message}, "output": self._writer.output}
+        fields = {
+            "status": "failed",
+            "error": {"code": code, "message": message},
+            "output": self._writer.output,
+        }
         self.response |= fields
         self._add("failed", response=self.response)
         return self._taken()
@@ -152,8 +165,17 @@ class Encoder(ResponseEncoder):
         status = dump_finish(reason)
         if reason in (None, FinishReason.unspecified) or own.get("status") == status["status"]:
             status = {key: own.get(key, value) for key, value in status.items()}
-        usage = None if counted is None else dump_usage(counted, if_object(own.get("usage")), complete=not own)
-        self.response |= {**rest(own, "usage", *status), **status, "output": self._writer.output, "usage": usage}
+        usage = (
+            None
+            if counted is None
+            else dump_usage(counted, if_object(own.get("usage")), complete=not own)
+        )
+        self.response |= {
+            **rest(own, "usage", *status),
+            **status,
+            "output": self._writer.output,
+            "usage": usage,
+        }
         self.response |= rest(self._envelope, "output", "usage")
         ending = "incomplete" if self.response["status"] == "incomplete" else "completed"
         self._add(ending, response=self.response)
@@ -196,7 +218,9 @@ class Encoder(ResponseEncoder):
         """A delta or the end of a part: written now, where no other part has its turn."""
         key = (event.message_id, event.index)
         if key in self._items:
-            if isinstance(event, PartFinished) and isinstance(event.part, ThinkingPart):  # a last word on it
+            if isinstance(event, PartFinished) and isinstance(
+                event.part, ThinkingPart
+            ):  # a last word on it
                 self._items[key].update(dump_reasoning(event.part))
         elif self._turn is not None and self._turn != key:
             self._waiting.setdefault(key, []).append(event)

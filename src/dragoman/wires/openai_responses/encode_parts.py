@@ -22,12 +22,24 @@ from dragoman.message import (
 from dragoman.wires.openai_responses.content import dump_reasoning, is_block
 from dragoman.wires.openai_responses.items import begun_item
 from dragoman.wires.openai_responses.quirks import OWN
-from dragoman.wires.openai_responses.tools import FUNCTION, dump_call, hold_result, holds_result, kind_of
+from dragoman.wires.openai_responses.tools import (
+    FUNCTION,
+    dump_call,
+    hold_result,
+    holds_result,
+    kind_of,
+)
 from dragoman.wires.openai_responses.tools_results import answer_type, dump_provider_result
 
 __all__ = ["Add", "ItemWriter"]
 
-_PREFIXES = {"message": "msg", "reasoning": "rs", FUNCTION: "fc", "custom_tool_call": "ctc", "mcp_call": "mcp"}
+_PREFIXES = {
+    "message": "msg",
+    "reasoning": "rs",
+    FUNCTION: "fc",
+    "custom_tool_call": "ctc",
+    "mcp_call": "mcp",
+}
 """Type of an item → how ids of such items begin."""
 _STAGES = {
     "web_search_call": ("in_progress", "searching", "completed"),
@@ -68,7 +80,9 @@ class ItemWriter:
 
     def more(self, part: Content, delta: str) -> None:
         """More of a part, as it began."""
-        if isinstance(part, (TextPart, ThinkingPart)) or (isinstance(part, ToolCallPart) and _streams(part)):
+        if isinstance(part, (TextPart, ThinkingPart)) or (
+            isinstance(part, ToolCallPart) and _streams(part)
+        ):
             self._open(part)
             self._deltas.append(delta)
             self._add(f"{_name(part)}.delta", **self._at(part), delta=delta, **_logprobs(part))
@@ -90,9 +104,15 @@ class ItemWriter:
                 return None
             if is_block(part):
                 return self._end_block(part, OWN.fields(part.native))
-            return self._whole({"type": part.kind, **OWN.fields(part.native), **OWN.response(part.native)})
+            return self._whole(
+                {"type": part.kind, **OWN.fields(part.native), **OWN.response(part.native)}
+            )
         item = self._item
-        if isinstance(part, DataPart) and item is not None and holds_result(item, OWN.form(part.native).get("call")):
+        if (
+            isinstance(part, DataPart)
+            and item is not None
+            and holds_result(item, OWN.form(part.native).get("call"))
+        ):
             hold_result(item, part)
             return item
         if isinstance(part, DataPart) and part.mime_type.startswith("image/"):
@@ -114,7 +134,11 @@ class ItemWriter:
         item, self._item = self._item, None
         if item is not None:
             if stages := _STAGES.get(if_text(item["type"])):
-                self._add(f"{item['type']}.{stages[-1]}", item_id=item["id"], output_index=len(self.output) - 1)
+                self._add(
+                    f"{item['type']}.{stages[-1]}",
+                    item_id=item["id"],
+                    output_index=len(self.output) - 1,
+                )
             self._add("output_item.done", output_index=len(self.output) - 1, item=dict(item))
 
     def _begin_item(self, item: dict[str, Any], **unknown: Any) -> dict[str, Any]:
@@ -143,7 +167,9 @@ class ItemWriter:
         at: dict[str, Any] = {"item_id": item["id"], "output_index": len(self.output) - 1}
         if isinstance(part, ThinkingPart):
             return {**at, "summary_index" if _name(part) == _SUMMARY else "content_index": 0}
-        return at if isinstance(part, ToolCallPart) else {**at, "content_index": len(item["content"])}
+        return (
+            at if isinstance(part, ToolCallPart) else {**at, "content_index": len(item["content"])}
+        )
 
     def _open(self, part: TextPart | ThinkingPart | ToolCallPart) -> None:
         """Begins the item and the piece that deltas of a part stand in, where they have not begun."""
@@ -178,7 +204,9 @@ class ItemWriter:
         if not self._piece:
             self._open(part)
             if part.text:
-                self._add(f"{_name(part)}.delta", **self._at(part), delta=part.text, **_logprobs(part))
+                self._add(
+                    f"{_name(part)}.delta", **self._at(part), delta=part.text, **_logprobs(part)
+                )
         self._piece = False
         item = self._item or {}
         field = "refusal" if _name(part) == "refusal" else "text"
@@ -191,7 +219,12 @@ class ItemWriter:
             return item
         block = _block(part, part.text)
         for index, annotation in enumerate(if_list(block.get("annotations"))):
-            self._add("output_text.annotation.added", **self._at(part), annotation_index=index, annotation=annotation)
+            self._add(
+                "output_text.annotation.added",
+                **self._at(part),
+                annotation_index=index,
+                annotation=annotation,
+            )
         self._add("content_part.done", **self._at(part), part=block)
         item["content"].append(block)
         if status := (begun_item(part.native) or {}).get("status"):
@@ -208,7 +241,10 @@ class ItemWriter:
         if not _streams(call):
             item = self._begin_item(item)
             if item["type"] == "custom_tool_call":
-                at, text = {"item_id": item["id"], "output_index": len(self.output) - 1}, item.get("input", "")
+                at, text = (
+                    {"item_id": item["id"], "output_index": len(self.output) - 1},
+                    item.get("input", ""),
+                )
                 self._add("custom_tool_call_input.delta", **at, delta=text)
                 self._add("custom_tool_call_input.done", **at, input=text)
         else:
@@ -233,7 +269,10 @@ class ItemWriter:
             return None
         if item["type"] == "mcp_call" and not OWN.is_ours(part.native):
             text = text_or_json(part.result)
-            failed = {"type": "mcp_tool_execution_error", "content": [{"type": "text", "text": text}]}
+            failed = {
+                "type": "mcp_tool_execution_error",
+                "content": [{"type": "text", "text": text}],
+            }
             item |= {"error": failed} if part.is_error else {"output": text}
         else:
             hold_result(item, part)
@@ -253,7 +292,11 @@ def _goes_on(begun: Content | None, part: Content) -> bool:
 def _name(part: Content) -> str:
     """The name in the events of a part's piece."""
     if isinstance(part, ThinkingPart):
-        return "reasoning_text" if "content" in if_object(OWN.form(part.native).get("pieces")) else _SUMMARY
+        return (
+            "reasoning_text"
+            if "content" in if_object(OWN.form(part.native).get("pieces"))
+            else _SUMMARY
+        )
     if isinstance(part, ToolCallPart):
         return f"{kind_of(part)}_arguments"
     return "refusal" if OWN.form(part.native).get("type") == "refusal" else "output_text"

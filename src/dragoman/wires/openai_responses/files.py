@@ -24,7 +24,9 @@ def load_files(piece: Content) -> list[DataPart | FilePart]:
         if one.get("type") in _MADE and (id_ := if_text(one.get("file_id"))):
             container = if_text(one.get("container_id"))
             own = {"container_id": container} if container else {}
-            found.setdefault(id_, FilePart(id_, None, if_text(one.get("filename")) or None, {NAME: own}))
+            found.setdefault(
+                id_, FilePart(id_, None, if_text(one.get("filename")) or None, {NAME: own})
+            )
     return list(found.values())
 
 
@@ -34,6 +36,9 @@ def dump_download(part: FilePart) -> Download:
     path = f"/files/{quote(part.id, safe='', errors='replace')}"
     if container:
         return Download(
-            HttpRequest(f"/containers/{quote(container, safe='', errors='replace')}{path}/content", method="GET")
+            HttpRequest(
+                f"/containers/{quote(container, safe='', errors='replace')}{path}/content",
+                method="GET",
+            )
         )
     return Download(HttpRequest(f"{path}/content", method="GET"), HttpRequest(path, method="GET"))

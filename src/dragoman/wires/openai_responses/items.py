@@ -38,7 +38,14 @@ from dragoman.wires.openai_responses.content import (
     unsaid,
 )
 from dragoman.wires.openai_responses.quirks import OWN, Quirks
-from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, dump_call, hold_result, holds_result, load_call
+from dragoman.wires.openai_responses.tools import (
+    FUNCTION,
+    KINDS,
+    dump_call,
+    hold_result,
+    holds_result,
+    load_call,
+)
 from dragoman.wires.openai_responses.tools_results import (
     ANSWERS,
     answer_type,
@@ -63,7 +70,12 @@ ABSENT = "absent"
 """Form of a field that was not there at all."""
 Calls = dict[str, ToolCallPart]
 """The calls so far by id."""
-ROLES = {"user": Role.USER, "system": Role.SYSTEM, "developer": Role.SYSTEM, "assistant": Role.MODEL}
+ROLES = {
+    "user": Role.USER,
+    "system": Role.SYSTEM,
+    "developer": Role.SYSTEM,
+    "assistant": Role.MODEL,
+}
 _SENT_ROLES = {Role.USER: "user", Role.SYSTEM: "system", Role.MODEL: "assistant"}
 _WITH_STATUS = ("apply_patch_call_output", "shell_call_output")
 """Types of answers that tell whether the tool failed."""
@@ -91,13 +103,19 @@ def side_of(item: Mapping[str, Any], calls: Calls) -> Role:
         return ROLES.get(str(item["role"]), Role.USER)
     if item.get("type") in ANSWERS:
         call = calls.get(str(item.get("call_id")))
-        by_provider = item.get("execution") == "server" or (call is not None and call.run_by == "provider")
+        by_provider = item.get("execution") == "server" or (
+            call is not None and call.run_by == "provider"
+        )
         return Role.MODEL if by_provider else Role.USER
     return Role.USER if item.get("type") in FROM_CLIENT else Role.MODEL
 
 
 def load_item(
-    item: Mapping[str, Any], calls: Calls, unsent: Mapping[str, Any] | None = None, *, images: int = 0
+    item: Mapping[str, Any],
+    calls: Calls,
+    unsent: Mapping[str, Any] | None = None,
+    *,
+    images: int = 0,
 ) -> list[Content]:
     """An item of the model's side → its pieces. A call is added to `calls`.
 
@@ -121,13 +139,18 @@ def load_item(
 def _load_message(item: Mapping[str, Any], *, from_response: bool) -> list[Content]:
     """A message item of the model's → its pieces, the first of which holds the item's fields. No text: nothing."""
     own, full = rest(item, "role", "content"), "id" in item
-    pieces, form = load_content(item.get("content"), "output_text", full=full, from_response=from_response)
+    pieces, form = load_content(
+        item.get("content"), "output_text", full=full, from_response=from_response
+    )
     if not any(isinstance(piece, TextPart) for piece in pieces):
         return []
     first = pieces[0]
     if form:
         first = msgspec.structs.replace(first, native=OWN.with_form(first.native, **form))
-    return [msgspec.structs.replace(first, native=OWN.with_notes(first.native, item=own)), *pieces[1:]]
+    return [
+        msgspec.structs.replace(first, native=OWN.with_notes(first.native, item=own)),
+        *pieces[1:],
+    ]
 
 
 def begun_item(native: Native) -> Mapping[str, Any] | None:
@@ -148,7 +171,11 @@ def dump_items(out: Conversation, position: int) -> list[dict[str, Any]]:
 def _plain(out: Conversation, role: Role, text: str) -> dict[str, Any]:
     """A message that is nothing but a text: most of a conversation."""
     if role is Role.MODEL and out.quirks.listed:
-        return {"type": "message", "role": "assistant", "content": [{"type": "output_text", "text": text}]}
+        return {
+            "type": "message",
+            "role": "assistant",
+            "content": [{"type": "output_text", "text": text}],
+        }
     return {"role": _SENT_ROLES[role], "content": text}
 
 
@@ -170,7 +197,9 @@ class _Writer:
         self._open: dict[str, Any] | None = None  # the message item whose content goes on
         self._form: Any = None  # of its content
         self._begun = len(out.losses)
-        self._apart: dict[str, Any] | None = None  # fields of texts that are message items of their own
+        self._apart: dict[str, Any] | None = (
+            None  # fields of texts that are message items of their own
+        )
 
     def items(self) -> list[dict[str, Any]]:
         """The items, in the message's order."""
@@ -192,8 +221,13 @@ class _Writer:
 
     def _write(self, piece: Content, place: int) -> None:
         """A piece of a message item's content."""
-        if isinstance(piece, DataPart) and (call_id := OWN.form(piece.native).get("call")) is not None:
-            call = next((item for item in reversed(self._items) if holds_result(item, call_id)), None)
+        if (
+            isinstance(piece, DataPart)
+            and (call_id := OWN.form(piece.native).get("call")) is not None
+        ):
+            call = next(
+                (item for item in reversed(self._items) if holds_result(item, call_id)), None
+            )
             if call is not None:
                 hold_result(call, piece)
                 return
@@ -208,21 +242,29 @@ class _Writer:
             block = self._block(cast("Block", piece), place)
             if "id" in self._open and block.get("type") == "output_text" and self._form != "string":
                 block |= (
-                    {} if "annotations" in OWN.form(piece.native) else {"annotations": block.get("annotations", [])}
+                    {}
+                    if "annotations" in OWN.form(piece.native)
+                    else {"annotations": block.get("annotations", [])}
                 )
             self._open["content"].append(block)
         elif (text := self._text(piece, place)) is not None:
             listed = self._out.quirks.listed
             content = [{"type": "output_text", "text": text}] if listed else text
             kind = {"type": "message"} if listed else {}
-            self._items.append({**kind, **(self._apart or {}), "role": "assistant", "content": content})
+            self._items.append(
+                {**kind, **(self._apart or {}), "role": "assistant", "content": content}
+            )
 
     def _begin_message(self, begun: Mapping[str, Any] | None, form: Any) -> None:
         """A message of the model's begins: an item as it came, where that can go back, else texts that are items each."""
         self._end()
         own = dict(begun or {}) if self._unreadable is None else {}
         kept = self._may_keep(own)
-        if begun is not None and self._unreadable is None and (self._out.target is None or (kept and "id" in own)):
+        if (
+            begun is not None
+            and self._unreadable is None
+            and (self._out.target is None or (kept and "id" in own))
+        ):
             self._form = form
             self._begin({**own, "role": "assistant"})
         else:
@@ -237,18 +279,30 @@ class _Writer:
         """Nothing more joins the message item that is open: a single text is a string, unless its form is another."""
         item, self._open = self._open, None
         if item is not None:
-            item["content"] = dump_content(item["content"], self._form, full="id" in item and self._model)
+            item["content"] = dump_content(
+                item["content"], self._form, full="id" in item and self._model
+            )
 
     def _text(self, piece: Content, place: int) -> str | None:
         """A piece of the model's, as nothing but text."""
         if isinstance(piece, TextPart):
             return piece.text
         if isinstance(piece, ProviderPart):
-            self._lose(place, Lost.provider, self._unreadable or _FORGOTTEN, f"a block of the provider's, {piece.kind}")
+            self._lose(
+                place,
+                Lost.provider,
+                self._unreadable or _FORGOTTEN,
+                f"a block of the provider's, {piece.kind}",
+            )
             return None
         media = cast("DataPart | LinkPart | FilePart", piece)
         if text_of(media) is None:
-            self._lose(place, kind_of(media), "the API takes no media from the model; a text names it", label(media))
+            self._lose(
+                place,
+                kind_of(media),
+                "the API takes no media from the model; a text names it",
+                label(media),
+            )
         return as_text(media)
 
     def _role(self) -> str:
@@ -276,7 +330,10 @@ class _Writer:
         if isinstance(piece, ToolResultPart):
             return self._result(piece, place)
         return self._signed(
-            piece, OWN.fields(piece.native), place, f"an item of the provider's, {cast(Any, piece).kind}"
+            piece,
+            OWN.fields(piece.native),
+            place,
+            f"an item of the provider's, {cast(Any, piece).kind}",
         )
 
     def _thinking(self, part: ThinkingPart, place: int) -> dict[str, Any] | None:
@@ -314,17 +371,23 @@ class _Writer:
             which = f"a result of {part.name}, which the provider ran"
             if answer_type(part) is not None:
                 return self._signed(part, dump_provider_result(part), place, which)
-            call = next((item for item in reversed(self._items) if holds_result(item, part.id)), None)
+            call = next(
+                (item for item in reversed(self._items) if holds_result(item, part.id)), None
+            )
             if call is not None:
                 hold_result(call, part)
             else:
-                self._lose(place, Lost.tool_result, self._unreadable or "its call is not sent", which)
+                self._lose(
+                    place, Lost.tool_result, self._unreadable or "its call is not sent", which
+                )
             return None
         if self._model:
             self._lose(place, Lost.tool_result, "the API takes results from the user alone")
             return None
         sent = msgspec.structs.replace(part, native=None) if part.id in self._out.foreign else part
-        item = dump_result(sent, self._out.id(self._position, place, part), self._out.kinds.get(part.id, FUNCTION))
+        item = dump_result(
+            sent, self._out.id(self._position, place, part), self._out.kinds.get(part.id, FUNCTION)
+        )
         for each in part.result if part.is_content else ():
             self._block(each, place)
         if part.is_error and item["type"] not in _WITH_STATUS and not has_error(part.result):
@@ -338,9 +401,13 @@ class _Writer:
             self._lose(place, *lost)
         return block
 
-    def _signed(self, piece: Content, item: dict[str, Any], place: int, which: str) -> dict[str, Any] | None:
+    def _signed(
+        self, piece: Content, item: dict[str, Any], place: int, which: str
+    ) -> dict[str, Any] | None:
         """An item that goes back to its own origin and to nobody else. `which`: what is lost otherwise."""
-        why = self._unreadable or (None if OWN.is_ours(piece.native) else "it is another provider's")
+        why = self._unreadable or (
+            None if OWN.is_ours(piece.native) else "it is another provider's"
+        )
         if why is None and self._model and not self._may_keep(item):
             why = _FORGOTTEN if not self._keeps else "it stands in the request already"
         if why is not None:

@@ -41,7 +41,10 @@ def anchor(out: Conversation) -> tuple[int, str] | None:
     """
     for position in range(len(out.messages) - 2, -1, -1):
         message = out.messages[position]
-        if message.role is Role.MODEL and (id_ := _response_id(message, out, out.unreadable[position])) is not None:
+        if (
+            message.role is Role.MODEL
+            and (id_ := _response_id(message, out, out.unreadable[position])) is not None
+        ):
             return position, id_
     return None
 
@@ -68,9 +71,16 @@ def _response_id(message: Message, out: Conversation, unreadable: str | None) ->
         id_ = if_object(session).get("response_id") or message.metadata.get("response_id")
         return id_ if isinstance(id_, str) and id_.startswith("resp_") else None
     ours = (
-        target is not None and origin.provider == target.provider and unreadable is None and origin.prefix is not None
+        target is not None
+        and origin.provider == target.provider
+        and unreadable is None
+        and origin.prefix is not None
     )
-    if not ours or message.finish_reason in _BROKEN or OWN.response(message.native).get("store") is False:
+    if (
+        not ours
+        or message.finish_reason in _BROKEN
+        or OWN.response(message.native).get("store") is False
+    ):
         return None
     sealed = OWN.notes(message.native).get("digest")
     return origin.response_id if sealed is None or sealed in _digests(message) else None

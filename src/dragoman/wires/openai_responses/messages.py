@@ -20,7 +20,16 @@ from dragoman.codec.outgoing import prepared
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
-from dragoman.message import Content, Message, Origin, ProviderPart, Role, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    Content,
+    Message,
+    Origin,
+    ProviderPart,
+    Role,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.request import ToolSpec
 from dragoman.wires.openai_responses.content import load_content
 from dragoman.wires.openai_responses.items import (
@@ -37,16 +46,28 @@ from dragoman.wires.openai_responses.quirks import OWN, Quirks
 from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
 from dragoman.wires.openai_responses.tools_results import ANSWERS, load_result
 
-__all__ = ["dump_conversation", "dump_messages", "load_conversation", "load_messages", "outgoing", "votes", "layout"]
+__all__ = [
+    "dump_conversation",
+    "dump_messages",
+    "load_conversation",
+    "load_messages",
+    "outgoing",
+    "votes",
+    "layout",
+]
 
 layout = Layout(fields=("input",), beside=("instructions",), text=True)
 """Where its messages stand."""
 
 
-def load_conversation(payload: Any, origin: Origin | None, problems: list[Problem] | None) -> list[Message]:
+def load_conversation(
+    payload: Any, origin: Origin | None, problems: list[Problem] | None
+) -> list[Message]:
     """`{"instructions": …, "input": …}` → messages."""
     if not isinstance(payload, Mapping):
-        raise HistoryError('the payload must be {"instructions": …, "input": …}, the part of a Responses request')
+        raise HistoryError(
+            'the payload must be {"instructions": …, "input": …}, the part of a Responses request'
+        )
     payload = cast("Mapping[str, Any]", payload)
     out = [Message.system(text)] if (text := if_text(payload.get("instructions"))) else []
     given = payload.get("input", [])
@@ -63,7 +84,9 @@ def load_conversation(payload: Any, origin: Origin | None, problems: list[Proble
         if fault is None:
             reader.read(item)
         elif problems is None:
-            raise HistoryError(fault[1]).at(field=".".join(filter(None, (f"input[{position}]", fault[0]))))
+            raise HistoryError(fault[1]).at(
+                field=".".join(filter(None, (f"input[{position}]", fault[0])))
+            )
         else:
             problems.append(Problem(position, *fault))
     return reader.end()
@@ -76,7 +99,10 @@ def _fault(item: Any, position: int) -> tuple[str | None, str] | None:
     item = cast("dict[str, Any]", item)
     for name in ("type", "role"):
         if not isinstance(item.get(name), str | None):
-            return name, f'"{name}" of "input[{position}]" must be a string, not {item[name]!r:.200}'
+            return (
+                name,
+                f'"{name}" of "input[{position}]" must be a string, not {item[name]!r:.200}',
+            )
     return None
 
 
@@ -116,14 +142,20 @@ def votes(message: Any) -> int:
     if kind in _ITEMS:
         return 3
     if kind == "reasoning" and role is None:
-        return 3 if isinstance(item.get("summary"), list) else 2 if "encrypted_content" in item else 0
+        return (
+            3 if isinstance(item.get("summary"), list) else 2 if "encrypted_content" in item else 0
+        )
     if kind not in (None, "message") or role not in ROLES:
         return 0
     blocks = if_list(content)
     types = {if_text(if_object(block).get("type")) for block in blocks}
     if types & _BLOCKS:
         return 3
-    if not all(map(_is_shared, blocks)) or not item.keys() <= _FIELDS or not isinstance(content, str | list):
+    if (
+        not all(map(_is_shared, blocks))
+        or not item.keys() <= _FIELDS
+        or not isinstance(content, str | list)
+    ):
         return 0
     return 2 if kind == "message" else 1
 
@@ -151,7 +183,9 @@ def outgoing(
     quirks = quirks or Quirks()
     calls: list[ToolCallPart] = []
     if ToolCallPart in kinds(messages):
-        calls = [piece for message in messages for piece in message.content if _is_ours_to_run(piece)]
+        calls = [
+            piece for message in messages for piece in message.content if _is_ours_to_run(piece)
+        ]
     named: list[ToolSpec | ToolCallPart] = [*tools, *calls]
     as_is = [one.name for one in named if "as is" in OWN.form(one.native).values()]
     return prepared(
@@ -161,7 +195,9 @@ def outgoing(
         quirks,
         losses,
         places=places,
-        ids=call_ids(messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"),
+        ids=call_ids(
+            messages, quirks.ids, as_is=lambda piece: OWN.form(piece.native).get("id") == "as is"
+        ),
         names=fitted([one.name for one in named], quirks.names, as_is=as_is),
         kinds={},
         foreign=set(),
@@ -188,7 +224,9 @@ def dump_conversation(out: Conversation, *, after: int = -1) -> dict[str, Any]:
         payload["instructions"] = "\n\n".join([message.text for message in out.messages[:head]])
         if head > 1 or len(out.messages[0].content) > 1:
             for position in range(head):
-                out.lose(position, None, Lost.texts, "the instructions are one text; they are joined")
+                out.lose(
+                    position, None, Lost.texts, "the instructions are one text; they are joined"
+                )
     items: list[dict[str, Any]] = []
     for position in range(max(head, after + 1), len(out.messages)):
         items += dump_items(out, position)
@@ -206,8 +244,16 @@ load_messages, dump_messages = _CONVERSATIONS.load_messages, _CONVERSATIONS.dump
 def _head(messages: Sequence[Message]) -> int:
     """How many messages at the head are the instructions: plain text of the system's."""
     for position, message in enumerate(messages):
-        plain = all(isinstance(piece, TextPart) and not OWN.is_ours(piece.native) for piece in message.content)
-        if message.role is not Role.SYSTEM or not message.content or not plain or OWN.is_ours(message.native):
+        plain = all(
+            isinstance(piece, TextPart) and not OWN.is_ours(piece.native)
+            for piece in message.content
+        )
+        if (
+            message.role is not Role.SYSTEM
+            or not message.content
+            or not plain
+            or OWN.is_ours(message.native)
+        ):
             return position
     return len(messages)
 
@@ -248,7 +294,9 @@ class _Reader:
             self._out.append(_message(item, side))
         else:
             result = load_result(item, self._calls) if item.get("type") in ANSWERS else None
-            piece = result or ProviderPart(str(item.get("type", "message")), OWN.note(item, mark=True))
+            piece = result or ProviderPart(
+                str(item.get("type", "message")), OWN.note(item, mark=True)
+            )
             self._gather(side, [_as_is(piece, set())])
 
     def _plain(self, role: Role, text: str) -> None:
@@ -263,7 +311,9 @@ class _Reader:
         """No more of the same side → the messages so far."""
         if self._side is not None:
             message = Message(
-                self._side, tuple(self._pieces), origin=self._origin if self._side is Role.MODEL else None
+                self._side,
+                tuple(self._pieces),
+                origin=self._origin if self._side is Role.MODEL else None,
             )
             self._out.append(_as_input(message))
             self._side, self._pieces = None, []
@@ -276,7 +326,9 @@ class _Reader:
         first = pieces[0]
         after_text = bool(self._pieces) and isinstance(self._pieces[-1], TextPart)
         if first.native == _BEGUN and len(pieces) == 1 and not after_text:
-            first = msgspec.structs.replace(first, native=None)  # a text alone begins an item of its own anyway
+            first = msgspec.structs.replace(
+                first, native=None
+            )  # a text alone begins an item of its own anyway
         self._pieces += [first, *pieces[1:]]
 
 
@@ -286,7 +338,9 @@ def _message(item: dict[str, Any], role: Role) -> Message:
     pieces, form = load_content(item["content"], "input_text") if "content" in item else absent
     if item["role"] == "developer":
         form["role"] = "developer"
-    return _as_input(Message(role, tuple(pieces), native=OWN.note(rest(item, "role", "content"), form=form)))
+    return _as_input(
+        Message(role, tuple(pieces), native=OWN.note(rest(item, "role", "content"), form=form))
+    )
 
 
 def _as_is(piece: Content, known: set[str]) -> Content:
@@ -302,5 +356,7 @@ def _as_is(piece: Content, known: set[str]) -> Content:
 def _as_input(message: Message) -> Message:
     """A system message that does not stand in the instructions says so."""
     return (
-        message.replace(native=OWN.with_form(message.native, place="input")) if message.role is Role.SYSTEM else message
+        message.replace(native=OWN.with_form(message.native, place="input"))
+        if message.role is Role.SYSTEM
+        else message
     )

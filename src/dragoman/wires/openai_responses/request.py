@@ -14,10 +14,22 @@ from dragoman.codec.serving import Route
 from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.openai_responses.items import Conversation
-from dragoman.wires.openai_responses.linking import LINKED_BY_CALLER, anchor, is_stored, may_be_anchor, may_link
+from dragoman.wires.openai_responses.linking import (
+    LINKED_BY_CALLER,
+    anchor,
+    is_stored,
+    may_be_anchor,
+    may_link,
+)
 from dragoman.wires.openai_responses.messages import dump_conversation, load_conversation, outgoing
 from dragoman.wires.openai_responses.quirks import NAME, OWN, Quirks
-from dragoman.wires.openai_responses.settings import FIELDS, dump_schema, dump_settings, load_schema, load_settings
+from dragoman.wires.openai_responses.settings import (
+    FIELDS,
+    dump_schema,
+    dump_settings,
+    load_schema,
+    load_settings,
+)
 from dragoman.wires.openai_responses.tools import dump_tools, load_tools
 
 __all__ = ["dump_http", "dump_request", "load_request", "routes"]
@@ -44,7 +56,9 @@ def _load(given: Received) -> ModelRequest:
     """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too."""
     body = given.body
     if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
-        raise HistoryError('a Responses request needs "input", a string or a list of items').at(field="input")
+        raise HistoryError('a Responses request needs "input", a string or a list of items').at(
+            field="input"
+        )
     left = dict(body)
     form: dict[str, Any] = {}
     payload = {key: left.pop(key) for key in ("instructions", "input") if body.get(key)}
@@ -65,7 +79,9 @@ def _load(given: Received) -> ModelRequest:
     model = left.pop("model") if isinstance(left.get("model"), str) else ""
     own = {field: left.pop(field) for field in _OWN if field in left}
     tools, native, wire = load_tools(tools), OWN.note(own, form=form), NAME if left else None
-    return ModelRequest(model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire)
+    return ModelRequest(
+        model, tuple(messages), tools, settings, schema, stream is True, left, native, wire=wire
+    )
 
 
 def _dump(sending: Sending[Quirks]) -> HttpRequest:
@@ -102,14 +118,18 @@ def _dump(sending: Sending[Quirks]) -> HttpRequest:
     format_ = if_object(own.get("text")).get("format")
     if request.output_schema is not None:
         body["text"] = {"format": dump_schema(request.output_schema, if_object(format_) or None)}
-    elif isinstance(format_, dict) and "type" not in format_:  # it stood beside a schema that is there no more
+    elif (
+        isinstance(format_, dict) and "type" not in format_
+    ):  # it stood beside a schema that is there no more
         own["text"] = rest(own["text"], "format")
     if request.stream or "stream" in form:
         body["stream"] = request.stream
     if options.get("store") is False and quirks.encrypted and "include" not in form:
         body["include"] = _ENCRYPTED
     body = merged(body, own)
-    return HttpRequest("/responses", body={**body, **merged(dict(options), body)}, names=renamed(out.names))
+    return HttpRequest(
+        "/responses", body={**body, **merged(dict(options), body)}, names=renamed(out.names)
+    )
 
 
 def _taken(out: Conversation) -> set[str]:
@@ -120,8 +140,14 @@ def _taken(out: Conversation) -> set[str]:
 def _fault(body: Mapping[str, Any]) -> InvalidRequestError | None:
     if body.get("input") or any(body.get(name) for name in LINKED_BY_CALLER):
         return None
-    return InvalidRequestError("No new input provided: add a message, or go on from a response by its id.")
+    return InvalidRequestError(
+        "No new input provided: add a message, or go on from a response by its id."
+    )
 
 
 _REQUESTS = RequestFormat(NAME, Quirks, _load, _dump, ("input",), _fault)
-load_request, dump_request, dump_http = _REQUESTS.load_request, _REQUESTS.dump_request, _REQUESTS.dump_http
+load_request, dump_request, dump_http = (
+    _REQUESTS.load_request,
+    _REQUESTS.dump_request,
+    _REQUESTS.dump_http,
+)

@@ -36,8 +36,20 @@ __all__ = [
     "with_state",
 ]
 
-_SEARCHES = ("web_search", "web_search_2025_08_26", "web_search_preview", "web_search_preview_2025_03_11")
-_MINOR = ["include", "reasoning.summary", "text.format", "truncation", "stream_options", "max_tool_calls"]
+_SEARCHES = (
+    "web_search",
+    "web_search_2025_08_26",
+    "web_search_preview",
+    "web_search_preview_2025_03_11",
+)
+_MINOR = [
+    "include",
+    "reasoning.summary",
+    "text.format",
+    "truncation",
+    "stream_options",
+    "max_tool_calls",
+]
 request_fields = RequestFields(
     idle={
         "store": (False, True),
@@ -68,7 +80,9 @@ request_fields = RequestFields(
 )
 """What is known of further fields of a request."""
 
-_INPUT = an_object({"model": TEXT, "input": either(TEXT, a_list({"type": "object"}, least=1))}, stream=BOOLEAN)
+_INPUT = an_object(
+    {"model": TEXT, "input": either(TEXT, a_list({"type": "object"}, least=1))}, stream=BOOLEAN
+)
 bodies = {
     "/v1/responses": _INPUT,
     "/v1/responses/input_tokens": _INPUT,
@@ -98,10 +112,16 @@ def links(request: ModelRequest) -> Links:
     if after is not None and conversation is not None:
         both = "previous_response_id and conversation exclude each other; leave one out"
         raise InvalidRequestError(both).at(field="previous_response_id")
-    left = {name: value for name, value in options.items() if name not in _LINKS or (name, value) == ("store", False)}
+    left = {
+        name: value
+        for name, value in options.items()
+        if name not in _LINKS or (name, value) == ("store", False)
+    }
     without = request.replace(options=left, wire=request.wire if left else None)
     stored, background = options.get("store") is not False, options.get("background") is True
-    return Links(without, None if after is None else call_id(after), conversation, stored, background)
+    return Links(
+        without, None if after is None else call_id(after), conversation, stored, background
+    )
 
 
 def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
@@ -115,7 +135,9 @@ def call_id(response_id: str) -> str:
     return response_id.removeprefix(_PREFIX)
 
 
-def with_state(body: Mapping[str, Any], state: str, error: Mapping[str, Any] | None) -> dict[str, Any]:
+def with_state(
+    body: Mapping[str, Any], state: str, error: Mapping[str, Any] | None
+) -> dict[str, Any]:
     """A response that is not completed. `state`: `in_progress`, `failed` or `cancelled`; `error`: the body of its error."""
     what = if_object(if_object(error).get("error"))
     message = what.get("message") or "the response could not be made; send the request again"
@@ -127,12 +149,16 @@ def with_state(body: Mapping[str, Any], state: str, error: Mapping[str, Any] | N
 def item_references(body: Mapping[str, Any]) -> list[tuple[int, str]]:
     """The items of a request that are named in place of being there: the place of each in its `input`, and its id."""
     listed = if_list(body.get("input"))
-    return [(place, name) for place, item in enumerate(listed) if (name := _reference(if_object(item)))]
+    return [
+        (place, name) for place, item in enumerate(listed) if (name := _reference(if_object(item)))
+    ]
 
 
 def _reference(item: Mapping[str, Any]) -> str:
     """The id that an item is a mere reference to. The type may be left out."""
-    is_one = item.get("type") == "item_reference" or (item.keys() <= {"type", "id"} and item.get("type") is None)
+    is_one = item.get("type") == "item_reference" or (
+        item.keys() <= {"type", "id"} and item.get("type") is None
+    )
     return if_text(item.get("id")) if is_one else ""
 
 
@@ -144,7 +170,10 @@ def items_by_id(response: Mapping[str, Any]) -> dict[str, dict[str, Any]]:
 
 def with_items(body: Mapping[str, Any], items: Mapping[int, Mapping[str, Any]]) -> dict[str, Any]:
     """A request with these items at these places of its `input`."""
-    return {**body, "input": [items.get(place, item) for place, item in enumerate(if_list(body.get("input")))]}
+    return {
+        **body,
+        "input": [items.get(place, item) for place, item in enumerate(if_list(body.get("input")))],
+    }
 
 
 def dump_deleted(call_id: str) -> dict[str, Any]:
@@ -164,7 +193,9 @@ def is_lasting(message: Message) -> bool:
 
 def dump_input_items(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """The input of a request as the items that are listed of it, oldest first; each has an id."""
-    spoken = [message for message in messages if message.role is not Role.SYSTEM or is_lasting(message)]
+    spoken = [
+        message for message in messages if message.role is not Role.SYSTEM or is_lasting(message)
+    ]
     items = dump_messages(spoken).get("input", [])
     if isinstance(items, str):
         items = [{"role": "user", "content": items}]
@@ -178,11 +209,18 @@ def _listed(item: dict[str, Any], place: int) -> dict[str, Any]:
         return {**listed, "status": item.get("status", "completed")}
     if isinstance(text := item.get("content"), str):
         by_model: dict[str, Any] = {"type": "output_text", "text": text, "annotations": []}
-        listed["content"] = [by_model if item.get("role") == "assistant" else {"type": "input_text", "text": text}]
+        listed["content"] = [
+            by_model if item.get("role") == "assistant" else {"type": "input_text", "text": text}
+        ]
     return {**listed, "status": item.get("status", "completed")}
 
 
-_PREFIXES = {"message": "msg", "function_call": "fc", "function_call_output": "fco", "reasoning": "rs"}
+_PREFIXES = {
+    "message": "msg",
+    "function_call": "fc",
+    "function_call_output": "fco",
+    "reasoning": "rs",
+}
 
 
 def dump_seal(token: str) -> ThinkingPart:

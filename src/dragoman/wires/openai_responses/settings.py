@@ -56,7 +56,9 @@ def load_settings(body: dict[str, Any], form: dict[str, Any]) -> Settings:
     return Settings(**known)
 
 
-def dump_settings(settings: Settings, form: Mapping[str, Any], out: Outgoing[Quirks]) -> dict[str, Any]:
+def dump_settings(
+    settings: Settings, form: Mapping[str, Any], out: Outgoing[Quirks]
+) -> dict[str, Any]:
     """Settings → fields of the body. One that the API does not have is noted as a loss."""
     quirks = out.quirks
     for name in _UNKNOWN:
@@ -102,5 +104,9 @@ def dump_schema(schema: Mapping[str, Any], own: Mapping[str, Any] | None) -> dic
     if schema == _ANY_OBJECT:
         return {"type": "json_object"}
     strict = strict_schema(schema)
-    sent = {"schema": schema, "strict": False} if strict is None else {"schema": strict, "strict": True}
+    sent = (
+        {"schema": schema, "strict": False}
+        if strict is None
+        else {"schema": strict, "strict": True}
+    )
     return {"type": "json_schema", "name": _SCHEMA_NAME, **sent}

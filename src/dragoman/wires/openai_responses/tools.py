@@ -66,15 +66,27 @@ class Kind(msgspec.Struct, frozen=True, kw_only=True):
 KINDS: Mapping[str, Kind] = {
     FUNCTION: Kind(answer="function_call_output"),
     "custom_tool_call": Kind(held=("input",), answer="custom_tool_call_output"),
-    "local_shell_call": Kind(name="local_shell", held=("action",), answer="local_shell_call_output"),
+    "local_shell_call": Kind(
+        name="local_shell", held=("action",), answer="local_shell_call_output"
+    ),
     "shell_call": Kind(name="shell", held=("action",), answer="shell_call_output"),
-    "apply_patch_call": Kind(name="apply_patch", held=("operation",), answer="apply_patch_call_output"),
-    "computer_call": Kind(name="computer", held=("action", "actions"), answer="computer_call_output"),
-    "tool_search_call": Kind(name="tool_search", held=("arguments",), answer="tool_search_output", result="tools"),
+    "apply_patch_call": Kind(
+        name="apply_patch", held=("operation",), answer="apply_patch_call_output"
+    ),
+    "computer_call": Kind(
+        name="computer", held=("action", "actions"), answer="computer_call_output"
+    ),
+    "tool_search_call": Kind(
+        name="tool_search", held=("arguments",), answer="tool_search_output", result="tools"
+    ),
     "web_search_call": Kind(name="web_search", held=("action",)),
     "file_search_call": Kind(name="file_search", held=("queries",), result="results"),
-    "code_interpreter_call": Kind(name="code_interpreter", held=("code", "container_id"), result="outputs"),
-    "image_generation_call": Kind(name="image_generation", held=("revised_prompt", "prompt"), result="result"),
+    "code_interpreter_call": Kind(
+        name="code_interpreter", held=("code", "container_id"), result="outputs"
+    ),
+    "image_generation_call": Kind(
+        name="image_generation", held=("revised_prompt", "prompt"), result="result"
+    ),
     "mcp_call": Kind(),
 }
 _IMAGES = {"iVBOR": "png", "/9j/": "jpeg", "UklGR": "webp", "R0lGO": "gif"}
@@ -90,12 +102,20 @@ def load_tools(tools: Sequence[Any]) -> tuple[ToolSpec | ServerTool, ...]:
     return tuple([_load_tool(tool) for tool in tools])
 
 
-def dump_tools(tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]) -> list[dict[str, Any]]:
+def dump_tools(
+    tools: Sequence[ToolSpec | ServerTool], out: Outgoing[Quirks]
+) -> list[dict[str, Any]]:
     """The inverse, under the names that tools are sent by. One that cannot be sent is noted as a loss."""
     dumped = [_dump_tool(tool, out) for tool in tools]
     kept = [tool for tool in dumped if tool != _NO_STORES]
     if len(kept) < len(dumped):
-        out.lose(None, None, Lost.tool, "it needs vector_store_ids, the stores to search in", "file_search")
+        out.lose(
+            None,
+            None,
+            Lost.tool,
+            "it needs vector_store_ids, the stores to search in",
+            "file_search",
+        )
     return kept
 
 
@@ -104,7 +124,9 @@ def load_tool_choice(value: Any) -> str | None:
     match value:
         case str() if value in _CHOICES:
             return value
-        case {"type": "function", "name": str(name), **others} if name not in _CHOICES and not others:
+        case {"type": "function", "name": str(name), **others} if (
+            name not in _CHOICES and not others
+        ):
             return name
         case _:
             return None
@@ -118,9 +140,15 @@ def dump_tool_choice(choice: str, out: Outgoing[Quirks]) -> str | dict[str, Any]
 def runner(item: Mapping[str, Any]) -> Literal["agent", "provider"]:
     """Who runs the tool that an item calls."""
     environment = item.get("environment")
-    hosted = isinstance(environment, dict) and "container" in str(cast("dict[str, Any]", environment).get("type"))
+    hosted = isinstance(environment, dict) and "container" in str(
+        cast("dict[str, Any]", environment).get("type")
+    )
     kind = KINDS[item["type"]]
-    return "provider" if kind.answer is None or hosted or item.get("execution") == "server" else "agent"
+    return (
+        "provider"
+        if kind.answer is None or hosted or item.get("execution") == "server"
+        else "agent"
+    )
 
 
 def kind_of(call: ToolCallPart) -> str:
@@ -129,7 +157,9 @@ def kind_of(call: ToolCallPart) -> str:
     return kind if kind in KINDS else FUNCTION if call.run_by != "provider" else "mcp_call"
 
 
-def load_call(item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, *, images: int = 0) -> list[Content]:
+def load_call(
+    item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, *, images: int = 0
+) -> list[Content]:
     """An item that is a call → the call, then what the item holds of its result. Nothing where it has no id or name.
 
     `unsent`: fields that a response has and no request may; `None`: it stands in a request, which is kept to the
@@ -146,8 +176,14 @@ def load_call(item: Mapping[str, Any], unsent: Mapping[str, Any] | None = None, 
     call, read = arguments_of(ToolCallPart(id_, name, run_by=run_by), item)
     if item["type"] not in _TEXTUAL and isinstance(item.get("arguments"), str):
         form["text"] = True
-    elif unsent is None and item["type"] in _TEXTUAL and arguments_json(call) != item.get("arguments", ...):
-        form |= {"arguments": item["arguments"]} if "arguments" in item else {"without": ["arguments"]}
+    elif (
+        unsent is None
+        and item["type"] in _TEXTUAL
+        and arguments_json(call) != item.get("arguments", ...)
+    ):
+        form |= (
+            {"arguments": item["arguments"]} if "arguments" in item else {"without": ["arguments"]}
+        )
     result, held = _result(call, item, kind, images) if run_by == "provider" else ([], [])
     known = [id_field, "name", *read, *held, *(["type"] if item["type"] == FUNCTION else [])]
     native = OWN.note(rest(item, *known), form=form, response=unsent)
@@ -170,17 +206,26 @@ def dump_call(call: ToolCallPart, id_: str, name: str) -> dict[str, Any]:
     own, form = OWN.fields(call.native), OWN.form(call.native)
     type_ = kind_of(call)
     kind = KINDS[type_]
-    item = {"type": type_, **rest(own, "type"), "call_id" if call.run_by != "provider" else "id": id_}
+    item = {
+        "type": type_,
+        **rest(own, "type"),
+        "call_id" if call.run_by != "provider" else "id": id_,
+    }
     if kind.name is None or form.get("named"):
         item["name"] = name
     if type_ not in _TEXTUAL and "text" not in form and set(call.arguments) <= set(kind.held):
         return item | call.arguments
     item["arguments"] = arguments_json(call)
     if "arguments" in form or "arguments" in if_list(form.get("without")):
-        older = form.get("arguments") == "absent" and call.state == "complete"  # a stored note of no field at all
+        older = (
+            form.get("arguments") == "absent" and call.state == "complete"
+        )  # a stored note of no field at all
         given = {"arguments": form["arguments"]} if "arguments" in form and not older else {}
         again, _ = arguments_of(ToolCallPart(call.id, call.name), {"type": type_, **given})
-        if (again.state, again.arguments) == (call.state, call.arguments):  # it still says what the call says
+        if (again.state, again.arguments) == (
+            call.state,
+            call.arguments,
+        ):  # it still says what the call says
             del item["arguments"]
             item |= given
     return item
@@ -212,7 +257,11 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
     if not isinstance(tool, dict):
         raise HistoryError(f"a tool must be an object, not {tool!r:.200}").at(field="tools")
     tool = cast("dict[str, Any]", tool)
-    name, description, parameters = tool.get("name"), tool.get("description"), tool.get("parameters")
+    name, description, parameters = (
+        tool.get("name"),
+        tool.get("description"),
+        tool.get("parameters"),
+    )
     if tool.get("type") != "function" or not isinstance(name, str):
         return ServerTool(str(tool.get("type")), rest(tool, "type"))
     known = ["type", "name"]
@@ -226,7 +275,9 @@ def _load_tool(tool: Any) -> ToolSpec | ServerTool:
         name,
         cast("str", description) if "description" in known else "",
         cast("dict[str, Any]", parameters) if "parameters" in known else {},
-        OWN.note(rest(tool, *known, *(["strict"] if tool.get("strict") is False else [])), form=form),
+        OWN.note(
+            rest(tool, *known, *(["strict"] if tool.get("strict") is False else [])), form=form
+        ),
     )
 
 
@@ -273,13 +324,22 @@ def _outputs(call: ToolCallPart, outputs: list[dict[str, Any]], images: int) -> 
         if isinstance(data, DataPart) and data.data:
             held = {"place": place, "fields": rest(output, "url")}
             name = f"image_{images + len(shown)}.{data.mime_type.rpartition('/')[2]}"
-            shown.append(DataPart(data.data, data.mime_type, name, OWN.note(form={"call": call.id, "output": held})))
+            shown.append(
+                DataPart(
+                    data.data,
+                    data.mime_type,
+                    name,
+                    OWN.note(form={"call": call.id, "output": held}),
+                )
+            )
         else:
             left.append(output)
     return [ToolResultPart(call.id, call.name, left, run_by="provider"), *shown]
 
 
-def _result(call: ToolCallPart, item: Mapping[str, Any], kind: Kind, images: int) -> tuple[list[Content], list[str]]:
+def _result(
+    call: ToolCallPart, item: Mapping[str, Any], kind: Kind, images: int
+) -> tuple[list[Content], list[str]]:
     """What an item holds of its result, and the fields that hold it."""
     value = item.get(kind.result)
     if item["type"] == "image_generation_call":
@@ -288,12 +348,16 @@ def _result(call: ToolCallPart, item: Mapping[str, Any], kind: Kind, images: int
         form = if_text(item.get("output_format")) or next(
             (name for head, name in _IMAGES.items() if str(value).startswith(head)), "png"
         )
-        image = DataPart(data, f"image/{form}", f"image_{images}.{form}", OWN.note(form={"call": call.id}))
+        image = DataPart(
+            data, f"image/{form}", f"image_{images}.{form}", OWN.note(form={"call": call.id})
+        )
         return [image], [kind.result]
     if item["type"] == "code_interpreter_call" and (outputs := if_objects(value)):
         return _outputs(call, outputs, images), [kind.result]
     if value is not None:
-        return [ToolResultPart(call.id, call.name, value, run_by="provider", native=None)], [kind.result]
+        return [ToolResultPart(call.id, call.name, value, run_by="provider", native=None)], [
+            kind.result
+        ]
     if (error := item.get("error")) is not None:
         native = OWN.note(form={"field": "error"})
         return [ToolResultPart(call.id, call.name, error, True, "provider", native)], ["error"]

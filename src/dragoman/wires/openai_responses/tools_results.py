@@ -7,14 +7,31 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import if_text, rest, text_or_json
 from dragoman.codec.media import data_url
-from dragoman.message import DataPart, FilePart, LinkPart, ProviderPart, TextPart, ToolCallPart, ToolResultPart
+from dragoman.message import (
+    DataPart,
+    FilePart,
+    LinkPart,
+    ProviderPart,
+    TextPart,
+    ToolCallPart,
+    ToolResultPart,
+)
 from dragoman.wires.openai_responses.content import dump_block, load_block
 from dragoman.wires.openai_responses.quirks import OWN
 from dragoman.wires.openai_responses.tools import FUNCTION, KINDS, kind_of
 
-__all__ = ["ANSWERS", "answer_type", "dump_provider_result", "dump_result", "load_provider_result", "load_result"]
+__all__ = [
+    "ANSWERS",
+    "answer_type",
+    "dump_provider_result",
+    "dump_result",
+    "load_provider_result",
+    "load_result",
+]
 
-ANSWERS: Mapping[str, str] = {kind.answer: call for call, kind in KINDS.items() if kind.answer is not None}
+ANSWERS: Mapping[str, str] = {
+    kind.answer: call for call, kind in KINDS.items() if kind.answer is not None
+}
 """Type of an answer → the type of the call that it answers."""
 _WITH_BLOCKS = ("function_call_output", "custom_tool_call_output")
 
@@ -25,7 +42,9 @@ def answer_type(part: ToolResultPart) -> str | None:
     return kind if kind in ANSWERS else None
 
 
-def load_result(item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]) -> ToolResultPart | None:
+def load_result(
+    item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]
+) -> ToolResultPart | None:
     """An answer → the result; `None` where it names no call. `calls`: the calls so far by id, which have the tools' names."""
     id_ = item.get("call_id")
     if not isinstance(id_, str):
@@ -36,7 +55,9 @@ def load_result(item: Mapping[str, Any], calls: Mapping[str, ToolCallPart]) -> T
     field = KINDS[ANSWERS[type_]].result
     result, form = _loaded(item[field], type_) if field in item else (None, {"output": "absent"})
     known = ["call_id", field, *(["type"] if KINDS[call_type].answer == type_ else [])]
-    return ToolResultPart(id_, call.name if call else "", result, native=OWN.note(rest(item, *known), form=form))
+    return ToolResultPart(
+        id_, call.name if call else "", result, native=OWN.note(rest(item, *known), form=form)
+    )
 
 
 def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any]:
@@ -50,7 +71,9 @@ def dump_result(part: ToolResultPart, id_: str, call_type: str) -> dict[str, Any
     if form == "raw":
         return {**item, field: part.result}
     if type_ in _WITH_BLOCKS:
-        output: Any = [dump_block(piece) for piece in _pieces(part)] if part.is_content else _text(part)
+        output: Any = (
+            [dump_block(piece) for piece in _pieces(part)] if part.is_content else _text(part)
+        )
     elif type_ == "tool_search_output":
         output = part.result
         item = {"execution": "client", "status": "completed", **item}
@@ -94,7 +117,9 @@ def _loaded(output: Any, type_: str) -> tuple[Any, dict[str, str]]:
         return output, {}
     if type_ in _WITH_BLOCKS and isinstance(output, list) and output:
         blocks = cast("list[Any]", output)
-        parts = [load_block(cast("dict[str, Any]", block)) for block in blocks if isinstance(block, dict)]
+        parts = [
+            load_block(cast("dict[str, Any]", block)) for block in blocks if isinstance(block, dict)
+        ]
         if len(parts) == len(blocks) and not any(isinstance(part, ProviderPart) for part in parts):
             return tuple(parts), {}
     return cast("Any", output), {"output": "raw"}

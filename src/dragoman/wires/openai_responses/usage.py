@@ -8,9 +8,21 @@ from typing import Any, cast
 from dragoman.codec.json_values import if_object, rest
 from dragoman.message import FinishReason, Usage
 
-__all__ = ["REPEATED", "USUAL", "dump_finish", "dump_usage", "echo", "load_envelope", "load_finish", "load_usage"]
+__all__ = [
+    "REPEATED",
+    "USUAL",
+    "dump_finish",
+    "dump_usage",
+    "echo",
+    "load_envelope",
+    "load_finish",
+    "load_usage",
+]
 
-_INCOMPLETE = {"max_output_tokens": FinishReason.length, "content_filter": FinishReason.content_filter}
+_INCOMPLETE = {
+    "max_output_tokens": FinishReason.length,
+    "content_filter": FinishReason.content_filter,
+}
 _STATUSES = {"completed": FinishReason.stop, "cancelled": FinishReason.cancelled}
 _SENT = {
     FinishReason.length: "max_output_tokens",
@@ -27,7 +39,11 @@ _ECHOED = (
 """Fields of a response that only repeat those of its request."""
 _LARGE = ("include", "instructions", "prompt", "tools")
 """Those that are not kept: they would stand in every message again."""
-REPEATED = (*[field for field in _ECHOED if field not in ("include", "stream")], "metadata", "store")
+REPEATED = (
+    *[field for field in _ECHOED if field not in ("include", "stream")],
+    "metadata",
+    "store",
+)
 """What OpenAI's API itself repeats."""
 USUAL: Mapping[str, Any] = {
     "background": False,
@@ -54,7 +70,9 @@ def load_finish(response: Mapping[str, Any], *, calls: bool, refused: bool) -> F
     status = response.get("status", "completed")
     if status == "incomplete":
         details = response.get("incomplete_details")
-        reason = cast("dict[str, Any]", details).get("reason") if isinstance(details, dict) else None
+        reason = (
+            cast("dict[str, Any]", details).get("reason") if isinstance(details, dict) else None
+        )
         return _INCOMPLETE.get(str(reason), FinishReason.unspecified)
     reason = _STATUSES.get(str(status), FinishReason.unspecified)
     if reason is FinishReason.stop and refused:
@@ -66,13 +84,19 @@ def dump_finish(reason: FinishReason | None) -> dict[str, Any]:
     """The neutral reason → the fields of a response that say it."""
     if reason is not None and reason in _SENT:
         return {"status": "incomplete", "incomplete_details": {"reason": _SENT[reason]}}
-    status = {FinishReason.cancelled: "cancelled", FinishReason.error: "failed"}.get(reason or FinishReason.stop)
+    status = {FinishReason.cancelled: "cancelled", FinishReason.error: "failed"}.get(
+        reason or FinishReason.stop
+    )
     return {"status": status or "completed", "incomplete_details": None}
 
 
 def load_envelope(response: Mapping[str, Any]) -> dict[str, Any]:
     """A response's fields beyond the neutral, but for what its request held. `store` only where nothing is stored."""
-    fields = {key: value for key, value in rest(response, *_NEUTRAL, *_ECHOED).items() if value not in (None, {}, [])}
+    fields = {
+        key: value
+        for key, value in rest(response, *_NEUTRAL, *_ECHOED).items()
+        if value not in (None, {}, [])
+    }
     if fields.get("store") is not False:
         fields.pop("store", None)
     if other := _other_usage(response.get("usage")):
@@ -87,7 +111,9 @@ def echo(response: Mapping[str, Any]) -> dict[str, Any]:
     return {
         key: value
         for key, value in echoed.items()
-        if value is not None and value != USUAL.get(key) and (isinstance(value, dict) or key not in objects)
+        if value is not None
+        and value != USUAL.get(key)
+        and (isinstance(value, dict) or key not in objects)
     }
 
 
@@ -116,14 +142,20 @@ def _other_usage(usage: Any) -> dict[str, Any]:
         ("input_tokens_details", ("cached_tokens", "cache_write_tokens")),
         ("output_tokens_details", ("reasoning_tokens",)),
     ):
-        left[name] = {key: value for key, value in rest(if_object(raw.get(name)), *known).items() if value}
+        left[name] = {
+            key: value for key, value in rest(if_object(raw.get(name)), *known).items() if value
+        }
     return {key: value for key, value in left.items() if value}
 
 
-def dump_usage(usage: Usage, other: Mapping[str, Any] = {}, *, complete: bool = False) -> dict[str, Any]:
+def dump_usage(
+    usage: Usage, other: Mapping[str, Any] = {}, *, complete: bool = False
+) -> dict[str, Any]:
     """The inverse. What is not known is 0 where the API demands a number; `complete`: also what it demands of late."""
     unknown = usage.cache_write_tokens is None
-    written = {} if unknown and not complete else {"cache_write_tokens": usage.cache_write_tokens or 0}
+    written = (
+        {} if unknown and not complete else {"cache_write_tokens": usage.cache_write_tokens or 0}
+    )
     inputs, outputs = usage.input_tokens or 0, usage.output_tokens or 0
     return {
         **other,

@@ -30,12 +30,19 @@ def upgrade() -> None:
         sa.Column("trimmed", sa.BigInteger, nullable=False),
         sa.Column("end", sa.BigInteger, nullable=False),
     )
-    op.create_index("ix_dragoman_threads_resource_id_changed_at", "dragoman_threads", ["resource_id", "changed_at"])
+    op.create_index(
+        "ix_dragoman_threads_resource_id_changed_at",
+        "dragoman_threads",
+        ["resource_id", "changed_at"],
+    )
     op.create_index("ix_dragoman_threads_changed_at", "dragoman_threads", ["changed_at"])
     op.create_table(
         "dragoman_branches",
         sa.Column(
-            "thread_id", sa.String, sa.ForeignKey("dragoman_threads.thread_id", ondelete="CASCADE"), primary_key=True
+            "thread_id",
+            sa.String,
+            sa.ForeignKey("dragoman_threads.thread_id", ondelete="CASCADE"),
+            primary_key=True,
         ),
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("parent", sa.Integer, nullable=False),
@@ -61,9 +68,15 @@ def upgrade() -> None:
         sa.Column("made_at", sa.BigInteger, nullable=False),
         sa.Column("turn", sa.String),
         sa.Column("body_id", _ID, nullable=False),
-        sa.ForeignKeyConstraint(["thread_id"], ["dragoman_threads.thread_id"], name="fk_dragoman_messages_thread_id"),
-        sa.ForeignKeyConstraint(["body_id"], ["dragoman_bodies.body_id"], name="fk_dragoman_messages_body_id"),
-        sa.UniqueConstraint("thread_id", "message_id", "branch", name="uq_dragoman_messages_message_id"),
+        sa.ForeignKeyConstraint(
+            ["thread_id"], ["dragoman_threads.thread_id"], name="fk_dragoman_messages_thread_id"
+        ),
+        sa.ForeignKeyConstraint(
+            ["body_id"], ["dragoman_bodies.body_id"], name="fk_dragoman_messages_body_id"
+        ),
+        sa.UniqueConstraint(
+            "thread_id", "message_id", "branch", name="uq_dragoman_messages_message_id"
+        ),
     )
     op.create_index("ix_dragoman_messages_body_id", "dragoman_messages", ["body_id"])
     op.create_table(
@@ -73,7 +86,12 @@ def upgrade() -> None:
     )
     op.create_table(
         "dragoman_attachments",
-        sa.Column("body_id", _ID, sa.ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"), primary_key=True),
+        sa.Column(
+            "body_id",
+            _ID,
+            sa.ForeignKey("dragoman_bodies.body_id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("digest", sa.LargeBinary, sa.ForeignKey("dragoman_files.digest"), nullable=False),
     )

@@ -29,13 +29,23 @@ def upgrade() -> None:
     op.create_index("ix_dragoman_runs_state_started_at", "dragoman_runs", ["state", "started_at"])
     op.create_table(
         "dragoman_run_events",
-        sa.Column("run_id", sa.String, sa.ForeignKey("dragoman_runs.run_id", ondelete="CASCADE"), primary_key=True),
+        sa.Column(
+            "run_id",
+            sa.String,
+            sa.ForeignKey("dragoman_runs.run_id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
         sa.Column("end", sa.BigInteger, primary_key=True, autoincrement=False),
         sa.Column("data", sa.Text, nullable=False),
     )
     op.create_table(
         "dragoman_run_posts",
-        sa.Column("run_id", sa.String, sa.ForeignKey("dragoman_runs.run_id", ondelete="CASCADE"), primary_key=True),
+        sa.Column(
+            "run_id",
+            sa.String,
+            sa.ForeignKey("dragoman_runs.run_id", ondelete="CASCADE"),
+            primary_key=True,
+        ),
         sa.Column("number", sa.Integer, primary_key=True, autoincrement=False),
         sa.Column("message", sa.Text, nullable=False),
     )
@@ -49,5 +59,10 @@ def upgrade() -> None:
 
 def downgrade() -> None:
     """Drops them, with what they hold."""
-    for table in ("dragoman_run_claims", "dragoman_run_posts", "dragoman_run_events", "dragoman_runs"):
+    for table in (
+        "dragoman_run_claims",
+        "dragoman_run_posts",
+        "dragoman_run_events",
+        "dragoman_runs",
+    ):
         op.drop_table(table)

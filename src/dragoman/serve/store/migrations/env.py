@@ -10,6 +10,8 @@ __all__: list[str] = []
 
 if hasattr(context, "config"):  # else it is only imported
     context.configure(
-        connection=context.config.attributes["connection"], target_metadata=metadata, version_table=MIGRATIONS.versions
+        connection=context.config.attributes["connection"],
+        target_metadata=metadata,
+        version_table=MIGRATIONS.versions,
     )
     context.run_migrations()

@@ -36,12 +36,19 @@ def _stage(run: Mapping[str, Any]) -> str:
 
 def upgrade() -> None:
     """Makes the columns, and fills them for the tasks that are there."""
-    for name, kind in {"task": sa.String, "thread": sa.String, "stage": sa.String, "updated_at": sa.BigInteger}.items():
+    for name, kind in {
+        "task": sa.String,
+        "thread": sa.String,
+        "stage": sa.String,
+        "updated_at": sa.BigInteger,
+    }.items():
         op.add_column("dragoman_answers", sa.Column(name, kind))
     _fill(op.get_bind())
     of_tasks = sa.text("task IS NOT NULL")
     for name, columns in _INDEXES.items():
-        op.create_index(name, "dragoman_answers", columns, sqlite_where=of_tasks, postgresql_where=of_tasks)
+        op.create_index(
+            name, "dragoman_answers", columns, sqlite_where=of_tasks, postgresql_where=of_tasks
+        )
     op.create_table(
         "dragoman_push_configs",
         sa.Column("owner", sa.String, primary_key=True),
@@ -66,7 +73,11 @@ def _fill(connection: sa.Connection) -> None:
         for number, body in rows:
             run = json.loads(bytes(body))
             changed = int(datetime.fromisoformat(run["created_at"]).timestamp() * 1_000_000)
-            fields = {"task": run["task_id"], "thread": _short(run.get("thread_id") or ""), "stage": _stage(run)}
+            fields = {
+                "task": run["task_id"],
+                "thread": _short(run.get("thread_id") or ""),
+                "stage": _stage(run),
+            }
             values.append({**fields, "changed": changed, "number": number})
         connection.execute(filled, values)
         after = rows[-1][0]
