@@ -1,15 +1,57 @@
-"""Where the messages of a format stand in JSON: in a list alone, beside other fields, in the body of a request."""
+"""What a format says of its JSON: where its messages are in the body of a request, and which of their fields a history goes by."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_objects
+from dragoman.message import Native
 
-__all__ = ["Layout"]
+__all__ = ["HistoryFields", "Layout", "Regeneration", "ThreadFields"]
+
+
+class ThreadFields(NamedTuple):
+    """Names of the fields that say which conversation a message is of."""
+
+    thread_id: str
+    """Field with the id of the thread."""
+    resource_id: str
+    """Field with the id of whoever the thread belongs to."""
+
+
+class Regeneration(NamedTuple):
+    """How the body of a request asks for another answer to a question."""
+
+    field: str
+    """Field that says what is asked for."""
+    value: str
+    """Its value where that is another answer."""
+    message_id: str
+    """Field with the id of the answer, or of its question."""
+
+
+class HistoryFields(msgspec.Struct, frozen=True):
+    """Which fields of a family of formats hold what a list of messages goes by. An empty name: the family has no such field."""
+
+    native: str
+    """Key in `native` under which the family's fields are."""
+    approval: str = ""
+    """Field of a call: an object with `approved` and `reason` once somebody answered, without `approved` before."""
+    step_time: str = ""
+    """Field of the mark at which a step begins: the time, in milliseconds since 1970."""
+    step_model: str = ""
+    """Field of that mark: the model that makes the step."""
+    thread: ThreadFields | None = None
+    """Fields of a message's `native` that name its thread."""
+    stored_thread: Callable[[Native], Mapping[str, Any]] | None = None
+    """Reads the same fields from what was noted of a row of a store."""
+    sealed: tuple[str, str] = ("", "")
+    """Key in a message's metadata, and the field there that is true if the message never changes."""
+    done: tuple[str, ...] = ()
+    """Keys in an answer's metadata that say a task is done, so that the answer is a turn by itself."""
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -28,6 +70,12 @@ class Layout(msgspec.Struct, frozen=True):
     """Fields of a body that hardly another format with the same list has."""
     of_tools: frozenset[str] = frozenset()
     """The same of an element of the body's `tools`."""
+    follows: str = ""
+    """Field of a body with the id of the response that its messages follow."""
+    regeneration: Regeneration | None = None
+    """How a body asks for another answer."""
+    thread: ThreadFields | None = None
+    """Fields of each message that name its thread: written where a message has none."""
 
     def evidence(self, body: Mapping[str, Any]) -> int:
         """How many of the fields beside the messages hardly another format has."""

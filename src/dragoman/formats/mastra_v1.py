@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
+from dragoman.codec.layout import Layout, ThreadFields
 from dragoman.codec.serving import Problem
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
@@ -12,9 +13,11 @@ from dragoman.wires.ai_sdk_messages.conversation import load_conversation
 from dragoman.wires.ai_sdk_messages.detection import split_row_votes as votes
 from dragoman.wires.ai_sdk_messages.split_rows import dump_split_rows
 
-__all__ = ["dump_messages", "load_messages", "name", "votes"]
+__all__ = ["dump_messages", "layout", "load_messages", "name", "votes"]
 
 name = "mastra_v1"
+layout = Layout(thread=ThreadFields("threadId", "resourceId"))
+"""A row names its thread, and whose it is."""
 
 
 def load_messages(

@@ -4,15 +4,25 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from dragoman import wires
 from dragoman.codec.layout import Layout
 from dragoman.codec.plug_ins import load_plug_in, plug_ins
 from dragoman.errors import SettingsError
 from dragoman.formats.format import Format
+from dragoman.formats.history_fields import add_history_fields
 
-__all__ = ["ENTRY_POINTS", "detectable", "get", "layout", "layouts", "names", "register"]
+__all__ = [
+    "ENTRY_POINTS",
+    "detectable",
+    "get",
+    "layout",
+    "layouts",
+    "names",
+    "register",
+    "shown_by_uis",
+]
 
 _ANY = Layout()
 _NAMES = (
@@ -49,8 +59,7 @@ def get(name: str) -> Format:
     found = load_plug_in(ENTRY_POINTS, name, "format")
     if found is None:
         raise SettingsError(f"no format is named {name!r}; there are {', '.join(names())}")
-    _REGISTERED[name] = cast("Format", found)
-    return _REGISTERED[name]
+    return _keep(cast("Format", found))
 
 
 def layout(name: str) -> Layout:
@@ -83,6 +92,11 @@ def layouts() -> dict[str, Layout]:
     return {name: layout(name) for name in detectable()}
 
 
+def shown_by_uis() -> Any:
+    """The format of the messages that user interfaces show: beside `dump_messages` it has `dump_shown`, a message a turn."""
+    return get("ai_sdk_ui")
+
+
 @cache
 def _built_in(name: str) -> Format:
     return cast("Format", import_module(f"dragoman.formats.{name}"))
@@ -97,4 +111,11 @@ def register(given: Format, *, replace: bool = False) -> None:
     taken = given.name in (*_NAMES, *wires.names()) or (given.name in _REGISTERED and not replace)
     if taken:
         raise SettingsError(f"a format is named {given.name!r} already; give yours another name")
-    _REGISTERED[given.name] = given
+    _keep(given)
+
+
+def _keep(found: Format) -> Format:
+    _REGISTERED[found.name] = found
+    if (fields := getattr(found, "history_fields", None)) is not None:
+        add_history_fields(fields)
+    return found
