@@ -1,4 +1,4 @@
-"""What a format says of its JSON: where its messages are in the body of a request, and which of their fields a history goes by."""
+"""What a format says of itself as data: where its messages are in JSON, and which of its fields a history acts on."""
 
 from __future__ import annotations
 
@@ -10,16 +10,34 @@ import msgspec
 from dragoman.codec.json_values import if_list, if_objects
 from dragoman.message import Native
 
-__all__ = ["HistoryFields", "Layout", "Regeneration", "ThreadFields"]
+__all__ = ["FormatFields", "Layout", "Regeneration"]
 
 
-class ThreadFields(NamedTuple):
-    """Names of the fields that say which conversation a message is of."""
+def _no_fields(_: Native) -> Mapping[str, Any]:
+    return {}
 
-    thread_id: str
-    """Field with the id of the thread."""
-    resource_id: str
-    """Field with the id of whoever the thread belongs to."""
+
+class FormatFields(msgspec.Struct, frozen=True):
+    """Which of a format's own fields a history acts on. A format has it as its attribute `fields`; an empty name means that it has no such field."""
+
+    native: str
+    """Name under which the format's own fields are in `native`."""
+    approval: str = ""
+    """Field of a call: an object that says `approved` (a boolean) and `reason`."""
+    step_time: str = ""
+    """Field of a step's mark: when the step began, in milliseconds since 1970."""
+    step_model: str = ""
+    """Field of a step's mark: the model that makes the step."""
+    thread: str = ""
+    """Field of each element of a written conversation: the id of its thread."""
+    resource: str = ""
+    """Field of each element of a written conversation: the id of the thread's owner."""
+    thread_of: Callable[[Native], Mapping[str, Any]] = _no_fields
+    """(native of a message) → the fields `thread` and `resource`, as far as the message names them."""
+    seal: tuple[str, ...] = ()
+    """Path in a message's metadata to a flag: the message never changes."""
+    done: tuple[str, ...] = ()
+    """Keys of a message's metadata that say that its task is done, so that nothing is merged with it."""
 
 
 class Regeneration(NamedTuple):
@@ -31,27 +49,6 @@ class Regeneration(NamedTuple):
     """Its value where that is another answer."""
     message_id: str
     """Field with the id of the answer, or of its question."""
-
-
-class HistoryFields(msgspec.Struct, frozen=True):
-    """Which fields of a family of formats hold what a list of messages goes by. An empty name: the family has no such field."""
-
-    native: str
-    """Key in `native` under which the family's fields are."""
-    approval: str = ""
-    """Field of a call: an object with `approved` and `reason` once somebody answered, without `approved` before."""
-    step_time: str = ""
-    """Field of the mark at which a step begins: the time, in milliseconds since 1970."""
-    step_model: str = ""
-    """Field of that mark: the model that makes the step."""
-    thread: ThreadFields | None = None
-    """Fields of a message's `native` that name its thread."""
-    stored_thread: Callable[[Native], Mapping[str, Any]] | None = None
-    """Reads the same fields from what was noted of a row of a store."""
-    sealed: tuple[str, str] = ("", "")
-    """Key in a message's metadata, and the field there that is true if the message never changes."""
-    done: tuple[str, ...] = ()
-    """Keys in an answer's metadata that say a task is done, so that the answer is a turn by itself."""
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -74,8 +71,6 @@ class Layout(msgspec.Struct, frozen=True):
     """Field of a body with the id of the response that its messages follow."""
     regeneration: Regeneration | None = None
     """How a body asks for another answer."""
-    thread: ThreadFields | None = None
-    """Fields of each message that name its thread: written where a message has none."""
 
     def evidence(self, body: Mapping[str, Any]) -> int:
         """How many of the fields beside the messages hardly another format has."""

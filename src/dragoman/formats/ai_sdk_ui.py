@@ -8,18 +8,19 @@ from typing import Any, Literal
 from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
-from dragoman.formats.history_fields import STEP
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Origin, Role, TextPart, ToolCallPart
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
 from dragoman.wires.ai_sdk_messages.own import OURS
+from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS
 
 __all__ = [
     "approvals",
     "dump_messages",
     "dump_shown",
+    "fields",
     "layout",
     "load_messages",
     "name",
@@ -28,6 +29,8 @@ __all__ = [
 ]
 
 name = "ai_sdk_ui"
+fields = MESSAGE_FIELDS
+"""Its own fields that a history acts on."""
 layout = Layout(
     fields=("messages",),
     own=frozenset(["trigger", "messageId"]),
@@ -36,6 +39,8 @@ layout = Layout(
 """Where its messages stand in what `useChat` sends."""
 versions = ("v4", "v5", "v6", "v7")
 """Releases of the library."""
+_STEP = "step-start"
+"""Kind of the mark at which a step begins."""
 
 
 def load_messages(
@@ -86,7 +91,7 @@ def _by_turn(messages: Iterable[Message]) -> list[Message]:
         begins_step = isinstance(next(iter(ends), None), ToolCallPart) and isinstance(
             next(iter(begins), None), TextPart
         )
-        step = (MarkPart(STEP),) if begins_step else ()
+        step = (MarkPart(_STEP),) if begins_step else ()
         found[-1] = last.replace(
             content=(*last.content, *step, *message.content),
             metadata={**last.own_metadata, **message.own_metadata},

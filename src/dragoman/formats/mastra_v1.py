@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any
 
-from dragoman.codec.layout import Layout, ThreadFields
 from dragoman.codec.serving import Problem
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.conversation import load_conversation
 from dragoman.wires.ai_sdk_messages.detection import split_row_votes as votes
 from dragoman.wires.ai_sdk_messages.split_rows import dump_split_rows
+from dragoman.wires.ai_sdk_messages.threads import ROW_FIELDS
 
-__all__ = ["dump_messages", "layout", "load_messages", "name", "votes"]
+__all__ = ["dump_messages", "fields", "load_messages", "name", "votes"]
 
 name = "mastra_v1"
-layout = Layout(thread=ThreadFields("threadId", "resourceId"))
-"""A row names its thread, and whose it is."""
+fields = ROW_FIELDS
+"""Its own fields that a history acts on."""
 
 
 def load_messages(

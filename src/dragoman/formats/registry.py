@@ -7,16 +7,17 @@ from importlib import import_module
 from typing import Any, cast
 
 from dragoman import wires
-from dragoman.codec.layout import Layout
+from dragoman.codec.layout import FormatFields, Layout
 from dragoman.codec.plug_ins import load_plug_in, plug_ins
 from dragoman.errors import SettingsError
 from dragoman.formats.format import Format
-from dragoman.formats.history_fields import add_history_fields
+from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS, ROW_FIELDS
 
 __all__ = [
     "ENTRY_POINTS",
     "detectable",
     "get",
+    "history_fields",
     "layout",
     "layouts",
     "names",
@@ -28,6 +29,8 @@ _ANY = Layout()
 _NAMES = (
     "ai_sdk_model", "ai_sdk_ui", "dragoman", "langchain", "mastra_v1", "mastra_v2", "openai_agents", "pydantic_ai", "sharegpt",
 )  # fmt: skip
+_OWN_FIELDS = (MESSAGE_FIELDS, ROW_FIELDS)
+"""The `fields` of dragoman's own formats, each once; named here so that no format is imported to learn them."""
 _REGISTERED: dict[str, Format] = {}
 """Those of the process: registered in code, or loaded from an entry point."""
 
@@ -59,7 +62,8 @@ def get(name: str) -> Format:
     found = load_plug_in(ENTRY_POINTS, name, "format")
     if found is None:
         raise SettingsError(f"no format is named {name!r}; there are {', '.join(names())}")
-    return _keep(cast("Format", found))
+    _REGISTERED[name] = cast("Format", found)
+    return _REGISTERED[name]
 
 
 def layout(name: str) -> Layout:
@@ -69,6 +73,12 @@ def layout(name: str) -> Layout:
         SettingsError: there is none of that name, or its plug-in is broken.
     """
     return getattr(get(name), "layout", _ANY)
+
+
+def history_fields() -> list[FormatFields]:
+    """The records `fields` of all formats that have one, each once: dragoman's own, then those that were registered or loaded."""
+    registered = [getattr(format_, "fields", None) for format_ in _REGISTERED.values()]
+    return [*_OWN_FIELDS, *(fields for fields in registered if isinstance(fields, FormatFields))]
 
 
 def detectable() -> dict[str, Format]:
@@ -111,11 +121,4 @@ def register(given: Format, *, replace: bool = False) -> None:
     taken = given.name in (*_NAMES, *wires.names()) or (given.name in _REGISTERED and not replace)
     if taken:
         raise SettingsError(f"a format is named {given.name!r} already; give yours another name")
-    _keep(given)
-
-
-def _keep(found: Format) -> Format:
-    _REGISTERED[found.name] = found
-    if (fields := getattr(found, "history_fields", None)) is not None:
-        add_history_fields(fields)
-    return found
+    _REGISTERED[given.name] = given

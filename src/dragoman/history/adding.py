@@ -11,8 +11,8 @@ import msgspec
 
 from dragoman.codec.marks import kinds
 from dragoman.codec.turns import only_answers, turns
-from dragoman.formats.history_fields import is_done
 from dragoman.history.arguments import filled
+from dragoman.history.format_fields import is_done
 from dragoman.history.fresh import add_new
 from dragoman.history.known import is_model, outcome
 from dragoman.history.resent import Digests, resent

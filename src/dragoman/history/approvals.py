@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 from dragoman.codec.json_values import if_text
-from dragoman.formats.history_fields import approval_of
+from dragoman.history.format_fields import approval_of
 from dragoman.interrupt import Resume
 from dragoman.message import Message, ToolCallPart
 from dragoman.repair import open_calls

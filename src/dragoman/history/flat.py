@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
-from dragoman.formats.history_fields import STEP, approval_of
+from dragoman.history.format_fields import STEP, approval_of
 from dragoman.message import (
     Content,
     DataPart,

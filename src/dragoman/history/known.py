@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from dragoman.codec.digest import neutral
 from dragoman.codec.turns import only_answers
-from dragoman.formats.history_fields import is_done, is_sealed
+from dragoman.history.format_fields import is_done, is_sealed
 from dragoman.history.layering import layered, layered_user
 from dragoman.history.merging import merged, new_items, with_fields
 from dragoman.history.rows import Row

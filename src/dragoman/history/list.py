@@ -201,12 +201,11 @@ class MessageList(Whole):
         Raises:
             SettingsError: no format has that name.
         """
-        written = write(
-            self, format_target(formats.get(format), target, **how), fields=losses is not None
-        )
+        found = formats.get(format)
+        written = write(self, format_target(found, target, **how), fields=losses is not None)
         if losses is not None:
             losses += (*written.repairs, *written.losses)
-        return threads.named(written.payload, format, self.thread_id, self.resource_id)
+        return threads.named(written.payload, found, self.thread_id, self.resource_id)
 
     def to_ui_messages(
         self, version: str | None = None, *, metadata: bool = False

@@ -10,7 +10,7 @@ from operator import attrgetter
 from typing import NamedTuple
 
 from dragoman.codec.turns import goes_on
-from dragoman.formats.history_fields import is_sealed
+from dragoman.history.format_fields import is_sealed
 from dragoman.history.index import Index
 from dragoman.message import Message, ToolCallPart
 

@@ -6,8 +6,8 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.formats.history_fields import STEP, step_mark, with_step_model
 from dragoman.history.flat import laid_flat
+from dragoman.history.format_fields import STEP, step_mark, with_step_model
 from dragoman.history.rows import Rows
 from dragoman.history.sources import Mint
 from dragoman.history.tool_updates import replaced_unit

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from dragoman.codec.layout import FormatFields
 from dragoman.errors import HistoryError
-from dragoman.formats.history_fields import threads_of
-from dragoman.formats.registry import layout
+from dragoman.formats.format import Format
+from dragoman.history.format_fields import threads_of
 from dragoman.message import Message
 
 __all__ = ["check", "named"]
@@ -31,12 +32,12 @@ def check(messages: Sequence[Message], thread_id: str | None, resource_id: str |
                 )
 
 
-def named(payload: Any, format_: str, thread_id: str | None, resource_id: str | None) -> Any:
+def named(payload: Any, format_: Format, thread_id: str | None, resource_id: str | None) -> Any:
     """What a list was written as: where its format names thread and resource, with those of the list where a message has none."""
-    fields = layout(format_).thread
-    if fields is None or (thread_id is None and resource_id is None):
+    fields: FormatFields | None = getattr(format_, "fields", None)
+    if fields is None or not fields.thread or (thread_id is None and resource_id is None):
         return payload
-    ids = {fields.thread_id: thread_id, fields.resource_id: resource_id}
+    ids = {fields.thread: thread_id, fields.resource: resource_id}
     own = {name: value for name, value in ids.items() if value is not None}
     return [
         {**row, **{name: value for name, value in own.items() if not row.get(name)}}
