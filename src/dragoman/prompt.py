@@ -104,7 +104,7 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     trusted_history: bool
     """`False`: the history comes from a client, who may have made it up (what a memory holds is trusted all the same). Then a call is run on an answer only where the agent has
     an `approval_key`, which shows that it was asked for."""
-    thread: ThreadReading
+    reading: ThreadReading | None
     """The thread of the agent's memory as it was just read (`Memory.reading`); then the run does not read it again."""
     claim: Claim
     """A function, plain or async, of three ids (conversation, what was answered, run) that notes an answer before it is acted upon, and
@@ -238,6 +238,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "output_schema": (Mapping,),
     "settings": (Settings,),
     "limits": (Limits,),
+    "reading": (ThreadReading,),
     "trusted_history": (bool,),
     "thread_id": (str,),
     "run_id": (str,),

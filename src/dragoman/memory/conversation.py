@@ -34,7 +34,7 @@ def conversation_of(memory: Memory | None, how: Any) -> Conversation | None:
         memory if thread_id else None,
         thread_id or "",
         how.get("resource_id"),
-        how.get("thread"),
+        how.get("reading"),
     )
 
 

@@ -12,7 +12,6 @@ from dragoman.arguments import expect
 from dragoman.errors import AuthenticationError, InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Role
-from dragoman.prompt import RunOptions
 from dragoman.request import EmbeddingsRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
@@ -182,15 +181,14 @@ async def _run(
         resume=tuple(talk.resumes),
         settings=what.settings,
     )
-    how: RunOptions[Any] = {
-        "output_schema": what.output_schema,
-        "trusted_history": talk.trusted,
-        "claim": claim_of(call, known),
-    }
-    if talk.reading is not None:
-        how["thread"] = talk.reading
     try:
-        return agent.run(request, **how)
+        return agent.run(
+            request,
+            output_schema=what.output_schema,
+            trusted_history=talk.trusted,
+            claim=claim_of(call, known),
+            reading=talk.reading,
+        )
     except SettingsError as error:
         if what.output_schema is None:
             raise

@@ -14,7 +14,6 @@ from dragoman.agent import Agent
 from dragoman.errors import ContentRefusedError, DragomanError, ModelNotFoundError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Message, Role
-from dragoman.prompt import RunOptions
 from dragoman.request import ModelRequest, Settings
 from dragoman.result import ChatResult
 from dragoman.run_request import RunRequest
@@ -124,10 +123,13 @@ async def begun(
         with store_deadline(call.service.limits):
             await record.begin()
             await change_memory(agent, conversation, resource_of(call))
-            how: RunOptions[Any] = {"trusted_history": conversation.trusted}
-            if conversation.reading is not None:
-                how["thread"] = conversation.reading
-            run_id = await call.service.runs.start(agent, run, ended=record.end, **how)
+            run_id = await call.service.runs.start(
+                agent,
+                run,
+                ended=record.end,
+                trusted_history=conversation.trusted,
+                reading=conversation.reading,
+            )
     except DragomanError:
         await record.forget()  # the client is answered that nothing was begun
         raise
