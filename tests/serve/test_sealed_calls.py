@@ -11,7 +11,7 @@ from typing import Any
 
 import msgspec
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from dragoman import Message, ToolCallPart, ToolResultPart, serve, wires
@@ -270,6 +270,12 @@ def test_what_stands_between_calls_is_held_by_the_next() -> None:
     assert model.content == answer.content
 
 
+SIGNED_THINKING = ThinkingPart("x", {"anthropic": {"signature": "sx"}})
+
+
+@example([SIGNED_THINKING, ToolCallPart("f", "f", {}), TextPart(" ")])
+@example([TextPart("\x1f"), SIGNED_THINKING, TextPart("a"), ToolCallPart("f", "f", {})])
+@example([SIGNED_THINKING, TextPart("a"), TextPart("\u3000"), ToolCallPart("f", "f", {})])
 @given(
     st.lists(
         st.one_of(
@@ -307,6 +313,17 @@ def test_any_answer_comes_back_as_far_as_its_last_signed_call(pieces: list[Any])
     assert opened[1].text == "".join(
         [piece.text for piece in content if isinstance(piece, TextPart)]
     )
+
+
+@pytest.mark.parametrize("blank", [" ", "\n", "\u3000"])
+def test_a_message_with_a_blank_text_beside_another_opens(blank: str) -> None:
+    content = (SIGNED_THINKING, TextPart(blank), TextPart("a"), ToolCallPart("f", "f", {}))
+    answer = Message(Role.MODEL, content, origin=TARGETS["anthropic"], id="m")
+    message = message_of(seal_events(unfold([answer]), CHAT, SEALER), stream=False)
+    talk = loaded([{"role": "user", "content": "Look."}, message])
+    (_, model), losses = open_messages(talk, CHAT, SEALER)
+    assert not losses
+    assert model.content == content
 
 
 @pytest.mark.parametrize("odd", ["dragoman", "call_dragoman_1", "dragoman-dragoman", "x" * 99, ""])

@@ -1,15 +1,43 @@
-"""Where the messages of a format stand in JSON: in a list alone, beside other fields, in the body of a request."""
+"""What a format says of itself as data: where its messages are in JSON, and which of its fields a history acts on."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_objects
+from dragoman.message import Native
 
-__all__ = ["Layout"]
+__all__ = ["FormatFields", "Layout"]
+
+
+def _no_fields(_: Native) -> Mapping[str, Any]:
+    return {}
+
+
+class FormatFields(msgspec.Struct, frozen=True):
+    """Which of a format's own fields a history acts on. A format has it as its attribute `fields`; an empty name means that it has no such field."""
+
+    native: str
+    """Name under which the format's own fields are in `native`."""
+    approval: str = ""
+    """Field of a call: an object that says `approved` (a boolean) and `reason`."""
+    step_time: str = ""
+    """Field of a step's mark: when the step began, in milliseconds since 1970."""
+    step_model: str = ""
+    """Field of a step's mark: the model that makes the step."""
+    thread: str = ""
+    """Field of each element of a written conversation: the id of its thread."""
+    resource: str = ""
+    """Field of each element of a written conversation: the id of the thread's owner."""
+    thread_of: Callable[[Native], Mapping[str, Any]] = _no_fields
+    """(native of a message) → the fields `thread` and `resource`, as far as the message names them."""
+    seal: tuple[str, ...] = ()
+    """Path in a message's metadata to a flag: the message never changes."""
+    done: tuple[str, ...] = ()
+    """Keys of a message's metadata that say that its task is done, so that nothing is merged with it."""
 
 
 class Layout(msgspec.Struct, frozen=True):

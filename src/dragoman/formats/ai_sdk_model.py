@@ -11,10 +11,13 @@ from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.approvals import mended
 from dragoman.wires.ai_sdk_messages.conversation import dump_model, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import model_votes as votes
+from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS
 
-__all__ = ["dump_messages", "load_messages", "mended", "name", "versions", "votes"]
+__all__ = ["dump_messages", "fields", "load_messages", "mended", "name", "versions", "votes"]
 
 name = "ai_sdk_model"
+fields = MESSAGE_FIELDS
+"""Its own fields that a history acts on."""
 versions = ("v4", "v5", "v6", "v7")
 """Releases of the library."""
 

@@ -12,10 +12,22 @@ from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
+from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS
 
-__all__ = ["approvals", "dump_messages", "layout", "load_messages", "name", "versions", "votes"]
+__all__ = [
+    "approvals",
+    "dump_messages",
+    "fields",
+    "layout",
+    "load_messages",
+    "name",
+    "versions",
+    "votes",
+]
 
 name = "ai_sdk_ui"
+fields = MESSAGE_FIELDS
+"""Its own fields that a history acts on."""
 layout = Layout(fields=("messages",), own=frozenset(["trigger", "messageId"]))
 """Where its messages stand in what `useChat` sends."""
 versions = ("v4", "v5", "v6", "v7")

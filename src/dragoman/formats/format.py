@@ -17,7 +17,7 @@ class Format(Protocol):
 
     It may have an attribute `layout`, a `Layout`: where its messages stand in the body of a request. Without one they are a list alone, which
     any body may hold. What a model reads has `mended`, the function by which a conversation is repaired before it is written (`repair.traced`,
-    most often); wires need none. Where there are several versions of it, `versions` names them, and `dump_messages` takes one as `version=`.
+    most often); wires need none. `fields`, a `FormatFields`, names its own fields that a history acts on. Where there are several versions of it, `versions` names them, and `dump_messages` takes one as `version=`.
     """
 
     @property

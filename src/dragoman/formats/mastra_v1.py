@@ -11,10 +11,13 @@ from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.conversation import load_conversation
 from dragoman.wires.ai_sdk_messages.detection import split_row_votes as votes
 from dragoman.wires.ai_sdk_messages.split_rows import dump_split_rows
+from dragoman.wires.ai_sdk_messages.threads import ROW_FIELDS
 
-__all__ = ["dump_messages", "load_messages", "name", "votes"]
+__all__ = ["dump_messages", "fields", "load_messages", "name", "votes"]
 
 name = "mastra_v1"
+fields = ROW_FIELDS
+"""Its own fields that a history acts on."""
 
 
 def load_messages(

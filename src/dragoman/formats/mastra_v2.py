@@ -11,10 +11,13 @@ from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import row_votes as votes
 from dragoman.wires.ai_sdk_messages.rows import ROW
+from dragoman.wires.ai_sdk_messages.threads import ROW_FIELDS
 
-__all__ = ["dump_messages", "load_messages", "name", "votes"]
+__all__ = ["dump_messages", "fields", "load_messages", "name", "votes"]
 
 name = "mastra_v2"
+fields = ROW_FIELDS
+"""Its own fields that a history acts on."""
 
 
 def load_messages(

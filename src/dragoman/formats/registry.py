@@ -7,17 +7,29 @@ from importlib import import_module
 from typing import cast
 
 from dragoman import wires
-from dragoman.codec.layout import Layout
+from dragoman.codec.layout import FormatFields, Layout
 from dragoman.codec.plug_ins import load_plug_in, plug_ins
 from dragoman.errors import SettingsError
 from dragoman.formats.format import Format
+from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS, ROW_FIELDS
 
-__all__ = ["ENTRY_POINTS", "detectable", "get", "layout", "layouts", "names", "register"]
+__all__ = [
+    "ENTRY_POINTS",
+    "detectable",
+    "get",
+    "history_fields",
+    "layout",
+    "layouts",
+    "names",
+    "register",
+]
 
 _ANY = Layout()
 _NAMES = (
     "ai_sdk_model", "ai_sdk_ui", "dragoman", "langchain", "mastra_v1", "mastra_v2", "openai_agents", "pydantic_ai", "sharegpt",
 )  # fmt: skip
+_OWN_FIELDS = (MESSAGE_FIELDS, ROW_FIELDS)
+"""The `fields` of dragoman's own formats, each once; named here so that no format is imported to learn them."""
 _REGISTERED: dict[str, Format] = {}
 """Those of the process: registered in code, or loaded from an entry point."""
 
@@ -60,6 +72,12 @@ def layout(name: str) -> Layout:
         SettingsError: there is none of that name, or its plug-in is broken.
     """
     return getattr(get(name), "layout", _ANY)
+
+
+def history_fields() -> list[FormatFields]:
+    """The records `fields` of all formats that have one, each once: dragoman's own, then those that were registered or loaded."""
+    registered = [getattr(format_, "fields", None) for format_ in _REGISTERED.values()]
+    return [*_OWN_FIELDS, *(fields for fields in registered if isinstance(fields, FormatFields))]
 
 
 def detectable() -> dict[str, Format]:

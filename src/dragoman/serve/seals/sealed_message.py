@@ -7,7 +7,7 @@ one before it and its call, whose arguments nobody knows yet where it is made: i
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
 
@@ -78,7 +78,7 @@ def pack(message: Message) -> bytes | None:
     return _written(
         _Sealed(
             message.origin,
-            _digest(message.content),
+            _digest(*_visible(message.content)),
             _pieces(message.content),
             _sent(message.native),
         )
@@ -105,30 +105,77 @@ def unpack(content: bytes) -> _Sealed | None:
 
 def restored(message: Message, sealed: _Sealed) -> Message | None:
     """The message as its provider made it; `None`: the token is not this message's, or somebody changed the message."""
-    if sealed.after is not None or _digest(message.content) != sealed.digest:
+    if sealed.after is not None:
         return None
-    content = tuple(_filled(sealed.pieces, *_visible(message.content)))
-    return message.replace(content=content, origin=sealed.origin, native=sealed.native)
+    shown = _visible(message.content)[1]
+    for text in _readings(message.content, [sealed]):
+        if _digest(text, shown) == sealed.digest:
+            content = tuple(_filled(sealed.pieces, text, shown))
+            return message.replace(content=content, origin=sealed.origin, native=sealed.native)
+    return None
 
 
 def restored_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
     """The same from the tokens of its calls, in their order. What follows the last of them is as the client has it."""
-    text, shown = _visible(message.content)
+    shown = _visible(message.content)[1]
+    for text in _readings(message.content, sealed):
+        content = _filled_calls(sealed, text, shown)
+        if content is not None:
+            return message.replace(content=tuple(content), origin=sealed[0].origin)
+    return None
+
+
+def _filled_calls(
+    sealed: Sequence[_Sealed], text: str, shown: Sequence[Content]
+) -> list[Content] | None:
+    """The content that the tokens of calls make of a text and the pieces beside it; `None`: a token is not of these."""
     content: list[Content] = []
     letters = calls = 0
-    for each in sealed:
-        if each.after is None or each.after[0] < letters or each.after[1] < calls:
+    for token in sealed:
+        if token.after is None or token.after[0] < letters or token.after[1] < calls:
             return None
-        content += _plain(text[letters : each.after[0]], shown[calls : each.after[1]])
-        letters = each.after[0] + sum(
-            piece.length for piece in each.pieces if isinstance(piece, _Text)
-        )
-        calls = each.after[1] + sum(isinstance(piece, _Shown) for piece in each.pieces)
-        if _call_digest(text[:letters], shown[:calls]) != each.digest:
+        before, calls_before = token.after
+        content += _plain(text[letters:before], shown[calls:calls_before])
+        letters = before + sum(piece.length for piece in token.pieces if isinstance(piece, _Text))
+        calls = calls_before + sum(isinstance(piece, _Shown) for piece in token.pieces)
+        if _call_digest(text[:letters], shown[:calls]) != token.digest:
             return None
-        content += _filled(each.pieces, text[each.after[0] :], shown[each.after[1] :])
+        content += _filled(token.pieces, text[before:], shown[calls_before:])
     content += _plain(text[letters:], shown[calls:])
-    return message.replace(content=tuple(content), origin=sealed[0].origin)
+    return content
+
+
+def _readings(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator[str]:
+    """The texts that a client's message may hold of what its tokens count: without the blank pieces that the tokens hold."""
+    # A format keeps blank pieces, and then joins them with the text beside them, or leaves all of them out.
+    text = "".join([piece.text for piece in content if isinstance(piece, TextPart)])
+    if (without := _without_blanks(text, sealed)) is not None:
+        yield without
+    yield _visible(content)[0]
+
+
+def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
+    """A text without the blank pieces that its tokens hold; `None`: one of them is not where it should be."""
+    kept: list[str] = []
+    position = letters = 0
+
+    def keep(length: int) -> None:
+        nonlocal position, letters
+        kept.append(text[position : position + length])
+        position += length
+        letters += length
+
+    for token in sealed:
+        keep(max((token.after or (0, 0))[0] - letters, 0))
+        for piece in token.pieces:
+            if isinstance(piece, _Text):
+                keep(piece.length)
+            elif isinstance(piece, _Hidden) and isinstance(piece.piece, TextPart):
+                if not text.startswith(piece.piece.text, position):
+                    return None
+                position += len(piece.piece.text)
+    kept.append(text[position:])
+    return "".join(kept)
 
 
 def _visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
@@ -217,9 +264,8 @@ def _sent(native: Native) -> Native:
     return kept or None
 
 
-def _digest(content: Sequence[Content]) -> bytes:
+def _digest(text: str, shown: Sequence[Content]) -> bytes:
     """Of all that every format shows: the text, and the calls in their order."""
-    text, shown = _visible(content)
     return _hashed(text, [_facts(piece) for piece in shown])
 
 

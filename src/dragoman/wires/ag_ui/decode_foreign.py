@@ -38,10 +38,9 @@ from dragoman.message import (
 from dragoman.wires.ag_ui.decode_snapshot import Snapshot, ToldMessage
 from dragoman.wires.ag_ui.errors import error_of
 from dragoman.wires.ag_ui.events import READ, load_event
-from dragoman.wires.ag_ui.extras import others
 from dragoman.wires.ag_ui.messages import load_conversation
 from dragoman.wires.ag_ui.messages_load import ROLES
-from dragoman.wires.ag_ui.quirks import OWN
+from dragoman.wires.ag_ui.quirks import OWN, others
 from dragoman.wires.ag_ui.tools import load_result
 
 __all__ = ["ForeignRun"]

@@ -25,10 +25,9 @@ from dragoman.event import (
 from dragoman.message import Role, ToolResultPart
 from dragoman.run_request import RunRequest
 from dragoman.wires.ag_ui.encode_parts import MessageParts, Object, Part
-from dragoman.wires.ag_ui.extras import metadata_of
 from dragoman.wires.ag_ui.messages import dump_conversation
 from dragoman.wires.ag_ui.messages_dump import Group
-from dragoman.wires.ag_ui.quirks import CARRIED, Quirks
+from dragoman.wires.ag_ui.quirks import CARRIED, Quirks, metadata_of
 
 __all__ = ["MessagesEncoder"]
 

@@ -24,9 +24,8 @@ from dragoman.event import (
 from dragoman.interrupt import Interrupt
 from dragoman.message import Native, ToolCallPart
 from dragoman.wires.ag_ui.errors import code_of
-from dragoman.wires.ag_ui.extras import others, unpacked
 from dragoman.wires.ag_ui.interrupts import dump_interrupt, load_interrupt
-from dragoman.wires.ag_ui.quirks import OWN, VERSION
+from dragoman.wires.ag_ui.quirks import OWN, VERSION, others, unpacked
 
 __all__ = [
     "CALL",

@@ -23,9 +23,8 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ag_ui.content import dump_content, is_block
-from dragoman.wires.ag_ui.extras import metadata_of
 from dragoman.wires.ag_ui.messages_load import ACTIVITY, load_group, load_thinking
-from dragoman.wires.ag_ui.quirks import NAME, OWN
+from dragoman.wires.ag_ui.quirks import NAME, OWN, metadata_of
 from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
 __all__ = ["Group", "dump_group", "dump_thinking", "lowered"]

@@ -25,8 +25,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires.ag_ui.content import load_content
-from dragoman.wires.ag_ui.extras import others, unpacked
-from dragoman.wires.ag_ui.quirks import OWN
+from dragoman.wires.ag_ui.quirks import OWN, others, unpacked
 from dragoman.wires.ag_ui.tools import load_call, load_result
 
 __all__ = ["ACTIVITY", "ROLES", "held_by", "key_of", "load_group", "load_thinking", "raised"]

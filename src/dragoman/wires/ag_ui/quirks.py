@@ -1,5 +1,9 @@
-"""What AG-UI is here: its name, its version, what the wire notes of it, and names of fields as Python has them, which the protocol's own
-package writes where it is not asked for its aliases."""
+"""What AG-UI is here: its name, its version, and what a peer takes.
+
+What the protocol has no field for is one text under the key `dragoman` of metadata, so that no peer changes a byte of it
+(`packed`, `unpacked`). Names of fields as Python has them are read too: the protocol's own package writes them where it is not asked for
+its aliases.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +12,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.codec.native import Own
 
@@ -20,8 +25,12 @@ __all__ = [
     "VERSION",
     "Quirks",
     "is_current",
+    "metadata_of",
+    "others",
+    "packed",
     "renamed",
     "renamed_message",
+    "unpacked",
 ]
 
 NAME = "ag_ui"
@@ -74,6 +83,33 @@ def is_current(version: Any) -> bool:
         and tail.isdigit()
         and int(head[:9]) >= 1
     )
+
+
+def packed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata that carries these fields; empty where there are none."""
+    return {OURS: json_bytes.encode(fields).decode()} if fields else {}
+
+
+def unpacked(metadata: Any) -> dict[str, Any]:
+    """The fields that metadata carries; empty where nothing of ours is there, or nothing that can be read."""
+    text = if_object(metadata).get(OURS)
+    if not isinstance(text, str):
+        return {}
+    try:
+        return if_object(json_bytes.decode(text))
+    except ValueError:
+        return {}
+
+
+def metadata_of(metadata: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The field `metadata` of an object that has both; none where both are empty."""
+    both = {**metadata, **packed(fields)}
+    return {"metadata": both} if both else {}
+
+
+def others(metadata: Any) -> dict[str, Any]:
+    """The part of metadata that is the application's."""
+    return {key: value for key, value in if_object(metadata).items() if key not in RESERVED}
 
 
 def renamed(fields: Mapping[str, Any], names: Mapping[str, str] = _OF_REQUEST) -> dict[str, Any]:

@@ -12,10 +12,9 @@ from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.run_request import RunRequest
-from dragoman.wires.ag_ui.extras import packed, unpacked
 from dragoman.wires.ag_ui.interrupts import dump_resume, load_resume
 from dragoman.wires.ag_ui.messages import dump_conversation, load_conversation
-from dragoman.wires.ag_ui.quirks import OURS, OWN, VERSION, renamed
+from dragoman.wires.ag_ui.quirks import OURS, OWN, VERSION, packed, renamed, unpacked
 from dragoman.wires.ag_ui.tools import dump_tools, load_tools
 
 __all__ = ["dump_run", "load_run", "routes"]

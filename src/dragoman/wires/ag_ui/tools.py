@@ -16,8 +16,7 @@ from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.ag_ui.content import dump_block, load_content
-from dragoman.wires.ag_ui.extras import metadata_of, others, unpacked
-from dragoman.wires.ag_ui.quirks import OWN
+from dragoman.wires.ag_ui.quirks import OWN, metadata_of, others, unpacked
 
 __all__ = [
     "dump_call",
