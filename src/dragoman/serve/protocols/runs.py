@@ -147,6 +147,7 @@ async def begun(
                 ended=record.end,
                 stored=None if progress is None else progress.feed,
                 trusted_history=conversation.trusted,
+                reading=conversation.reading,
             )
     except DragomanError:
         await record.forget()  # the client is answered that nothing was begun
