@@ -81,7 +81,7 @@ def app(
     from dragoman.serve.http.places import places
     from dragoman.serve.operations import Probes, operations
     from dragoman.serve.protocols.agent_card import cards_of
-    from dragoman.serve.store.open import open_answers
+    from dragoman.serve.store.answers import open_answers
 
     _check(gateway, limits, webhooks)
     names, pages = (
