@@ -30,6 +30,8 @@ AnsweredState = Literal["in_progress", "completed", "failed", "cancelled"]
 Stage = Literal["working", "waiting", "signing_in", "completed", "failed", "refused", "cancelled"]
 """How far a task is, as its latest run says it."""
 
+_MOST_DECODED = 16 * 1024 * 1024
+
 
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """An answer that was given, or is being made."""
@@ -161,7 +163,6 @@ def _digest(*texts: str) -> str:
     return digest.hexdigest()
 
 
-_MOST_DECODED = 16 * 1024 * 1024
 _ANSWERED = msgspec.json.Decoder(Answered)
 
 

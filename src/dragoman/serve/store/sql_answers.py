@@ -48,6 +48,20 @@ _AT_ONCE = 500
 _TRIES = 3
 """How often a conversation is read again of which something was replaced meanwhile."""
 
+_SAME = (answers.c.owner == bindparam("of_owner"), answers.c.answer_id == bindparam("of_id"))
+_KEYS_OF_ANSWER = (
+    select(answers.c.number, keys.c.key)
+    .select_from(answers.outerjoin(keys, keys.c.number == answers.c.number))
+    .where(*_SAME)
+)
+_DELETE_ANSWER = delete(answers).where(*_SAME)
+_INSERT = insert(answers).returning(answers.c.number)
+_GREATEST = select(func.coalesce(func.max(answers.c.number), 0)).scalar_subquery()
+_INSERT_SQLITE = _INSERT.values(number=func.max(_GREATEST + 1, bindparam("least")))
+"""With a number that no answer has had. SQLite would give that of the latest one again once it was deleted, and processes know answers
+that they have read by their numbers. The time goes on when the greatest number does not."""
+_INSERT_KEYS = insert(keys)
+
 
 class SqlAnswers:
     """An `AnswerStore` in a database, which processes may share."""
@@ -188,21 +202,6 @@ def _save(
     if all_keys := dict.fromkeys([*old_keys, *sendable]):
         key_rows = [{"owner": answered.owner, "key": key, "number": number} for key in all_keys]
         connection.execute(_INSERT_KEYS, key_rows)
-
-
-_SAME = (answers.c.owner == bindparam("of_owner"), answers.c.answer_id == bindparam("of_id"))
-_KEYS_OF_ANSWER = (
-    select(answers.c.number, keys.c.key)
-    .select_from(answers.outerjoin(keys, keys.c.number == answers.c.number))
-    .where(*_SAME)
-)
-_DELETE_ANSWER = delete(answers).where(*_SAME)
-_INSERT = insert(answers).returning(answers.c.number)
-_GREATEST = select(func.coalesce(func.max(answers.c.number), 0)).scalar_subquery()
-_INSERT_SQLITE = _INSERT.values(number=func.max(_GREATEST + 1, bindparam("least")))
-"""With a number that no answer has had. SQLite would give that of the latest one again once it was deleted, and processes know answers
-that they have read by their numbers. The time goes on when the greatest number does not."""
-_INSERT_KEYS = insert(keys)
 
 
 def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any, Any] | None:
