@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.positions import given_losses, places_sent, unrepaired_losses
+from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
 from dragoman.errors import HistoryError
 from dragoman.formats.registry import Format
 from dragoman.history.fields import lost_fields

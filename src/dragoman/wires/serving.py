@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from dragoman.codec.agent_card import Abilities, AgentCard
 from dragoman.codec.allowed import Allowed
-from dragoman.codec.forwarding import Forward
-from dragoman.codec.serving import BEARER, ErrorResponse, KeyPlace, Links, RequestFields
+from dragoman.codec.serving import BEARER, ErrorResponse, Forward, KeyPlace, Links, RequestFields
 from dragoman.errors import DragomanError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.loss import Loss
