@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
 
+from dragoman.arguments import unknown_arguments
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError
 from dragoman.event import Event
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
-from dragoman.keywords import unknown_arguments
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
 from dragoman.memory.memory import Memory

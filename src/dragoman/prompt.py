@@ -9,12 +9,18 @@ from typing import TYPE_CHECKING, Any, Generic, TypedDict, cast, get_args
 
 from typing_extensions import TypeVar
 
-from dragoman.arguments import expect, expect_callable, expect_each, expect_sequence, wrong
+from dragoman.arguments import (
+    expect,
+    expect_callable,
+    expect_each,
+    expect_sequence,
+    unknown_arguments,
+    wrong,
+)
 from dragoman.errors import InvalidRequestError, ResumeError, SettingsError
-from dragoman.halves import replace_halves
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt, Resume
-from dragoman.keywords import unknown_arguments
+from dragoman.json_bytes import replace_halves
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.memory.memory import Memory
@@ -27,8 +33,7 @@ from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider
 from dragoman.repair import OpenCall, missing
-from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
-from dragoman.run_request import RunRequest
+from dragoman.request import ModelRequest, OnLoss, RunRequest, ServerTool, Settings, ToolSpec
 from dragoman.tools import Tool, Toolset, split_tools, tool, tool_map
 from dragoman.tools.definition import PlainFunction, is_tool
 

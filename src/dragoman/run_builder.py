@@ -21,9 +21,9 @@ from dragoman.orchestration import (
     StreamingState,
     choose_orchestrator,
 )
-from dragoman.orchestration.output import output_of
 from dragoman.orchestration.resume import Beginning
 from dragoman.orchestration.seal import Seal
+from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
     Prompt,
     RunOptions,

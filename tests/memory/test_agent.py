@@ -33,7 +33,7 @@ from dragoman.memory.memory_store import MemoryStore
 from dragoman.message import FinishReason, MarkPart, Role
 from dragoman.orchestration.interrupts import waiting_calls
 from dragoman.orchestration.seal import Seal
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.runs import Runs, open_log
 from support.model import PROVIDER, agent, call, says, waiting
 

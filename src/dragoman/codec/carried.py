@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 
 __all__ = ["with_carried"]
 

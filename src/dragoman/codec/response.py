@@ -13,6 +13,7 @@ from dragoman.codec.marks import unmarked
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
+    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -21,9 +22,9 @@ from dragoman.event import (
     PartStarted,
     RunError,
     RunFinished,
+    without_inner_runs,
 )
 from dragoman.fold import fold
-from dragoman.inner_runs import InnerRuns, without_inner_runs
 from dragoman.loss import Loss, Lost
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 

@@ -25,10 +25,9 @@ from dragoman.logs import logger
 from dragoman.mcp.server_content import error_result
 from dragoman.mcp.server_forms import answer, question, summary
 from dragoman.mcp.server_progress import Progress
-from dragoman.message import Message
+from dragoman.message import Message, dump_messages, load_messages
 from dragoman.result import ChatResult
 from dragoman.run import Run
-from dragoman.saved import dump_messages, load_messages
 
 __all__ = ["Begin", "Context", "Show", "Waiting", "answered", "joined"]
 

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from dragoman.event import Custom, Event, MessageStarted, PartDelta, PartFinished, PartStarted
 from dragoman.message import Role, ToolCallPart
-from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.orchestration.shown import is_text
 from dragoman.tools.context import PROGRESS
 

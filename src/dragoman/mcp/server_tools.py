@@ -12,7 +12,7 @@ from pydantic import ValidationError
 from dragoman.codec.json_values import if_object
 from dragoman.errors import ToolError
 from dragoman.mcp.offers import MCP
-from dragoman.orchestration.output import typed_output
+from dragoman.orchestration.typed import typed_output
 from dragoman.tools import Tool
 
 __all__ = ["AgentEntry", "agent_entry", "tool_entry", "valid_name"]

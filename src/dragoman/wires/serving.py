@@ -20,9 +20,8 @@ from dragoman.event import Event
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, ToolCallPart
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, RunRequest
 from dragoman.result import ModelInfo
-from dragoman.run_request import RunRequest
 from dragoman.wires.wire import ProtocolWire, StreamEncoder, Wire
 
 __all__ = ["NEEDED", "ServedWire", "Serving", "TaskEncoder", "TaskWire", "serving", "stream_form"]

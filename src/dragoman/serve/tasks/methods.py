@@ -12,7 +12,7 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import ModelNotFoundError
 from dragoman.event import Event, RunError
 from dragoman.interrupt import Interrupt
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.calls.call import Call
 from dragoman.serve.calls.waiting import look_seconds

@@ -13,8 +13,7 @@ from dragoman.errors import ContentRefusedError, ProviderError
 from dragoman.event import Event, RunError, RunFinished, RunStarted
 from dragoman.fold import unfold
 from dragoman.message import Message
-from dragoman.request import ModelRequest
-from dragoman.run_request import RunRequest
+from dragoman.request import ModelRequest, RunRequest
 from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import name_of, resource_of, thread_id

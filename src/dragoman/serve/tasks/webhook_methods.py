@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.logs import logger
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of

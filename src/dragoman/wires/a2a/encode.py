@@ -20,6 +20,7 @@ from dragoman.errors import ContentRefusedError, StreamCutError
 from dragoman.event import (
     Custom,
     Event,
+    InnerRuns,
     MessageDropped,
     MessageStarted,
     PartDelta,
@@ -32,10 +33,9 @@ from dragoman.event import (
     StateSnapshot,
 )
 from dragoman.fold import compact
-from dragoman.inner_runs import InnerRuns
 from dragoman.loss import Loss
 from dragoman.message import Role, ThinkingPart
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_content, dump_data
 from dragoman.wires.a2a.encode_parts import Key, OpenPart, Parts, finished_field, is_delta_shown
 from dragoman.wires.a2a.extras import text_of, with_events

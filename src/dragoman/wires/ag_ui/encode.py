@@ -11,7 +11,7 @@ from dragoman.codec.encoder import Objects
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.serving import SSE_PING
 from dragoman.event import Event, PartDelta
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.encode_run import RunEncoder
 from dragoman.wires.ag_ui.quirks import OWN, Quirks, is_current
 

@@ -18,7 +18,7 @@ from dragoman.event import (
     event_to_json,
 )
 from dragoman.message import Role
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.encode_parts import MessageParts, Part
 from dragoman.wires.ag_ui.extras import metadata_of
 from dragoman.wires.ag_ui.messages import dump_conversation

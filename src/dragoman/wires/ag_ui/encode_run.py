@@ -18,7 +18,7 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.encode_end import dump_failed, dump_finished, dump_started
 from dragoman.wires.ag_ui.encode_messages import MessageEncoder, Object
 from dragoman.wires.ag_ui.events import AS_CUSTOM, unread

@@ -11,7 +11,7 @@ from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.serving import SSE_PING
 from dragoman.event import Event, PartDelta
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.ai_sdk.encode_again import chunks_before
 from dragoman.wires.ai_sdk.encode_run import RunChunks
 from dragoman.wires.ai_sdk.quirks import Quirks

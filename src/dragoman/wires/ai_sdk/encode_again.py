@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.fold import unfold
 from dragoman.message import Message, Role
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.ai_sdk.encode_run import RunChunks, is_of_turn
 from dragoman.wires.ai_sdk.quirks import Quirks
 
