@@ -228,9 +228,8 @@ def file_type(name: str, data: bytes) -> str:
 # The stored form of a message through its versions, brought up to the newest by `newest`:
 #   2  a wire's notes have a key of their own in `native`, the wire's name and `NOTES`
 #   1  they were among the wire's fields, under reserved names
-_RESERVED = ("spelling", "response")
-_RESERVED_BY = {"openai_responses": (*_RESERVED, "item", "digest")}
-"""Names that were reserved for notes in version 1, by wire."""
+_RESERVED = frozenset(["spelling", "response", "item", "digest"])
+"""Names that were reserved for notes in version 1. One wire alone noted the last two; no other had fields of these names."""
 
 
 def unknown(kind: str, native: Native) -> dict[str, Any] | None:
@@ -281,9 +280,8 @@ def _separate_notes(value: Any) -> Any:
 def _split_native(native: Mapping[str, Any]) -> dict[str, Any]:
     split: dict[str, Any] = {}
     for wire, value in native.items():
-        reserved = _RESERVED_BY.get(wire, _RESERVED)
         fields = _fields(value) or {}
-        notes = {name: field for name, field in fields.items() if name in reserved}
+        notes = {name: field for name, field in fields.items() if name in _RESERVED}
         if not notes:
             split[wire] = value
             continue

@@ -29,19 +29,7 @@ FURTHER: dict[str, set[str]] = {
         "tools",
         "usage",
     },
-    "a2a": {
-        "bodies",
-        "client",
-        "content",
-        "extras",
-        "interrupts",
-        "old",
-        "rpc",
-        "seed",
-        "tasks",
-        "tools",
-        "usage",
-    },
+    "a2a": {"client", "compact", "content", "interrupts", "old", "tasks", "tools"},
     "ai_sdk": set(),
 }
 """What one has beside them: what its messages do not take from a format, and what no other has, by the protocol's word."""

@@ -11,7 +11,7 @@ from dragoman.formats.conversion import Converted, convert
 from dragoman.formats.detection import Detected, detect, detected
 from dragoman.formats.format import Format
 from dragoman.formats.jsonl import Line, read_jsonl
-from dragoman.formats.registry import get, names, register
+from dragoman.formats.registry import get, names, register, shown_by_uis
 
 __all__ = [
     "Converted",
@@ -26,4 +26,5 @@ __all__ = [
     "names",
     "read_jsonl",
     "register",
+    "shown_by_uis",
 ]

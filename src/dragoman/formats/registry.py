@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import cache
 from importlib import import_module
-from typing import cast
+from typing import Any, cast
 
 from dragoman import wires
 from dragoman.codec.layout import FormatFields, Layout
@@ -22,6 +22,7 @@ __all__ = [
     "layouts",
     "names",
     "register",
+    "shown_by_uis",
 ]
 
 _ANY = Layout()
@@ -99,6 +100,11 @@ def detectable() -> dict[str, Format]:
 def layouts() -> dict[str, Layout]:
     """Of all formats that can be detected: name → where the messages stand."""
     return {name: layout(name) for name in detectable()}
+
+
+def shown_by_uis() -> Any:
+    """The format of the messages that user interfaces show: beside `dump_messages` it has `dump_shown`, a message a turn."""
+    return get("ai_sdk_ui")
 
 
 @cache

@@ -10,14 +10,15 @@ from typing import Any
 
 import pytest
 
-from dragoman.wires import a2a
+from dragoman.formats import seed_a2a
+from dragoman.wires import a2a, ag_ui
 
 Json = dict[str, Any]
-KIND = a2a.get_agui_event_type_from_a2a_message
-EVENT = a2a.convert_a2a_message_to_agui_event
-COMPACT = a2a.compact_events
-CHAT = a2a.convert_agui_event_to_openai_chat
-RESPONSES = a2a.convert_agui_event_to_responses_api
+KIND = seed_a2a.get_agui_event_type_from_a2a_message
+EVENT = seed_a2a.convert_a2a_message_to_agui_event
+COMPACT = seed_a2a.compact_events
+CHAT = seed_a2a.convert_agui_event_to_openai_chat
+RESPONSES = seed_a2a.convert_agui_event_to_responses_api
 
 
 def message(role: str | None, *parts: Json, kind: str | None = None) -> Json:
@@ -62,6 +63,19 @@ def end(text: str) -> Json:
 
 CONTENT = EVENT(message("user", said("Hi.")))
 RESULT = EVENT(message("user", results({"call_id": "a", "name": "f", "output": "x"})))
+
+
+@pytest.mark.parametrize("name", [name for name in seed_a2a.__all__ if name != "STATE_TYPES"])
+def test_a_conversion_is_imported_from_the_wire_of_a2a_as_its_document_says(name: str) -> None:
+    assert getattr(a2a, name) is getattr(seed_a2a, name)
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["compact_events", "convert_agui_event_to_openai_chat", "convert_agui_event_to_responses_api"],
+)
+def test_a_conversion_of_events_is_imported_from_the_wire_of_ag_ui_too(name: str) -> None:
+    assert getattr(ag_ui, name) is getattr(seed_a2a, name)
 
 
 def test_t01_the_canonical_type_is_returned_as_it_is() -> None:
@@ -132,9 +146,11 @@ def test_t06_messages_of_protobuf_are_read() -> None:
     ],
 )  # fmt: skip
 def test_t07_every_state_has_a_type(state: Any, kind: str) -> None:
-    assert a2a.get_agui_event_type_from_task_status_update({"status": {"state": state}}) == kind
     assert (
-        a2a.get_agui_event_type_from_task_status_update(
+        seed_a2a.get_agui_event_type_from_task_status_update({"status": {"state": state}}) == kind
+    )
+    assert (
+        seed_a2a.get_agui_event_type_from_task_status_update(
             SimpleNamespace(status=SimpleNamespace(state=state))
         )
         == kind
@@ -142,7 +158,9 @@ def test_t07_every_state_has_a_type(state: Any, kind: str) -> None:
 
 
 def test_t07_a_run_without_a_task_has_no_id() -> None:
-    assert a2a.convert_task_status_update_to_agui_event({"status": {"state": "working"}}, None) == {
+    assert seed_a2a.convert_task_status_update_to_agui_event(
+        {"status": {"state": "working"}}, None
+    ) == {
         "type": "step-started",
         "runId": "",
     }
@@ -155,15 +173,17 @@ def test_t07_the_beginning_of_a_run_has_its_context() -> None:
         for state, kind in (("submitted", {}), ("working", {"kind": "task"})):
             task = {**kind, "id": "t", name: "c", "status": {"state": state}}
             event = {"type": "run-started", "runId": "t", "threadId": "c"}
-            assert a2a.convert_task_status_update_to_agui_event(task) == event
-            assert a2a.convert_task_status_update_to_agui_event(SimpleNamespace(**task)) == event
+            assert seed_a2a.convert_task_status_update_to_agui_event(task) == event
+            assert (
+                seed_a2a.convert_task_status_update_to_agui_event(SimpleNamespace(**task)) == event
+            )
     update = {
         "kind": "status-update",
         "taskId": "t",
         "contextId": "c",
         "status": {"state": "working"},
     }
-    assert a2a.convert_task_status_update_to_agui_event(update) == {
+    assert seed_a2a.convert_task_status_update_to_agui_event(update) == {
         "type": "step-started",
         "runId": "t",
     }
@@ -171,9 +191,9 @@ def test_t07_the_beginning_of_a_run_has_its_context() -> None:
 
 def test_t08_only_messages_are_marked() -> None:
     update = {"status": {"state": "working"}}
-    assert a2a.add_canonical_type_to_message(update) == {"status": {"state": "working"}}
+    assert seed_a2a.add_canonical_type_to_message(update) == {"status": {"state": "working"}}
     made = SimpleNamespace(role="user", parts=[{"text": "x"}], metadata={"mine": 1})
-    assert a2a.add_canonical_type_to_message(made).metadata == {
+    assert seed_a2a.add_canonical_type_to_message(made).metadata == {
         "mine": 1,
         "canonical_type": "TextMessageContentEvent",
     }
@@ -397,13 +417,13 @@ def test_t43_runs_and_steps_have_events_and_the_unknown_has_none() -> None:
 )
 def test_t50_arguments_of_a_call_for_mcp(text: Any, read: Any) -> None:
     made = {"id": "a", "function": {"name": "f", "arguments": text}}
-    assert a2a.convert_openai_tool_call_to_mcp(made) == {
+    assert seed_a2a.convert_openai_tool_call_to_mcp(made) == {
         "call_id": "a",
         "name": "f",
         "arguments": read,
     }
     as_object = SimpleNamespace(id="a", function=SimpleNamespace(name="f", arguments=text))
-    assert a2a.convert_openai_tool_call_to_mcp(as_object) == {
+    assert seed_a2a.convert_openai_tool_call_to_mcp(as_object) == {
         "call_id": "a",
         "name": "f",
         "arguments": read,
@@ -411,13 +431,13 @@ def test_t50_arguments_of_a_call_for_mcp(text: Any, read: Any) -> None:
 
 
 def test_t51_what_an_mcp_tool_lacks_is_empty() -> None:
-    assert a2a.convert_mcp_tool_to_openai(
+    assert seed_a2a.convert_mcp_tool_to_openai(
         SimpleNamespace(name="f", description=None, inputSchema=None)
     ) == {
         "type": "function",
         "function": {"name": "f", "description": "", "parameters": {}},
     }
-    assert a2a.convert_mcp_tool_to_openai({"name": "f", "inputSchema": {"type": "object"}})[
+    assert seed_a2a.convert_mcp_tool_to_openai({"name": "f", "inputSchema": {"type": "object"}})[
         "function"
     ]["parameters"] == {"type": "object"}
 
@@ -425,13 +445,13 @@ def test_t51_what_an_mcp_tool_lacks_is_empty() -> None:
 def test_t52_text_and_results_of_all_parts() -> None:
     one, two = {"call_id": "a", "output": 1}, {"call_id": "b", "output": 2}
     mixed = message("user", said("a"), results(one), said("b"), results(two))
-    assert a2a.extract_user_text_and_tool_results(mixed) == ("ab", [one, two])
-    assert a2a.extract_user_text_and_tool_results(message("user")) == ("", [])
+    assert seed_a2a.extract_user_text_and_tool_results(mixed) == ("ab", [one, two])
+    assert seed_a2a.extract_user_text_and_tool_results(message("user")) == ("", [])
 
 
 def test_t53_a_result_that_answers_nothing_or_says_nothing_is_refused() -> None:
     assert (
-        a2a.convert_tool_result_to_openai({"call_id": "a", "output": {"x": 1}})["content"]
+        seed_a2a.convert_tool_result_to_openai({"call_id": "a", "output": {"x": 1}})["content"]
         == '{"x":1}'
     )
     for odd in (
@@ -441,16 +461,16 @@ def test_t53_a_result_that_answers_nothing_or_says_nothing_is_refused() -> None:
         {"call_id": 1, "output": 1},
     ):
         with pytest.raises(ValueError, match="call"):
-            a2a.convert_tool_result_to_openai(odd)
+            seed_a2a.convert_tool_result_to_openai(odd)
 
 
 def test_t54_events_of_clients_are_unwrapped() -> None:
     task = {"id": "t", "status": {"state": "working"}}
-    assert a2a.extract_event_data((task, "update")) == "update"
-    assert a2a.extract_event_data((task,)) is task
-    assert a2a.extract_event_data("x") == "x"
-    assert a2a.extract_task_from_tuple((task, None)) is task
-    assert a2a.extract_task_from_tuple(task) is None
+    assert seed_a2a.extract_event_data((task, "update")) == "update"
+    assert seed_a2a.extract_event_data((task,)) is task
+    assert seed_a2a.extract_event_data("x") == "x"
+    assert seed_a2a.extract_task_from_tuple((task, None)) is task
+    assert seed_a2a.extract_task_from_tuple(task) is None
     for event in (
         task,
         (task, None),
@@ -458,8 +478,8 @@ def test_t54_events_of_clients_are_unwrapped() -> None:
         {"result": {"task": task}},
         SimpleNamespace(root=task),
     ):
-        assert a2a.extract_task_from_event(event) is task
-    assert a2a.extract_task_from_event({"message": {}}) is None
+        assert seed_a2a.extract_task_from_event(event) is task
+    assert seed_a2a.extract_task_from_event({"message": {}}) is None
 
 
 def test_t55_a_degree_sign_is_one() -> None:
@@ -525,7 +545,7 @@ def test_t43_a_runs_beginning_is_told() -> None:
 
 def test_t07_an_update_knows_its_task() -> None:
     for update in ({"taskId": "t"}, {"task_id": "t"}):
-        event = a2a.convert_task_status_update_to_agui_event(
+        event = seed_a2a.convert_task_status_update_to_agui_event(
             {**update, "status": {"state": "working"}}
         )
         assert event == {"type": "step-started", "runId": "t"}

@@ -9,6 +9,7 @@ import pytest
 
 from dragoman import fold, json_bytes
 from dragoman.event import RunFinished
+from dragoman.formats import seed_a2a
 from dragoman.wires import a2a
 
 Json = dict[str, Any]
@@ -96,10 +97,10 @@ class Stream:
 
 def by_functions(messages: list[Json]) -> list[Any]:
     said: list[Any] = []
-    for event in a2a.compact_events(
-        [a2a.convert_a2a_message_to_agui_event(message) for message in messages]
+    for event in seed_a2a.compact_events(
+        [seed_a2a.convert_a2a_message_to_agui_event(message) for message in messages]
     ):
-        told, _ = a2a.convert_agui_event_to_openai_chat(event)
+        told, _ = seed_a2a.convert_agui_event_to_openai_chat(event)
         if told is None:
             continue
         if told["content"]:
@@ -137,7 +138,7 @@ def test_a_stream_of_many_entries_is_compacted_in_little_time() -> None:
         {"type": "tool-call-start", "toolCall": {"id": f"c{at}", "name": "f", "arguments": {}}}
         for at in range(20_000)
     ]
-    assert len(a2a.compact_events([*chunks, *starts, *starts])) == 40_000
+    assert len(seed_a2a.compact_events([*chunks, *starts, *starts])) == 40_000
 
 
 def status(state: str, text: str, *calls: Json, kind: str | None = None, id_: str = "m") -> Json:

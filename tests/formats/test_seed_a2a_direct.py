@@ -9,6 +9,7 @@ from typing import Any
 from hypothesis import given
 from hypothesis import strategies as st
 
+from dragoman.formats import seed_a2a
 from dragoman.wires import a2a, openai_chat
 
 Json = dict[str, Any]
@@ -83,8 +84,10 @@ def plain(message: Json) -> Json:
 
 
 def by_way_of_events(document: list[Json]) -> list[Json]:
-    events = a2a.compact_events([a2a.convert_a2a_message_to_agui_event(each) for each in document])
-    pairs = [a2a.convert_agui_event_to_openai_chat(event) for event in events]
+    events = seed_a2a.compact_events(
+        [seed_a2a.convert_a2a_message_to_agui_event(each) for each in document]
+    )
+    pairs = [seed_a2a.convert_agui_event_to_openai_chat(event) for event in events]
     return [each for message, tools in pairs for each in [*tools, *([message] if message else [])]]
 
 

@@ -3,7 +3,8 @@
 events = compact_events([convert_a2a_message_to_agui_event(message) for message in history])
 messages = [convert_agui_event_to_openai_chat(event) for event in events]
 
-The names of events are those of the time (`text-message-content`); today's AG-UI is the wire `ag_ui`.
+The names of events are those of the time (`text-message-content`); today's AG-UI is the wire `ag_ui`. Programs of that time find these
+functions in `dragoman.wires.a2a`, and three of them in `dragoman.wires.ag_ui`.
 """
 
 from __future__ import annotations
@@ -12,19 +13,25 @@ import json
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
 from dragoman.errors import HistoryError
-from dragoman.wires.a2a.seed_compact import Entry, merge_arguments, reduce_entries
-from dragoman.wires.a2a.seed_kinds import (
+from dragoman.wires.a2a.compact import (
     ARGS,
     CHUNK,
     CONTENT,
     END,
     RESULT,
     START,
+    Entry,
+    field,
     get_agui_event_type_from_a2a_message,
+    merge_arguments,
+    reduce_entries,
+    role_name,
+    text_in,
+    tool_calls_of,
+    tool_results_of,
 )
-from dragoman.wires.a2a.seed_values import field, role_name, text_in, tool_calls_of, tool_results_of
 from dragoman.wires.a2a.tools import load_call, load_result
 
 __all__ = [
@@ -35,7 +42,14 @@ __all__ = [
     "convert_a2a_message_to_openai",
     "convert_agui_event_to_openai_chat",
     "convert_agui_event_to_responses_api",
+    "convert_mcp_tool_to_openai",
+    "convert_openai_tool_call_to_mcp",
     "convert_task_status_update_to_agui_event",
+    "convert_tool_result_to_openai",
+    "extract_event_data",
+    "extract_task_from_event",
+    "extract_task_from_tuple",
+    "extract_user_text_and_tool_results",
     "get_agui_event_type_from_a2a_message",
     "get_agui_event_type_from_task_status_update",
 ]
@@ -317,3 +331,80 @@ def _tool_message(result: Mapping[str, Any]) -> Json:
 
 def _json(value: Any) -> str:
     return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def extract_user_text_and_tool_results(message: Any) -> tuple[str, list[Any]]:
+    """All text of a message, joined, and the results of all its parts."""
+    return text_in(message) or "", tool_results_of(message) or []
+
+
+def convert_mcp_tool_to_openai(tool: Any) -> Json:
+    """A tool as MCP lists it → as Chat Completions takes it."""
+    schema = field(tool, "inputSchema", "input_schema")
+    function: Json = {
+        "name": field(tool, "name"),
+        "description": field(tool, "description") or "",
+        "parameters": {} if schema is None else schema,
+    }
+    return {"type": "function", "function": function}
+
+
+def convert_openai_tool_call_to_mcp(call: Any) -> Json:
+    """A call of Chat Completions, a dictionary or an object → its id, its name and its arguments. Text that is no JSON is no arguments."""
+    function = field(call, "function")
+    arguments = field(function, "arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            arguments = {}
+    return {
+        "call_id": field(call, "id"),
+        "name": field(function, "name"),
+        "arguments": {} if arguments is None else arguments,
+    }
+
+
+def convert_tool_result_to_openai(result: Any) -> Json:
+    """A result of an A2A message → the message of a tool.
+
+    Raises:
+        ValueError: it does not say which call it answers, or has no output.
+    """
+    call_id, output = field(result, "call_id", "toolCallId"), field(result, "output", "content")
+    if not if_text(call_id):
+        raise ValueError("a tool result names the call that it answers; send its call_id")
+    if output is None:
+        raise ValueError(f"the tool result of call {call_id!r:.100} has no output; send one")
+    return {"role": "tool", "tool_call_id": call_id, "content": text_or_json(output)}
+
+
+def extract_event_data(event: Any) -> Any:
+    """What an event of a client holds: of a pair the second, of a tuple of one that one, of anything else itself."""
+    if not isinstance(event, tuple):
+        return event
+    held = cast("tuple[Any, ...]", event)
+    return held[1] if len(held) == 2 else held[0] if len(held) == 1 else held
+
+
+def extract_task_from_tuple(event: Any) -> Any:
+    """The task that stands first in a tuple; `None`: there is none."""
+    held = cast("tuple[Any, ...]", event) if isinstance(event, tuple) else ()
+    return held[0] if held and _is_task(held[0]) else None
+
+
+def extract_task_from_event(event: Any) -> Any:
+    """The task in an event: a tuple's, a member's (`task`, `result`), or the event itself; `None`: there is none."""
+    if isinstance(event, tuple):
+        return extract_task_from_tuple(event)
+    if _is_task(event):
+        return event
+    for name in ("task", "result", "root"):
+        inner = field(event, name)
+        if inner is not None and (found := extract_task_from_event(inner)) is not None:
+            return found
+    return None
+
+
+def _is_task(value: Any) -> bool:
+    return field(value, "status") is not None and isinstance(field(value, "id"), str)

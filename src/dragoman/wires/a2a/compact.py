@@ -8,33 +8,40 @@ into it. An answer ends, for both, where the user says something or a tool answe
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any
+from importlib import import_module
+from typing import Any, cast
 
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.message import Message, Role
 from dragoman.wires.a2a.quirks import EXTENSION
-from dragoman.wires.a2a.seed_kinds import (
-    ARGS,
-    CHUNK,
-    CONTENT,
-    END,
-    KINDS,
-    RESULT,
-    START,
-    get_agui_event_type_from_a2a_message,
-)
-from dragoman.wires.a2a.seed_values import text_in
-from dragoman.wires.a2a.tools import TOOL_CALLS_KEY
+from dragoman.wires.a2a.tools import CALL, TOOL_CALLS_KEY, TOOL_RESULTS_KEY
+from dragoman.wires.a2a.tools import RESULT as RESULT_PART
 
 __all__ = [
+    "ARGS",
+    "CHUNK",
+    "CONTENT",
+    "END",
     "Entry",
+    "KINDS",
+    "RESULT",
     "Remaining",
+    "START",
+    "canonical_type",
     "compact_messages",
     "continuation",
+    "field",
+    "get_agui_event_type_from_a2a_message",
     "holds",
     "merge_arguments",
+    "parts_of",
     "reduce_entries",
+    "role_name",
+    "text_in",
+    "tool_calls_of",
+    "tool_results_of",
 ]
 
 Json = dict[str, Any]
@@ -42,6 +49,15 @@ Calls = Sequence[tuple[str, Any]]
 """Id of each call, and its arguments."""
 _TRIES = 20
 """How many answers that were cut may stand before one whose chunks hold only what is new: a bound of the work."""
+CONTENT = "TextMessageContentEvent"
+CHUNK = "TextMessageChunkEvent"
+END = "TextMessageEndEvent"
+START = "ToolCallStartEvent"
+ARGS = "ToolCallArgsEvent"
+RESULT = "ToolCallResultEvent"
+
+KINDS = (CONTENT, CHUNK, END, START, ARGS, RESULT)
+"""All types of messages."""
 
 
 class Entry(msgspec.Struct, frozen=True):
@@ -254,3 +270,90 @@ def _merged_call(call: Any, arguments: Mapping[str, Json]) -> Any:
         **if_object(call),
         "arguments": merge_arguments(if_object(call).get("arguments"), pieces),
     }
+
+
+def canonical_type(message: Message) -> str:
+    """Which event a message is."""
+    if message.role is Role.MODEL:
+        return START if message.tool_calls else END
+    return RESULT if message.tool_results else CONTENT
+
+
+def get_agui_event_type_from_a2a_message(message: Any) -> str:
+    """The canonical type of a message: what its metadata says, else by its role and its parts."""
+    named = field(field(message, "metadata"), "canonical_type")
+    if isinstance(named, str) and named:
+        return named
+    role = role_name(message)
+    has_text = text_in(message) is not None
+    if role == "user" and tool_results_of(message) is not None:
+        return RESULT
+    if role == "agent" and tool_calls_of(message) is not None:
+        return START
+    return END if role == "agent" and has_text else CONTENT
+
+
+def field(value: Any, *names: str) -> Any:
+    """A field under the first of these names that is there, of a dictionary or an object; `None`: there is none."""
+    value = _plain(value)
+    for name in names:
+        if isinstance(value, Mapping):
+            if name in value:
+                return cast("Mapping[str, Any]", value)[name]
+        elif hasattr(value, name):
+            return getattr(value, name)
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A message of protobuf as a dictionary; anything else as it is."""
+    if not hasattr(value, "DESCRIPTOR"):
+        return value
+    to_dict: Any = import_module("google.protobuf.json_format").MessageToDict
+    return to_dict(value)
+
+
+def role_name(message: Any) -> str:
+    """`user` or `agent`, from any age's word for it; else the word itself, or empty."""
+    role = field(message, "role")
+    word = if_text(role) or if_text(getattr(role, "value", None))
+    return word.removeprefix("ROLE_").lower() if word.startswith("ROLE_") else word
+
+
+def parts_of(message: Any) -> list[Any]:
+    """The parts of a message, each out of its wrapper."""
+    parts = field(message, "parts")
+    found = list(cast("list[Any]", parts)) if isinstance(parts, list | tuple) else []
+    roots = [field(part, "root") for part in found]
+    return [part if root is None else root for part, root in zip(found, roots, strict=True)]
+
+
+def text_in(message: Any) -> str | None:
+    """All text, joined without a separator; `None`: there is no part of text."""
+    texts = [text for part in parts_of(message) if isinstance(text := field(part, "text"), str)]
+    return "".join(texts) if texts else None
+
+
+def tool_calls_of(message: Any) -> list[Any] | None:
+    """The calls of all its parts; `None`: no part has calls, not even an empty list."""
+    return _tools(message, TOOL_CALLS_KEY, CALL)
+
+
+def tool_results_of(message: Any) -> list[Any] | None:
+    """The results, likewise."""
+    return _tools(message, TOOL_RESULTS_KEY, RESULT_PART)
+
+
+def _tools(message: Any, key: str, kind: str) -> list[Any] | None:
+    found: list[Any] | None = None
+    for part in parts_of(message):
+        data = if_object(field(part, "data"))
+        if key in data:
+            listed = data[key]
+            found = [
+                *(found or []),
+                *(cast("list[Any]", listed) if isinstance(listed, list) else []),
+            ]
+        elif data.get("type") == kind:
+            found = [*(found or []), data]
+    return found

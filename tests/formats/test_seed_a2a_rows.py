@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.errors import HistoryError
-from dragoman.wires import a2a
+from dragoman.formats import seed_a2a
 
 Json = dict[str, Any]
 CALL: Json = {"call_id": "call_abc123", "name": "get_weather", "arguments": {"location": "Oakland"}}
@@ -69,11 +69,11 @@ MESSAGES: dict[str, tuple[Json, str, str, Json | None, str]] = {
 @pytest.mark.parametrize("state", UPDATES)
 def test_a_row_of_a_tasks_update(state: str) -> None:
     kind, type_, name = UPDATES[state]
-    assert a2a.get_agui_event_type_from_task_status_update(status(state)) == kind
-    event = a2a.convert_task_status_update_to_agui_event(status(state), {"id": "task-1"})
+    assert seed_a2a.get_agui_event_type_from_task_status_update(status(state)) == kind
+    event = seed_a2a.convert_task_status_update_to_agui_event(status(state), {"id": "task-1"})
     assert event == {"type": type_, "runId": "task-1"}
-    assert a2a.convert_agui_event_to_openai_chat(event) == (None, [])
-    assert a2a.convert_agui_event_to_responses_api(event) == {
+    assert seed_a2a.convert_agui_event_to_openai_chat(event) == (None, [])
+    assert seed_a2a.convert_agui_event_to_responses_api(event) == {
         "event": name,
         "data": {"runId": "task-1"},
     }
@@ -81,26 +81,26 @@ def test_a_row_of_a_tasks_update(state: str) -> None:
 
 def test_the_row_of_a_task_at_its_beginning() -> None:
     task = {"id": "task-1", "context_id": "c", "status": {"state": "submitted"}}
-    assert a2a.get_agui_event_type_from_task_status_update(task) == "RunStartedEvent"
+    assert seed_a2a.get_agui_event_type_from_task_status_update(task) == "RunStartedEvent"
     started = {"type": "run-started", "runId": "task-1", "threadId": "c"}
-    assert a2a.convert_task_status_update_to_agui_event(task, task) == started
+    assert seed_a2a.convert_task_status_update_to_agui_event(task, task) == started
 
 
 @pytest.mark.parametrize("row", MESSAGES)
 def test_a_row_of_a_message(row: str) -> None:
     message, kind, type_, chat, name = MESSAGES[row]
-    assert a2a.get_agui_event_type_from_a2a_message(message) == kind
-    event = a2a.convert_a2a_message_to_agui_event(message)
+    assert seed_a2a.get_agui_event_type_from_a2a_message(message) == kind
+    event = seed_a2a.convert_a2a_message_to_agui_event(message)
     assert event["type"] == type_
-    assert a2a.convert_agui_event_to_openai_chat(event) == (chat, [])
-    response = a2a.convert_agui_event_to_responses_api(event)
+    assert seed_a2a.convert_agui_event_to_openai_chat(event) == (chat, [])
+    response = seed_a2a.convert_agui_event_to_responses_api(event)
     assert isinstance(response, dict) and response["event"] == name
-    assert a2a.add_canonical_type_to_message({**message})["metadata"]["canonical_type"] == kind
+    assert seed_a2a.add_canonical_type_to_message({**message})["metadata"]["canonical_type"] == kind
 
 
 def test_the_row_of_results_is_several_messages() -> None:
     message = data("user", tool_results=[RESULT, {**RESULT, "call_id": "b", "output": "Fog"}])
-    event = a2a.convert_a2a_message_to_agui_event(message)
+    event = seed_a2a.convert_a2a_message_to_agui_event(message)
     assert event == {
         "type": "tool-call-result",
         "results": [
@@ -112,56 +112,56 @@ def test_the_row_of_results_is_several_messages() -> None:
         {"role": "tool", "tool_call_id": "call_abc123", "content": "Sunny, 72°F"},
         {"role": "tool", "tool_call_id": "b", "content": "Fog"},
     ]
-    assert a2a.convert_agui_event_to_openai_chat(event) == (None, told)
-    assert a2a.convert_agui_event_to_responses_api(event) == [
+    assert seed_a2a.convert_agui_event_to_openai_chat(event) == (None, told)
+    assert seed_a2a.convert_agui_event_to_responses_api(event) == [
         {"event": DELTA, "data": each} for each in told
     ]
 
 
 def test_example_1_a_users_text() -> None:
     message = text("user", "TextMessageContentEvent", "What's the weather?")
-    event = a2a.convert_a2a_message_to_agui_event(message)
+    event = seed_a2a.convert_a2a_message_to_agui_event(message)
     said = {"role": "user", "content": "What's the weather?"}
     assert event == {"type": "text-message-content", "message": said}
-    assert a2a.convert_agui_event_to_openai_chat(event) == (said, [])
-    assert a2a.convert_agui_event_to_responses_api(event) == {"event": DELTA, "data": said}
+    assert seed_a2a.convert_agui_event_to_openai_chat(event) == (said, [])
+    assert seed_a2a.convert_agui_event_to_responses_api(event) == {"event": DELTA, "data": said}
 
 
 def test_example_2_an_assistants_call() -> None:
     message = data("agent", "ToolCallStartEvent", tool_calls=[CALL])
-    event = a2a.convert_a2a_message_to_agui_event(message)
+    event = seed_a2a.convert_a2a_message_to_agui_event(message)
     call = {"id": "call_abc123", "name": "get_weather", "arguments": {"location": "Oakland"}}
     assert event == {"type": "tool-call-start", "toolCall": call}
     chat = {"role": "assistant", "content": "", "tool_calls": [OPENAI]}
-    assert a2a.convert_agui_event_to_openai_chat(event) == (chat, [])
+    assert seed_a2a.convert_agui_event_to_openai_chat(event) == (chat, [])
     told = {"role": "assistant", "tool_calls": [OPENAI]}
-    assert a2a.convert_agui_event_to_responses_api(event) == {"event": DELTA, "data": told}
+    assert seed_a2a.convert_agui_event_to_responses_api(event) == {"event": DELTA, "data": told}
 
 
 def test_example_3_a_result() -> None:
     message = data("user", "ToolCallResultEvent", tool_results=[RESULT])
-    event = a2a.convert_a2a_message_to_agui_event(message)
+    event = seed_a2a.convert_a2a_message_to_agui_event(message)
     assert event == {
         "type": "tool-call-result",
         "toolCallId": "call_abc123",
         "result": "Sunny, 72°F",
     }
     tool = {"role": "tool", "tool_call_id": "call_abc123", "content": "Sunny, 72°F"}
-    assert a2a.convert_agui_event_to_openai_chat(event) == (None, [tool])
-    assert a2a.convert_agui_event_to_responses_api(event) == {"event": DELTA, "data": tool}
+    assert seed_a2a.convert_agui_event_to_openai_chat(event) == (None, [tool])
+    assert seed_a2a.convert_agui_event_to_responses_api(event) == {"event": DELTA, "data": tool}
 
 
 @pytest.mark.parametrize("wrong", ["text-message-content", None, 3, ["text-message-content"]])
 def test_what_is_no_event_is_refused_by_its_place(wrong: Any) -> None:
-    event = a2a.convert_a2a_message_to_agui_event(text("user"))
+    event = seed_a2a.convert_a2a_message_to_agui_event(text("user"))
     with pytest.raises(HistoryError, match=r"event \[1\] is an object"):
-        a2a.compact_events([event, wrong])
+        seed_a2a.compact_events([event, wrong])
     with pytest.raises(HistoryError, match="a list of objects, not as dict"):
-        a2a.compact_events(event)  # pyright: ignore[reportArgumentType]
+        seed_a2a.compact_events(event)  # pyright: ignore[reportArgumentType]
     if wrong is not None:
         for function in (
-            a2a.convert_agui_event_to_openai_chat,
-            a2a.convert_agui_event_to_responses_api,
+            seed_a2a.convert_agui_event_to_openai_chat,
+            seed_a2a.convert_agui_event_to_responses_api,
         ):
             with pytest.raises(HistoryError, match="is an object with a type"):
                 function(wrong)
@@ -169,11 +169,11 @@ def test_what_is_no_event_is_refused_by_its_place(wrong: Any) -> None:
 
 def test_nothing_is_no_event_and_arguments_are_whatever_a_program_holds() -> None:
     assert (
-        a2a.convert_agui_event_to_openai_chat(None) == (None, [])
-        and a2a.convert_agui_event_to_responses_api(None) == {}
+        seed_a2a.convert_agui_event_to_openai_chat(None) == (None, [])
+        and seed_a2a.convert_agui_event_to_responses_api(None) == {}
     )
     day = data(
         "agent", tool_calls=[{"call_id": "c", "name": "f", "arguments": {"day": date(2026, 1, 2)}}]
     )
-    message, _ = a2a.convert_a2a_message_to_openai(day)
+    message, _ = seed_a2a.convert_a2a_message_to_openai(day)
     assert message and message["tool_calls"][0]["function"]["arguments"] == '{"day": "2026-01-02"}'
