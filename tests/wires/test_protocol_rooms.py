@@ -18,17 +18,7 @@ WIRES = wires.names("protocol")
 ROOMS = {"quirks", "messages", "runs", "decode", "encode", "errors", "serving"}
 """What every one has. `decode_own` and the like are parts of their room."""
 FURTHER: dict[str, set[str]] = {
-    "ag_ui": {
-        "client",
-        "compact",
-        "content",
-        "events",
-        "extras",
-        "ids",
-        "interrupts",
-        "tools",
-        "usage",
-    },
+    "ag_ui": {"client", "compact", "content", "events", "interrupts", "tools"},
     "a2a": {"client", "compact", "content", "interrupts", "old", "tasks", "tools"},
     "ai_sdk": set(),
 }

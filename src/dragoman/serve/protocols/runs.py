@@ -123,7 +123,11 @@ async def begun(
             await record.begin()
             await change_memory(agent, conversation, resource_of(call))
             run_id = await call.service.runs.start(
-                agent, run, ended=record.end, trusted_history=conversation.trusted
+                agent,
+                run,
+                ended=record.end,
+                trusted_history=conversation.trusted,
+                reading=conversation.reading,
             )
     except DragomanError:
         await record.forget()  # the client is answered that nothing was begun
