@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec.blocks import ABSENT, dump_content, is_plain, load_content
+from dragoman.codec.loading import ABSENT, dump_content, is_plain, load_content
 from dragoman.errors import HistoryError
 from dragoman.message import Content, ProviderPart, TextPart
 

@@ -8,13 +8,12 @@ from typing import Any
 
 import pytest
 
-from dragoman.codec import digest_v1, hashing
-from dragoman.codec.digest import neutral_chain, signed_chain
-from dragoman.codec.hashing import LARGE
+from dragoman.codec import digest
+from dragoman.codec.digest import LARGE, neutral_chain, signed_chain
 from dragoman.message import DataPart, Message
 
 Chain = Callable[[Sequence[Message]], list[str]]
-CHAINS: list[Chain] = [lambda messages: signed_chain(messages, "w"), neutral_chain, digest_v1.chain]
+CHAINS: list[Chain] = [lambda messages: signed_chain(messages, "w"), neutral_chain, digest.chain]
 each_chain = pytest.mark.parametrize("chain", CHAINS, ids=["signed", "neutral", "version 1"])
 
 
@@ -22,14 +21,14 @@ each_chain = pytest.mark.parametrize("chain", CHAINS, ids=["signed", "neutral", 
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """Bytes of what is hashed."""
     lengths: list[int] = []
-    make = hashing._bytes  # pyright: ignore[reportPrivateUsage]
+    make = digest._bytes  # pyright: ignore[reportPrivateUsage]
 
     def counted(value: Any) -> bytes:
         data = make(value)
         lengths.append(len(data))
         return data
 
-    monkeypatch.setattr(hashing, "_bytes", counted)
+    monkeypatch.setattr(digest, "_bytes", counted)
     return lengths
 
 
@@ -68,7 +67,7 @@ def test_the_chains_do_not_share_what_they_know() -> None:
 @pytest.mark.slow
 def test_nothing_is_kept_of_small_messages_and_of_those_that_are_gone(chain: Chain) -> None:
     gc.collect()
-    known = hashing._known  # pyright: ignore[reportPrivateUsage]
+    known = digest._known  # pyright: ignore[reportPrivateUsage]
     before, small, large = (
         len(known),
         [Message.user(f"{n}") for n in range(100)],
