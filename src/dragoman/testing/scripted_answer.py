@@ -32,7 +32,7 @@ from dragoman.errors import (
 from dragoman.event import Event, MessageFinished, RunError
 from dragoman.fold import fold
 from dragoman.message import Content, FinishReason, Message, ToolCallPart, Usage
-from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.testing.wire.bench import cut_into, events_of
 from dragoman.transport.exchange import Exchange
