@@ -12,7 +12,7 @@ from dragoman.message import Message, Origin
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
-from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS
+from dragoman.wires.ai_sdk_messages.own import MESSAGE_FIELDS
 
 __all__ = [
     "approvals",

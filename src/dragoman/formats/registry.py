@@ -11,7 +11,7 @@ from dragoman.codec.layout import FormatFields, Layout
 from dragoman.codec.plug_ins import load_plug_in, plug_ins
 from dragoman.errors import SettingsError
 from dragoman.formats.format import Format
-from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS, ROW_FIELDS
+from dragoman.wires.ai_sdk_messages.own import MESSAGE_FIELDS, ROW_FIELDS
 
 __all__ = [
     "ENTRY_POINTS",

@@ -8,7 +8,7 @@ from typing import Any
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.message import Message
-from dragoman.wires.ai_sdk_messages.threads import thread_of
+from dragoman.wires.ai_sdk_messages.own import thread_of
 
 __all__ = ["check", "named"]
 

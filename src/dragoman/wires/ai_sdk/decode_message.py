@@ -308,9 +308,9 @@ class Turn:
         Raises:
             DecodeError: it cannot be read.
         """
-        it = Reading("ui", Role.MODEL)
+        it = Reading(UI_DIALECT, Role.MODEL)
         try:
-            load_parts([part], it, UI_DIALECT.loaders, UI_DIALECT.prefixed, "the stream")
+            load_parts([part], it, "the stream")
         except HistoryError as error:
             raise DecodeError(error.message) from error
         return list(it.pieces), list(it.answers)

@@ -24,6 +24,10 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ai_sdk.quirks import part_id
+from dragoman.wires.ai_sdk_messages.files import dump_file
+from dragoman.wires.ai_sdk_messages.marks import dump_mark
+from dragoman.wires.ai_sdk_messages.texts import dump_reasoning, dump_text
+from dragoman.wires.ai_sdk_messages.tools import add_result, dump_call
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 
 __all__ = ["Parts"]
@@ -73,7 +77,7 @@ class Parts:
         answered = {result.id for message in before for result in message.tool_results}
         for message in before:
             for call in message.tool_calls if message.role is Role.MODEL else ():
-                self._calls[call.id] = call, UI_DIALECT.call(call, False, 0)
+                self._calls[call.id] = call, dump_call(call, UI_DIALECT)
                 self.waits |= call.id not in answered
 
     def knows(self, call_id: str) -> bool:
@@ -130,7 +134,7 @@ class Parts:
         if known is None:
             return NONE
         call, before = known
-        part = UI_DIALECT.result(before, result, call)
+        part = add_result(before, result, call, UI_DIALECT)
         if part["state"] == "output-denied":
             return [{"type": "tool-output-denied", "toolCallId": result.id}]
         chunk: dict[str, Any] = {"type": f"tool-{part['state']}", "toolCallId": result.id}
@@ -174,12 +178,12 @@ class Parts:
         self._shown.add(message_id)
         if found.call is None:
             return [{"type": f"{found.kind}-start", "id": found.id}]
-        part = UI_DIALECT.call(found.call, False, 0)
+        part = dump_call(found.call, UI_DIALECT)
         return [{"type": "tool-input-start", "toolCallId": found.id, **_named(part, found.call)}]
 
     def _text(self, message_id: str, part: TextPart | ThinkingPart, found: _Open) -> Objects:
         """The end of a text. What was told cannot be taken back; what is missing at its end is added."""
-        shown = UI_DIALECT.text(part, True) if isinstance(part, TextPart) else _thinking(part)
+        shown = dump_text(part, UI_DIALECT, True) if isinstance(part, TextPart) else _thinking(part)
         if not part.text and not found.begun and not shown:
             return NONE
         chunks = self._begun(message_id, found)
@@ -199,7 +203,7 @@ class Parts:
         return [*chunks, end]
 
     def _call(self, message_id: str, call: ToolCallPart, found: _Open | None) -> Objects:
-        part = UI_DIALECT.call(call, False, 0)
+        part = dump_call(call, UI_DIALECT)
         self._calls[call.id] = call, part
         if found is None:
             found = _Open("tool-input", call.id, "inputTextDelta")
@@ -230,13 +234,13 @@ class Parts:
         if isinstance(part, ToolResultPart):  # of a tool that the provider ran
             return self.result(part)
         if isinstance(part, DataPart | LinkPart | FilePart):
-            shown = UI_DIALECT.file(part, True)
+            shown = dump_file(part, UI_DIALECT)
             if not (isinstance(shown.get("url"), str) and isinstance(shown.get("mediaType"), str)):
                 return NONE
             self._shown.add(message_id)
             return [shown]
         if isinstance(part, MarkPart | ProviderPart):
-            shown = if_object(UI_DIALECT.mark(part))
+            shown = if_object(dump_mark(part, UI_DIALECT))
             kind = shown.get("type")
             if kind == "step-start":
                 return [{"type": "start-step"}]
@@ -248,7 +252,7 @@ class Parts:
 
 def _thinking(part: ThinkingPart) -> dict[str, Any]:
     """As a part; empty: nothing of it can be read."""
-    shown = UI_DIALECT.thinking([part]) if part.text or part.native else ()
+    shown = dump_reasoning([part], UI_DIALECT) if part.text or part.native else ()
     return next(iter(shown)) if shown else {}
 
 
