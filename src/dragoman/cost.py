@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from datetime import datetime
 from decimal import Decimal
+from importlib import import_module
 from math import isfinite
 from typing import Any, cast
 from urllib.parse import urlsplit
@@ -15,8 +16,6 @@ from dragoman.message import NOTES, Native, Origin, Usage
 __all__ = ["call_cost", "need_prices"]
 
 _FREE = Decimal(0)
-_SERVERS = frozenset({"ollama", "llamacpp"})
-"""Providers that serve models on a machine of one's own."""
 _OWN_HOSTS = frozenset({"localhost", "127.0.0.1", "::1", "0.0.0.0"})  # noqa: S104 - read, never bound
 _CLOUD = ("-cloud", ":cloud")
 """How the names of models end that an Ollama server passes on to a place that costs."""
@@ -24,24 +23,6 @@ _BEDROCK = ".api.aws"
 """How the hosts of Bedrock's OpenAI-compatible API end."""
 _TICKS = Decimal(10) ** 10
 """Parts of a dollar in which xAI counts."""
-
-_PRICED_AS: Mapping[str, str] = {
-    "openai": "openai",
-    "openai-responses": "openai",
-    "anthropic": "anthropic",
-    "google": "google",
-    "vertex": "google",
-    "azure": "azure",
-    "azure-responses": "azure",
-    "mistral": "mistral",
-    "openrouter": "openrouter",
-    "together": "together",
-    "groq": "groq",
-    "deepseek": "deepseek",
-    "xai": "x-ai",
-    "cohere": "cohere",
-}
-"""Our providers → those of the prices: where the endpoint is not one that they know, such as a proxy."""
 
 _COUNTS: Mapping[str, str] = {
     "input_tokens": "input_tokens",
@@ -168,21 +149,25 @@ def _priced(
 def _providers(origin: Origin) -> list[dict[str, str]]:
     """How the prices may know who answered: by the endpoint, else by the provider."""
     host = urlsplit(origin.endpoint or "").hostname or ""
-    name = "aws" if host.endswith(_BEDROCK) else _PRICED_AS.get(origin.provider)
+    name = "aws" if host.endswith(_BEDROCK) else _pricing(origin)[0]
     by_endpoint = [{"provider_api_url": origin.endpoint}] if origin.endpoint else []
     return [*by_endpoint, {"provider_id": name}] if name else by_endpoint
 
 
 def _is_free(origin: Origin) -> bool:
-    """Whether the model ran on this machine: the embedded one, or that of a server here."""
-    if origin.provider == "local":
-        return True
-    if (
-        origin.provider not in _SERVERS
-        or urlsplit(origin.endpoint or "").hostname not in _OWN_HOSTS
-    ):
-        return False
-    return not (origin.model or "").endswith(_CLOUD)
+    """Returns whether the model ran on this machine: the embedded one, or that of a server here."""
+    _, free = _pricing(origin)
+    if free is None or free == "always":
+        return free is not None
+    is_here = urlsplit(origin.endpoint or "").hostname in _OWN_HOSTS
+    return is_here and not (origin.model or "").endswith(_CLOUD)
+
+
+def _pricing(origin: Origin) -> tuple[str | None, str | None]:
+    """Returns `priced_as` and `free` of the record of the provider that answered."""
+    # Records stand layers above this module, which results and hooks need below them: they are found late, by name.
+    record = import_module("dragoman.providers.registry").REGISTRY.find(origin.provider)
+    return (None, None) if record is None else (record.priced_as, record.free)
 
 
 def _reported_cost(response: Mapping[str, Any]) -> Decimal | None:

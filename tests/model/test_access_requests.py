@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import hmac
 from collections.abc import Mapping
+from hashlib import sha256
 from typing import Any
+from urllib.parse import urlsplit
 
 import msgspec
 import pytest
@@ -354,3 +357,50 @@ async def test_credentials_can_sign_each_request_over_its_url_headers_and_bytes(
     assert [(request.headers, request.body) for request in player.requests] == [
         ({**headers, "x-signature": number}, b'{"a":1}') for number in ("1", "2")
     ]
+
+
+def signature(secret: str, request: HttpRequest, now: float) -> str:
+    """A signature as AWS Signature Version 4 makes it: over method, path, query, headers and body, and the day."""
+    url = urlsplit(request.path)
+    assert isinstance(request.body, bytes)
+    headers = "\n".join(sorted(f"{name}:{value}" for name, value in request.headers.items()))
+    canonical = "\n".join(
+        [request.method, url.path, url.query, headers, sha256(request.body).hexdigest()]
+    )
+    return hmac.digest(f"{secret} {now // 86400}".encode(), canonical.encode(), "sha256").hex()
+
+
+async def test_a_fetched_secret_signs_requests_until_it_ends_or_is_refused() -> None:
+    def asked(now: float) -> Flow:
+        answer = yield HttpRequest("http://metadata/credentials", method="GET", secret=True)
+        secret, token = answer.body.decode().split()
+        return Grant(
+            {"x-security-token": token},
+            now + 900,
+            sign=lambda request, at: {"x-signature": signature(secret, request, at)},
+        )
+
+    provider = keyed(lambda *_: Auth(asked), base_url="http://h/model")
+    times = iter([1000.0] * 6 + [2000.0] * 9)
+    answers = [Exchange(body=b"secret-1 token-1"), OK, OK, Exchange(body=b"secret-2 token-2"), OK]
+    refused = [Exchange(status=401, body=b"{}"), Exchange(body=b"secret-3 token-3"), OK]
+    one, player = way(*answers, *refused, provider=provider, clock=lambda: next(times))
+    ask = HttpRequest("http://h/model/m/converse?x=1&y=%2F", {"x-own": "1"}, {"a": 1})
+    for _ in range(2):
+        await one.fetch(ask)
+    list(iter(lambda: next(times), 2000.0))
+    for _ in range(2):
+        await one.fetch(ask)
+    sent = [request for request in player.requests if request.method == "POST"]
+    assert len(player.requests) - len(sent) == 3, (
+        "a grant is asked for once, anew at its end, and once more where it is refused"
+    )
+    for request, number, now in zip(
+        sent, (1, 1, 2, 2, 3), (1000.0, 1000.0, 2000.0, 2000.0, 2000.0), strict=True
+    ):
+        headers = {"x-own": "1", "x-security-token": f"token-{number}"}
+        unsigned = HttpRequest(ask.path, headers, b'{"a":1}')
+        expected = signature(f"secret-{number}", unsigned, now)
+        assert (request.headers, request.body) == ({**headers, "x-signature": expected}, b'{"a":1}')
+    changed = msgspec.structs.replace(sent[0], path=ask.path.replace("x=1", "x=2"))
+    assert signature("secret-1", changed, 1000.0) != sent[0].headers["x-signature"]

@@ -12,8 +12,9 @@ import msgspec
 from dragoman.codec.marks import kinds
 from dragoman.codec.turns import only_answers, turns
 from dragoman.history.arguments import filled
+from dragoman.history.format_fields import is_done
 from dragoman.history.fresh import add_new
-from dragoman.history.known import is_done, is_model, outcome
+from dragoman.history.known import is_model, outcome
 from dragoman.history.resent import Digests, resent
 from dragoman.history.rows import NOWHERE, Row, Rows, in_order
 from dragoman.history.sources import RESPONSE, Mint, Source, microseconds, stamped

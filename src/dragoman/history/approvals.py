@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import if_text
+from dragoman.history.format_fields import approval_of
 from dragoman.interrupt import Resume
 from dragoman.message import Message, ToolCallPart
 from dragoman.repair import open_calls
 
 __all__ = ["approvals"]
-
-_FAMILY = "ai_sdk"
-"""Name of the native fields of the formats whose calls hold such answers."""
 
 
 def approvals(
@@ -43,7 +41,7 @@ def approvals(
 
 def _answer(call: ToolCallPart) -> dict[str, Any]:
     """What somebody said of a call; empty: nothing."""
-    approval = if_object(if_object((call.native or {}).get(_FAMILY)).get("approval"))
+    approval = approval_of(call) or {}
     if not isinstance(approval.get("approved"), bool):
         return {}
     reason = if_text(approval.get("reason"))

@@ -8,6 +8,7 @@ from typing import Any, NamedTuple, cast
 
 import msgspec
 
+from dragoman.history.format_fields import STEP, approval_of
 from dragoman.message import (
     Content,
     DataPart,
@@ -23,12 +24,8 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["STEP", "Flat", "Item", "key_of", "laid_flat", "messages_of", "rank"]
+__all__ = ["Flat", "Item", "key_of", "laid_flat", "messages_of", "rank"]
 
-STEP = "step-start"
-"""Kind of the mark at which a step begins."""
-_UI = "ai_sdk"
-"""Under which native the state of an approval stands."""
 _END = 1 << 30
 
 
@@ -146,14 +143,8 @@ def rank(item: Item) -> int:
         return 4
     if not isinstance(call, ToolCallPart) or call.state == "cut":
         return 0
-    approval = _approval(call)
+    approval = approval_of(call)
     return 1 if approval is None else 3 if isinstance(approval.get("approved"), bool) else 2
-
-
-def _approval(call: ToolCallPart) -> Mapping[str, Any] | None:
-    own: Any = (call.native or {}).get(_UI)
-    approval: Any = cast("dict[str, Any]", own).get("approval") if isinstance(own, dict) else None
-    return cast("dict[str, Any]", approval) if isinstance(approval, dict) else None
 
 
 def key_of(item: Item) -> tuple[Any, ...]:

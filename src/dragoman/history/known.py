@@ -7,16 +7,14 @@ from typing import NamedTuple
 
 from dragoman.codec.digest import neutral
 from dragoman.codec.turns import only_answers
+from dragoman.history.format_fields import is_done, is_sealed
 from dragoman.history.layering import layered, layered_user
 from dragoman.history.merging import merged, new_items, with_fields
-from dragoman.history.rows import Row, is_sealed
+from dragoman.history.rows import Row
 from dragoman.history.sources import Source
 from dragoman.message import Message, Role
 
-__all__ = ["Outcome", "is_done", "is_model", "outcome"]
-
-_DONE = ("completionResult", "isTaskCompleteResult")
-"""Metadata of answers that say that a task is done: nothing is merged with them."""
+__all__ = ["Outcome", "is_model", "outcome"]
 
 
 class Outcome(NamedTuple):
@@ -121,8 +119,3 @@ def _says_no_more(known: Message | None, added: Message) -> bool:
     ):
         return False
     return not added.metadata or added.metadata.items() <= known.metadata.items()
-
-
-def is_done(messages: Sequence[Message]) -> bool:
-    """Whether one says that a task is done, so that nothing is merged with it."""
-    return any(message.metadata.get(name) for message in messages for name in _DONE)

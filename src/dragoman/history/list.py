@@ -17,7 +17,6 @@ from dragoman.history.prompting import Prompts
 from dragoman.history.reading import Given, read, unreadable
 from dragoman.history.resent import Digests
 from dragoman.history.rows import NOWHERE, Row
-from dragoman.history.showing import shown, without_own_metadata
 from dragoman.history.sources import NOT_SAVED, Mint, Source, source_named
 from dragoman.history.systems import check_system
 from dragoman.history.target import format_target
@@ -202,12 +201,11 @@ class MessageList(Whole):
         Raises:
             SettingsError: no format has that name.
         """
-        written = write(
-            self, format_target(formats.get(format), target, **how), fields=losses is not None
-        )
+        found = formats.get(format)
+        written = write(self, format_target(found, target, **how), fields=losses is not None)
         if losses is not None:
             losses += (*written.repairs, *written.losses)
-        return threads.named(written.payload, format, self.thread_id, self.resource_id)
+        return threads.named(written.payload, found, self.thread_id, self.resource_id)
 
     def to_ui_messages(
         self, version: str | None = None, *, metadata: bool = False
@@ -219,9 +217,7 @@ class MessageList(Whole):
             metadata: write what the format has no room for (endpoints, digests, times, ids of inner messages) into
                 `metadata.dragoman`, so that the messages can be read back whole. Browsers need none of it.
         """
-        how: dict[str, Any] = {} if version is None else {"version": version}
-        written = formats.get("ai_sdk_ui").dump_messages(shown(self.get()), **how)
-        return written if metadata else [without_own_metadata(message) for message in written]
+        return formats.shown_by_uis().dump_shown(self.get(), version=version, metadata=metadata)
 
     def plan(self, target: str | Provider) -> Plan:
         """What of it a model or a format would not get, or get changed: see `dragoman.history.plan`.

@@ -8,7 +8,8 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from dragoman.history.flat import STEP, Flat, Item, key_of, laid_flat, messages_of, rank
+from dragoman.history.flat import Flat, Item, key_of, laid_flat, messages_of, rank
+from dragoman.history.format_fields import STEP
 from dragoman.message import MarkPart, Message, Native, Role, ToolCallPart, ToolResultPart
 
 __all__ = [

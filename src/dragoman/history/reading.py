@@ -12,6 +12,7 @@ from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layouts
 from dragoman.halves import replace_halves
+from dragoman.history.format_fields import thread_names
 from dragoman.message import Message
 
 __all__ = ["Given", "read", "unreadable"]
@@ -19,7 +20,7 @@ __all__ = ["Given", "read", "unreadable"]
 _SPEAKING = ("user", "system", "developer")
 """Roles of messages that always say something."""
 _BARE = frozenset(
-    ["role", "content", "parts", "id", "name", "createdAt", "metadata", "threadId", "resourceId"]
+    ["role", "content", "parts", "id", "name", "createdAt", "metadata", *thread_names()]
 )
 """Fields beside which a message needs a content."""
 _EXPECTED = "a message is a string, a Message, or an object as a format has it"

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 from dragoman import formats
 from dragoman.codec.json_values import bounded, if_object, if_text
 from dragoman.formats.detection import payload_of
+from dragoman.formats.registry import layout
 from dragoman.message import Message, Role
 
 __all__ = ["Received", "received"]
@@ -46,11 +47,13 @@ def received(payload: Any, format: str) -> Received:  # noqa: A002 what it is ca
         body = {**body, "messages": [body["message"]]}
     value = body or payload
     messages = codec.load_messages(payload_of(value, format)) if value else []
-    regenerates = body.get("trigger") == "regenerate-message"
-    if regenerates:
-        messages = _until(messages, if_text(body.get("messageId")))
-    until = if_text(body.get("messageId")) if regenerates else ""
-    return Received(messages, if_text(body.get("previous_response_id")), regenerates, until)
+    fields = layout(format)
+    follows = if_text(body.get(fields.follows)) if fields.follows else ""
+    asked = fields.regeneration
+    if asked is None or body.get(asked.field) != asked.value:
+        return Received(messages, follows)
+    message_id = if_text(body.get(asked.message_id))
+    return Received(_until(messages, message_id), follows, regenerates=True, until=message_id)
 
 
 def _until(messages: list[Message], message_id: str) -> list[Message]:

@@ -7,13 +7,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
 from itertools import chain
 from operator import attrgetter
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from dragoman.codec.turns import goes_on
+from dragoman.history.format_fields import is_sealed
 from dragoman.history.index import Index
-from dragoman.message import OURS, Message, ToolCallPart
+from dragoman.message import Message, ToolCallPart
 
-__all__ = ["NOWHERE", "Row", "Rows", "in_order", "is_sealed"]
+__all__ = ["NOWHERE", "Row", "Rows", "in_order"]
 
 NOWHERE: frozenset[str] = frozenset()
 """The sources of a message that was saved."""
@@ -326,17 +327,6 @@ def in_order(rows: Iterable[Row]) -> list[Row]:
         is_late = bool(made) and row.order < made[-1].order
         made.append(row._replace(order=made[-1].order) if is_late else row)
     return made
-
-
-def is_sealed(message: Message) -> bool:
-    """Whether a message says that it never changes."""
-    for held in (
-        message.native and message.native.get(OURS),
-        message.metadata and message.metadata.get("mastra"),
-    ):
-        if isinstance(held, dict) and cast("dict[str, Any]", held).get("sealed") is True:
-            return True
-    return False
 
 
 def _last_sealed(rows: Iterable[Row]) -> int:

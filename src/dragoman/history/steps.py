@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple, cast
+from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.history.flat import STEP, laid_flat
+from dragoman.history.flat import laid_flat
+from dragoman.history.format_fields import STEP, step_mark, with_step_model
 from dragoman.history.rows import Rows
 from dragoman.history.sources import Mint
 from dragoman.history.tool_updates import replaced_unit
@@ -22,8 +23,6 @@ __all__ = [
     "step_content",
     "without_step",
 ]
-
-_UI = "ai_sdk"
 
 
 class Boundary(NamedTuple):
@@ -43,8 +42,7 @@ def start(rows: Rows, mint: Mint) -> bool:
     message = rows[position].message
     if message.content and _is_step(message.content[-1]):
         return False
-    time = int(mint.clock().timestamp() * 1000)
-    mark = MarkPart(STEP, {_UI: {"createdAt": time}})
+    mark = step_mark(int(mint.clock().timestamp() * 1000))
     replaced_unit(
         rows, position, position + 1, [message.replace(content=(*message.content, mark))], mint
     )
@@ -58,11 +56,7 @@ def describe(rows: Rows, model: str, mint: Mint) -> bool:
         for place in range(len(message.content) - 1, -1, -1):
             piece = message.content[place]
             if isinstance(piece, MarkPart) and piece.kind == STEP:
-                own: Any = (piece.native or {}).get(_UI)
-                fields = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
-                mark = replace(
-                    piece, native={**(piece.native or {}), _UI: {**fields, "model": model}}
-                )
+                mark = replace(piece, native=with_step_model(piece, model))
                 content = (*message.content[:place], mark, *message.content[place + 1 :])
                 replaced_unit(
                     rows, position, position + 1, [message.replace(content=content)], mint

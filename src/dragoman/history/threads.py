@@ -5,17 +5,13 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.layout import FormatFields
 from dragoman.errors import HistoryError
+from dragoman.formats.registry import Format
+from dragoman.history.format_fields import threads_of
 from dragoman.message import Message
-from dragoman.wires.ai_sdk_messages.own import thread_of
 
 __all__ = ["check", "named"]
-
-_NATIVE = "ai_sdk"
-"""Under which native a message names its thread and resource."""
-_FORMATS = ("mastra_v1", "mastra_v2")
-"""Formats whose messages do."""
 
 
 def check(messages: Sequence[Message], thread_id: str | None, resource_id: str | None) -> None:
@@ -26,34 +22,24 @@ def check(messages: Sequence[Message], thread_id: str | None, resource_id: str |
     """
     if thread_id is None and resource_id is None:
         return
-    for place, message in enumerate(messages):
-        if not message.native:
-            continue
-        for name, own in (("threadId", thread_id), ("resourceId", resource_id)):
-            given = _named(message, name)
-            if given is not None and own is not None and given != own:
+    for position, message in enumerate(messages):
+        for field in threads_of(message):
+            expected = thread_id if field.is_thread else resource_id
+            if expected is not None and field.value != expected:
                 raise HistoryError(
-                    f"Received input message with wrong {name}: message {place} is of {given!r:.100}, and the list is of {own!r:.100}. "
-                    'Add what was loaded with source="memory"'
+                    f"Received input message with wrong {field.name}: message {position} is of {field.value!r:.100}, "
+                    f'and the list is of {expected!r:.100}. Add what was loaded with source="memory"'
                 )
 
 
-def named(payload: Any, format_: str, thread_id: str | None, resource_id: str | None) -> Any:
+def named(payload: Any, format_: Format, thread_id: str | None, resource_id: str | None) -> Any:
     """What a list was written as: where its format names thread and resource, with those of the list where a message has none."""
-    own = {
-        name: value
-        for name, value in (("threadId", thread_id), ("resourceId", resource_id))
-        if value is not None
-    }
-    if format_ not in _FORMATS or not own:
+    fields: FormatFields | None = getattr(format_, "fields", None)
+    if fields is None or not fields.thread or (thread_id is None and resource_id is None):
         return payload
+    ids = {fields.thread: thread_id, fields.resource: resource_id}
+    own = {name: value for name, value in ids.items() if value is not None}
     return [
         {**row, **{name: value for name, value in own.items() if not row.get(name)}}
         for row in payload
     ]
-
-
-def _named(message: Message, name: str) -> str | None:
-    """The thread or resource that a message names: in the fields of its format, or, read from a row, in those of the row."""
-    fields = {**if_object((message.native or {}).get(_NATIVE)), **thread_of(message.native)}
-    return if_text(fields.get(name)) or None

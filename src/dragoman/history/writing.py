@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NamedTuple
 
-from dragoman.codec.positions import given_losses, places_sent, unrepaired_losses
+from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
 from dragoman.history.fields import lost_fields
 from dragoman.history.target import Target
 from dragoman.history.unwritable import unwritable_named

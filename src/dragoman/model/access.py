@@ -21,7 +21,7 @@ from dragoman import wires
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
 from dragoman.event_loop import running_loop
 from dragoman.providers.address import find_base_url, joined, written_base_url
-from dragoman.providers.auth import Answer, Auth, Flow, Grant
+from dragoman.providers.auth import Answer, Auth, Flow, Grant, Sign
 from dragoman.providers.keys import check_key, find_auth, request_headers
 from dragoman.providers.provider import Place, Provider
 from dragoman.request import HttpRequest
@@ -66,8 +66,7 @@ class _Credentials(NamedTuple):
     """What authorizes a request."""
 
     headers: Mapping[str, str]
-    sign: Callable[[HttpRequest, float], Mapping[str, str]] | None = None
-    """As `Auth.sign`."""
+    sign: Sign | None = None
 
 
 class Access:
@@ -290,8 +289,11 @@ class Access:
         key = await self._key() if key is None else key
         headers = dict(self._headers or {})
         auth = self._auth(key)
+        sign = None if auth is None else auth.sign
         if auth is not None and auth.flow is not None:
-            headers = {**(await self._granted(auth.flow)).headers, **headers}
+            grant = await self._granted(auth.flow)
+            headers = {**grant.headers, **headers}
+            sign = grant.sign or sign
         headers = request_headers(
             self.provider,
             api_key=key,
@@ -299,7 +301,7 @@ class Access:
             environment=self._environment,
             system=self._system,
         )
-        return _Credentials(headers, None if auth is None else auth.sign)
+        return _Credentials(headers, sign)
 
     async def _key(self) -> str | None:
         if self._api_key is None or isinstance(self._api_key, str):

@@ -24,73 +24,26 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.model.file_sizes import FileSize, file_size
+from dragoman.providers.provider import TokenRates
+from dragoman.providers.registry import REGISTRY
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
 
 __all__ = ["estimated_tokens", "request_tokens", "text_tokens"]
 
 
-class _Rates(NamedTuple):
-    """What a provider counts, in tokens."""
-
-    request: float = 3
-    """Once."""
-    message: float = 4
-    """For each message."""
-    text: float = 1
-    """For each token of text as `text_tokens` counts them."""
-    tools: float = 40
-    """Once, where there are tools."""
-    tool: float = 3
-    """For each tool."""
-    schema: float = 1
-    """For each token of a tool's JSON."""
-    call: float = 10
-    """For each call and each result."""
-    image: str = "area"
-    """By which rule images count."""
-    page: float = 500
-    """For each page of a document."""
-    answer: float = 1
-    """For each token of the schema of an answer."""
-
-
-_OPENAI = _Rates(2.6, 3.7, 0.98, 10, 0, 0.62, 6, "tiles", 250, 0.62)
-_ANTHROPIC = _Rates(4.4, 0.7, 1.21, 500, 0, 1.45, 21, "area", 1600, 1.45)
-_GOOGLE = _Rates(0, 0.1, 1.05, 0, 0, 0.95, 10, "flat", 258, 0)
-_MISTRAL = _Rates(2.1, 1.1, 1.15, 0, 2.6, 1.55, 0, answer=0)
-_DEEPSEEK = _Rates(3.1, 0, 1.07, 226, 2.1, 1.04, 34)
-_QWEN = _Rates(2.2, 5.8, 0.87, 82, 9, 1.37, 10)
-_OLLAMA = _Rates(0, 9.9, 0.94, 69, 0, 1.08, 17)
-_PROVIDERS: Mapping[str, _Rates] = {
-    "openai": _OPENAI,
-    "openai-responses": _OPENAI,
-    "anthropic": _ANTHROPIC,
-    "google": _GOOGLE,
-    "vertex": _Rates(0, 0, 0.98, 0, 0, 0.37, 4, "flat", 258, 0),
-    "mistral": _MISTRAL,
-    "cohere": _Rates(490, 0, 1.2, 370, 0, 0, 32),
-    "deepseek": _DEEPSEEK,
-    "xai": _Rates(196, 0, 0.45, 32, 3, 1.25, 50),
-    "together": _Rates(0, 11, 0.85, 78, 0, 1.36, 0),
-    "openrouter": _Rates(5.8, 0.8, 0.97, 12, 0, 0.68, 10),
-    "ollama": _OLLAMA,
-    "local": _OLLAMA,
-    "llamacpp": _QWEN,
+_FAMILIES: Mapping[str, str | TokenRates] = {
+    "gpt-oss": TokenRates(68, 1, 1, 10, 0, 1, 6),
+    "gpt-": "openai",
+    "claude": "anthropic",
+    "gemini": "google",
+    "grok": TokenRates(4.7, 2.9, 0.83, 147, 0, 0.98, 8),
+    "deepseek": "deepseek",
+    "llama": TokenRates(36, 2, 1, 135, 25, 1, 10),
+    "qwen": "llamacpp",
+    "mistral": "mistral",
 }
-"""Provider → its rates, measured on recorded requests and the usage that they were answered with."""
-_FAMILIES: Mapping[str, _Rates] = {
-    "gpt-oss": _Rates(68, 1, 1, 10, 0, 1, 6),
-    "gpt-": _OPENAI,
-    "claude": _ANTHROPIC,
-    "gemini": _GOOGLE,
-    "grok": _Rates(4.7, 2.9, 0.83, 147, 0, 0.98, 8),
-    "deepseek": _DEEPSEEK,
-    "llama": _Rates(36, 2, 1, 135, 25, 1, 10),
-    "qwen": _QWEN,
-    "mistral": _MISTRAL,
-}
-"""What stands in the name of a model → the rates of such models at providers that have models of many."""
-_USUAL = _Rates()
+"""Word in a model's name → the rates of such models at providers that have models of many, or the provider that has these rates."""
+_USUAL = TokenRates()
 
 
 def estimated_tokens(
@@ -140,10 +93,12 @@ def request_tokens(request: ModelRequest, provider: str = "", model: str = "") -
     )
 
 
-def _rates(provider: str, model: str) -> _Rates:
-    if provider in _PROVIDERS:
-        return _PROVIDERS[provider]
-    return next((rates for word, rates in _FAMILIES.items() if word in model), _USUAL)
+def _rates(provider: str, model: str) -> TokenRates:
+    record = REGISTRY.find(provider) if provider else None
+    if record is not None and record.token_rates is not None:
+        return record.token_rates
+    family = next((rates for word, rates in _FAMILIES.items() if word in model), _USUAL)
+    return _rates(family, "") if isinstance(family, str) else family
 
 
 # ------------------------------------------------------------------ text
@@ -252,7 +207,7 @@ def _gather(pieces: Iterable[Content], texts: list[str], files: list[FileSize]) 
 # ------------------------------------------------------------------ files
 
 
-def _file_tokens(size: FileSize, rates: _Rates) -> float:
+def _file_tokens(size: FileSize, rates: TokenRates) -> float:
     if size.kind == "image":
         return _IMAGES[rates.image](size.width, size.height)
     if size.kind == "document":

@@ -1,7 +1,7 @@
 """Anthropic, by its Messages API. Models before Claude Opus 4.1 take no output schema: their typed output goes through a forced tool."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.anthropic.settings import takes_schema
 
 __all__ = ["PROVIDER", "find_missing"]
@@ -43,4 +43,7 @@ PROVIDER = Provider(
         }
     ),
     find_missing=find_missing,
+    calls=Calls("given", "in pieces"),
+    token_rates=TokenRates(4.4, 0.7, 1.21, 500, 0, 1.45, 21, "area", 1600, 1.45),
+    priced_as="anthropic",
 )

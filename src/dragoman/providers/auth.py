@@ -12,7 +12,12 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.errors import AuthenticationError, ProviderError, RateLimitError, SettingsError
 from dragoman.request import HttpRequest
 
-__all__ = ["Answer", "Auth", "Flow", "Grant", "form", "granted"]
+__all__ = ["Answer", "Auth", "Flow", "Grant", "Sign", "form", "granted"]
+
+Sign = Callable[[HttpRequest, float], Mapping[str, str]]
+"""A whole request and the time, in seconds since 1970 → headers that sign it (AWS Signature Version 4). `path` is the
+whole URL, `body` the bytes that are sent, `headers` all others. Called for each attempt of `Access.send`; a retry of the
+transport sends the same bytes and signature again."""
 
 
 class Answer(msgspec.Struct, frozen=True):
@@ -34,6 +39,8 @@ class Grant(msgspec.Struct, frozen=True):
     """For every request to the provider, names in lower case."""
     expires_at: float | None = None
     """Seconds since 1970; `None`: it does not end."""
+    sign: Sign | None = None
+    """Signs requests with a secret that was granted, in place of `Auth.sign`; `None`: nothing was granted to sign with."""
 
     def __repr__(self) -> str:
         return f"Grant(headers=…, expires_at={self.expires_at})"
@@ -51,10 +58,8 @@ class Auth(msgspec.Struct, frozen=True):
     base_url: str | SettingsError | None = None
     """Where these credentials lead, unless the caller or a variable names another URL; an error: they do not tell, and
     must; `None`: where the record says."""
-    sign: Callable[[HttpRequest, float], Mapping[str, str]] | None = None
-    """A whole request and the time, in seconds since 1970 → headers that sign it (AWS Signature Version 4). `path` is
-    the whole URL, `body` the bytes that are sent, `headers` all others. Called for each attempt of `Access.send`; a
-    retry of the transport sends the same bytes and signature again."""
+    sign: Sign | None = None
+    """Signs each request, where its key is known without a flow; `None`: requests are not signed, or as `Grant.sign` does."""
 
 
 def form(url: str, fields: Mapping[str, str]) -> HttpRequest:

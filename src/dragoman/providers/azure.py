@@ -5,7 +5,7 @@ from types import MappingProxyType
 from dragoman.capability import Capability
 from dragoman.providers.entra_auth import NAMES, entra_auth
 from dragoman.providers.openai import PROVIDER as OPENAI
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider
 
 __all__ = ["PROVIDER"]
 
@@ -35,4 +35,7 @@ PROVIDER = Provider(
         }
     ),
     quirks=OPENAI.quirks,
+    calls=Calls("given", "in pieces"),
+    priced_as="azure",
+    otel_name="azure.ai.openai",
 )

@@ -1,7 +1,7 @@
 """Cohere, by its Chat API, version 2. The list of models is of version 1 still. A schema and tools exclude each other."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 
 __all__ = ["PROVIDER"]
 
@@ -28,4 +28,7 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
+    calls=Calls("given", "in pieces"),
+    token_rates=TokenRates(490, 0, 1.2, 370, 0, 0, 32),
+    priced_as="cohere",
 )

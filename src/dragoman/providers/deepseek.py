@@ -1,7 +1,7 @@
 """DeepSeek. Its models think unless told not to, and while they think no tool can be forced."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["PROVIDER"]
@@ -23,4 +23,7 @@ PROVIDER = Provider(
         }
     ),
     quirks=Quirks(reasoning="thinking", developer=False, json_schema=False),
+    calls=Calls("given", "in pieces"),
+    token_rates=TokenRates(3.1, 0, 1.07, 226, 2.1, 1.04, 34),
+    priced_as="deepseek",
 )

@@ -2,7 +2,7 @@
 output comes in two phases where there are tools."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 
 __all__ = ["PROVIDER"]
 
@@ -36,4 +36,8 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
+    calls=Calls("given or minted", "whole"),
+    token_rates=TokenRates(0, 0.1, 1.05, 0, 0, 0.95, 10, "flat", 258, 0),
+    priced_as="google",
+    otel_name="gcp.gemini",
 )

@@ -1,7 +1,7 @@
 """Groq. It streams no output by schema, so typed output goes through a forced tool."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider
 from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["PROVIDER"]
@@ -25,4 +25,6 @@ PROVIDER = Provider(
         }
     ),
     quirks=Quirks(thinking="reasoning", developer=False),
+    calls=Calls("given", "whole"),
+    priced_as="groq",
 )

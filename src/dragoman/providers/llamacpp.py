@@ -1,7 +1,7 @@
 """A llama.cpp server (`llama-server`). It answers with the model it was started with, whatever the name."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["PROVIDER"]
@@ -31,4 +31,7 @@ PROVIDER = Provider(
         }
     ),
     quirks=Quirks(developer=False, tool_media=True),
+    calls=Calls("given", "in pieces"),
+    token_rates=TokenRates(2.2, 5.8, 0.87, 82, 9, 1.37, 10),
+    free="on this machine",
 )

@@ -25,7 +25,7 @@ from dragoman.providers.local_models import (
     find_model,
     installed_models,
 )
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Provider, TokenRates
 
 __all__ = ["PROVIDER", "base_url", "embeddings_url", "load_early"]
 
@@ -111,4 +111,6 @@ PROVIDER = Provider(
     capabilities=frozenset(
         {Capability.chat, Capability.embeddings, Capability.typed_output, Capability.models}
     ),
+    token_rates=TokenRates(0, 9.9, 0.94, 69, 0, 1.08, 17),
+    free="always",
 )

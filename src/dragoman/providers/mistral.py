@@ -2,7 +2,7 @@
 an output schema together with tools is not relied on, so typed output comes in two phases where there are tools."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.mistral.quirks import Quirks
 
 __all__ = ["PROVIDER"]
@@ -34,4 +34,8 @@ PROVIDER = Provider(
         }
     ),
     quirks=Quirks(bridge="OK"),
+    calls=Calls("given", "whole"),
+    token_rates=TokenRates(2.1, 1.1, 1.15, 0, 2.6, 1.55, 0, answer=0),
+    priced_as="mistral",
+    otel_name="mistral_ai",
 )

@@ -1,7 +1,7 @@
 """Ollama, by its own API: models on this machine, or with a key on ollama.com."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 
 __all__ = ["PROVIDER"]
 
@@ -28,4 +28,7 @@ PROVIDER = Provider(
             Capability.models,
         }
     ),
+    calls=Calls("given or minted", "whole"),
+    token_rates=TokenRates(0, 9.9, 0.94, 69, 0, 1.08, 17),
+    free="on this machine",
 )

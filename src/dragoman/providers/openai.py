@@ -3,7 +3,7 @@
 from types import MappingProxyType
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["PROVIDER"]
@@ -42,4 +42,7 @@ PROVIDER = Provider(
         max_id_length=40,
         refuses=("top_k",),
     ),
+    calls=Calls("given", "in pieces"),
+    token_rates=TokenRates(2.6, 3.7, 0.98, 10, 0, 0.62, 6, "tiles", 250, 0.62),
+    priced_as="openai",
 )

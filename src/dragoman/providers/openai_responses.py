@@ -16,4 +16,5 @@ PROVIDER = msgspec.structs.replace(
     capabilities=OPENAI.capabilities - {Capability.audio}
     | {Capability.thinking, Capability.server_tools},
     quirks=None,
+    otel_name="openai",
 )

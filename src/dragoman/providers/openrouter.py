@@ -1,7 +1,7 @@
 """OpenRouter: models of many vendors under one key."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["PROVIDER"]
@@ -38,4 +38,7 @@ PROVIDER = Provider(
         tool_media=True,
         blocks={"video": "video_url", "application": "file"},
     ),
+    calls=Calls("given", "in pieces"),
+    token_rates=TokenRates(5.8, 0.8, 0.97, 12, 0, 0.68, 10),
+    priced_as="openrouter",
 )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Awaitable, Callable, Generator, Mapping, Sequence
-from typing import Any, Self
+from typing import Any, Literal, NamedTuple, Self
 
 import msgspec
 
@@ -14,9 +14,43 @@ from dragoman.providers.auth import Answer, Auth
 from dragoman.request import HttpRequest
 from dragoman.transport.base import Transport
 
-__all__ = ["Discovery", "Place", "Provider"]
+__all__ = ["Calls", "Discovery", "Place", "Provider", "TokenRates"]
 
 _NAME = re.compile(r"[a-z][a-z0-9+.-]*")
+
+
+class Calls(msgspec.Struct, frozen=True):
+    """How a provider reports the calls of tools, as recorded traffic shows it."""
+
+    ids: Literal["given", "given or minted"]
+    """Whether it gives each call an id. `given or minted`: not all of its models or versions do; dragoman mints the rest."""
+    arguments: Literal["in pieces", "whole"]
+    """How they come in a stream."""
+
+
+class TokenRates(NamedTuple):
+    """How many tokens a provider counts for what, measured on recorded requests and the usage in their answers."""
+
+    request: float = 3
+    """Once."""
+    message: float = 4
+    """For each message."""
+    text: float = 1
+    """For each token of text as `dragoman.model.tokens.text_tokens` counts them."""
+    tools: float = 40
+    """Once, where there are tools."""
+    tool: float = 3
+    """For each tool."""
+    schema: float = 1
+    """For each token of a tool's JSON."""
+    call: float = 10
+    """For each call and each result."""
+    image: Literal["area", "flat", "tiles"] = "area"
+    """By which rule images count."""
+    page: float = 500
+    """For each page of a document."""
+    answer: float = 1
+    """For each token of the schema of an answer."""
 
 
 class Place(msgspec.Struct, frozen=True):
@@ -107,6 +141,16 @@ class Provider(msgspec.Struct, frozen=True, kw_only=True):
     """How its requests go, in place of the agent's transport; it stays open when the agent is closed. `None`: by the agent's."""
     quirks: Any = None
     """Record of the wire's own `Quirks` type: how this provider differs. `None`: not at all."""
+    calls: Calls | None = None
+    """How it reports the calls of tools. `None`: it calls no tools by itself, or that depends on the server."""
+    token_rates: TokenRates | None = None
+    """By which the tokens of a prompt are estimated. `None`: by the family that the model's name tells."""
+    priced_as: str | None = None
+    """Its id in the prices of `genai-prices`, for endpoints that these do not know, such as a proxy. `None`: it has none there."""
+    free: Literal["always", "on this machine"] | None = None
+    """Whether its models cost nothing: `on this machine` where the base URL is this machine's. `None`: they cost."""
+    otel_name: str | None = None
+    """Its name in OpenTelemetry's conventions (`gen_ai.provider.name`). `None`: they have none, and `name` is used."""
 
     def __post_init__(self) -> None:
         for field in ("aliases", "key_names", "auth_names"):

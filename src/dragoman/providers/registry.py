@@ -20,29 +20,30 @@ __all__ = ["BUILT_IN", "ENTRY_POINTS", "REGISTRY", "Registry"]
 ENTRY_POINTS = "dragoman.providers"
 """Group of the entry points by which a distribution brings providers: name of the provider → its record."""
 
+_NAMES = (
+    "local",
+    "openai",
+    "openai-responses",
+    "anthropic",
+    "google",
+    "vertex",
+    "azure",
+    "azure-responses",
+    "mistral",
+    "openrouter",
+    "together",
+    "groq",
+    "deepseek",
+    "xai",
+    "ollama",
+    "cohere",
+    "llamacpp",
+    "openai-compatible",
+    "a2a",
+    "ag-ui",
+)
 BUILT_IN: Mapping[str, str] = MappingProxyType(
-    {
-        "local": "dragoman.providers.local",
-        "openai": "dragoman.providers.openai",
-        "openai-responses": "dragoman.providers.openai_responses",
-        "anthropic": "dragoman.providers.anthropic",
-        "google": "dragoman.providers.google",
-        "vertex": "dragoman.providers.vertex",
-        "azure": "dragoman.providers.azure",
-        "azure-responses": "dragoman.providers.azure_responses",
-        "mistral": "dragoman.providers.mistral",
-        "openrouter": "dragoman.providers.openrouter",
-        "together": "dragoman.providers.together",
-        "groq": "dragoman.providers.groq",
-        "deepseek": "dragoman.providers.deepseek",
-        "xai": "dragoman.providers.xai",
-        "ollama": "dragoman.providers.ollama",
-        "cohere": "dragoman.providers.cohere",
-        "llamacpp": "dragoman.providers.llamacpp",
-        "openai-compatible": "dragoman.providers.openai_compatible",
-        "a2a": "dragoman.providers.a2a",
-        "ag-ui": "dragoman.providers.ag_ui",
-    }
+    {name: f"dragoman.providers.{name.replace('-', '_')}" for name in _NAMES}
 )
 """Name of a provider → the module whose `PROVIDER` is its record, imported when first looked up."""
 
@@ -104,6 +105,18 @@ class Registry:
                 if isinstance(provider, Provider) and wanted in provider.aliases:
                     return provider
         raise self._unknown(name)
+
+    def find(self, name: str) -> Provider | None:
+        """Returns the record of exactly this name, no alias; `None`: there is none, or its plug-in is broken.
+
+        What is known of a provider beyond its own requests (prices, token rates, its name in telemetry) is looked up by
+        this, since answers and stored messages hold the name alone.
+        """
+        for loaders in self._sources():
+            if load := loaders.get(name):
+                found = _attempt(load)
+                return found if isinstance(found, Provider) else None
+        return None
 
     def providers(self) -> list[Provider]:
         """All providers that can be loaded, each once."""

@@ -2,41 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from types import MappingProxyType
-from typing import Literal
+from collections.abc import Iterable
 
 import msgspec
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider
 
-__all__ = ["CALLS", "Calls", "Row", "capability_table"]
-
-
-class Calls(msgspec.Struct, frozen=True):
-    """How a provider tells of the calls of tools."""
-
-    ids: Literal["given", "given or minted"]
-    """Whether it gives each call an id. `given or minted`: not all of its models or versions do; dragoman mints the rest."""
-    arguments: Literal["in pieces", "whole"]
-    """How they come in a stream."""
-
-
-_PIECES, _WHOLE = Calls("given", "in pieces"), Calls("given", "whole")
-CALLS: Mapping[str, Calls] = MappingProxyType(
-    {
-        **dict.fromkeys(
-            ("openai", "openai-responses", "azure", "azure-responses", "anthropic", "cohere"),
-            _PIECES,
-        ),
-        **dict.fromkeys(("openrouter", "together", "deepseek", "llamacpp"), _PIECES),
-        **dict.fromkeys(("mistral", "groq", "xai"), _WHOLE),
-        **dict.fromkeys(("google", "vertex", "ollama"), Calls("given or minted", "whole")),
-    }
-)
-"""Name of a provider → how it tells of calls, as recorded traffic shows it. The others call no tools themselves, or it
-depends on the server."""
+__all__ = ["Row", "capability_table"]
 
 
 class Row(msgspec.Struct, frozen=True):
@@ -61,7 +34,7 @@ class Row(msgspec.Struct, frozen=True):
     capabilities: tuple[Capability, ...]
     """In the order of `Capability`."""
     calls: Calls | None
-    """`None`: it calls no tools by itself, or that depends on the server."""
+    """As `Provider.calls`."""
     links: bool
     """Stores responses, and goes on from one by its id instead of the whole conversation."""
 
@@ -81,7 +54,7 @@ def capability_table(providers: Iterable[Provider]) -> list[Row]:
             capabilities=tuple(
                 capability for capability in Capability if capability in provider.capabilities
             ),
-            calls=CALLS.get(provider.name),
+            calls=provider.calls,
             links=provider.wire == "openai_responses" and getattr(provider.quirks, "links", True),
         )
         for provider in providers

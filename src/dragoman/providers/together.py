@@ -1,7 +1,7 @@
 """Together AI: open models."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["PROVIDER"]
@@ -25,4 +25,7 @@ PROVIDER = Provider(
         }
     ),
     quirks=Quirks(developer=False),
+    calls=Calls("given", "in pieces"),
+    token_rates=TokenRates(0, 11, 0.85, 78, 0, 1.36, 0),
+    priced_as="together",
 )

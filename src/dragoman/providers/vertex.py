@@ -5,7 +5,7 @@ from types import MappingProxyType
 
 from dragoman.capability import Capability
 from dragoman.providers.google_auth import vertex_auth
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.google.quirks import Quirks
 
 __all__ = ["PROVIDER"]
@@ -46,4 +46,8 @@ PROVIDER = Provider(
         }
     ),
     quirks=Quirks(models="publishers/google/models", vertex_embeddings=True),
+    calls=Calls("given or minted", "whole"),
+    token_rates=TokenRates(0, 0, 0.98, 0, 0, 0.37, 4, "flat", 258, 0),
+    priced_as="google",
+    otel_name="gcp.vertex_ai",
 )

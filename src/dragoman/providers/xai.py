@@ -1,7 +1,7 @@
 """xAI: the Grok models."""
 
 from dragoman.capability import Capability
-from dragoman.providers.provider import Provider
+from dragoman.providers.provider import Calls, Provider, TokenRates
 from dragoman.wires.openai_chat.quirks import Quirks
 
 __all__ = ["PROVIDER"]
@@ -27,4 +27,8 @@ PROVIDER = Provider(
         }
     ),
     quirks=Quirks(developer=False),
+    calls=Calls("given", "whole"),
+    token_rates=TokenRates(196, 0, 0.45, 32, 3, 1.25, 50),
+    priced_as="x-ai",
+    otel_name="x_ai",
 )

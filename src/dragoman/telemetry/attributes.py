@@ -8,6 +8,7 @@ from urllib.parse import urlsplit
 
 from dragoman.hooks import ModelEnd, ModelStart, ToolStart
 from dragoman.message import FinishReason, Origin, Usage
+from dragoman.providers.registry import REGISTRY
 from dragoman.request import Settings
 from dragoman.run_info import RunInfo
 
@@ -27,16 +28,6 @@ __all__ = [
 
 Attributes = dict[str, "str | bool | int | float | tuple[str, ...]"]
 
-_PROVIDERS: Mapping[str, str] = {
-    "openai-responses": "openai",
-    "azure": "azure.ai.openai",
-    "azure-responses": "azure.ai.openai",
-    "google": "gcp.gemini",
-    "vertex": "gcp.vertex_ai",
-    "mistral": "mistral_ai",
-    "xai": "x_ai",
-}
-"""Our name of a provider → the conventions', where they differ."""
 _FINISH_REASONS: Mapping[FinishReason, str] = {
     FinishReason.tool_calls: "tool_call",
     FinishReason.recitation: "content_filter",
@@ -63,7 +54,8 @@ _NOTHING = Settings()
 
 def provider_name(name: str) -> str:
     """The conventions' name of a provider; of one that they do not know, its own."""
-    return _PROVIDERS.get(name, name)
+    record = REGISTRY.find(name)
+    return name if record is None else record.otel_name or name
 
 
 @lru_cache(maxsize=256)

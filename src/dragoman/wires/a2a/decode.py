@@ -16,8 +16,8 @@ from dragoman.message import Origin
 from dragoman.wires.a2a.decode_foreign import ForeignRun
 from dragoman.wires.a2a.decode_own import OwnRun
 from dragoman.wires.a2a.errors import error_of
-from dragoman.wires.a2a.rpc import is_rpc
-from dragoman.wires.a2a.usage import is_over, state_of
+from dragoman.wires.a2a.runs import is_rpc
+from dragoman.wires.a2a.tasks import is_over, state_of
 
 __all__ = ["Decoder", "decoder", "load_response"]
 

@@ -31,13 +31,12 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.wires.a2a.compact import CHUNK, END, START, continuation, holds
 from dragoman.wires.a2a.content import load_content
-from dragoman.wires.a2a.extras import extras, others
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.seed_compact import continuation, holds
-from dragoman.wires.a2a.seed_kinds import CHUNK, END, START
-from dragoman.wires.a2a.usage import is_over, load_finish, load_usage, state_of
+from dragoman.wires.a2a.quirks import extras, others
+from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 
 __all__ = ["ForeignRun"]
 

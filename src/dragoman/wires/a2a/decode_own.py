@@ -18,8 +18,8 @@ from dragoman.event import (
 )
 from dragoman.fold import close_part
 from dragoman.message import Content, Origin, Role
-from dragoman.wires.a2a.extras import extras, json_of, load_events
-from dragoman.wires.a2a.usage import is_over, state_of
+from dragoman.wires.a2a.quirks import extras, json_of, load_events
+from dragoman.wires.a2a.tasks import is_over, state_of
 
 __all__ = ["OwnRun"]
 

@@ -38,13 +38,11 @@ from dragoman.message import Role, ThinkingPart
 from dragoman.run_request import RunRequest
 from dragoman.wires.a2a.content import dump_content, dump_data
 from dragoman.wires.a2a.encode_parts import Key, OpenPart, Parts, finished_field, is_delta_shown
-from dragoman.wires.a2a.extras import text_of, with_events
 from dragoman.wires.a2a.interrupts import dump_pending, waiting_state
 from dragoman.wires.a2a.messages import dump_message
-from dragoman.wires.a2a.quirks import EXTENSION, OWN
-from dragoman.wires.a2a.rpc import rpc_result
-from dragoman.wires.a2a.tasks import aggregated
-from dragoman.wires.a2a.usage import dump_usage
+from dragoman.wires.a2a.quirks import EXTENSION, OWN, text_of, with_events
+from dragoman.wires.a2a.runs import rpc_result
+from dragoman.wires.a2a.tasks import aggregated, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
 

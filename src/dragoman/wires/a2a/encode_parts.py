@@ -20,7 +20,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.a2a.extras import text_of
+from dragoman.wires.a2a.quirks import text_of
 
 __all__ = ["Key", "OpenPart", "Parts", "finished_field"]
 

@@ -20,7 +20,7 @@ from dragoman.wires.ag_ui.decode_foreign import ForeignRun
 from dragoman.wires.ag_ui.decode_old import Older
 from dragoman.wires.ag_ui.decode_own import OwnRun
 from dragoman.wires.ag_ui.errors import error_of
-from dragoman.wires.ag_ui.extras import unpacked
+from dragoman.wires.ag_ui.quirks import unpacked
 
 __all__ = ["Decoder", "decoder", "load_response"]
 

@@ -8,6 +8,7 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
+from dragoman.codec.ids import DistinctIds
 from dragoman.codec.json_values import if_text, rest
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
@@ -37,11 +38,9 @@ from dragoman.message import (
 from dragoman.wires.ag_ui.decode_snapshot import Snapshot, ToldMessage
 from dragoman.wires.ag_ui.errors import error_of
 from dragoman.wires.ag_ui.events import READ, load_event
-from dragoman.wires.ag_ui.extras import others
-from dragoman.wires.ag_ui.ids import Ids
 from dragoman.wires.ag_ui.messages import load_conversation
 from dragoman.wires.ag_ui.messages_load import ROLES
-from dragoman.wires.ag_ui.quirks import OWN
+from dragoman.wires.ag_ui.quirks import OWN, others
 from dragoman.wires.ag_ui.tools import load_result
 
 __all__ = ["ForeignRun"]
@@ -86,7 +85,7 @@ class ForeignRun:
         """Owner → the message that is open, and that what comes next may belong to."""
         self._aside: list[ToldMessage] = []
         """Those beside them: another began before their parts were at their end."""
-        self._ids = Ids()
+        self._ids = DistinctIds()
         self._standing: dict[str, ToldMessage] = {}
         """Messages that were told and stand, by id."""
         self._snapshot: Snapshot | None = None

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
+from dragoman.codec.carried import changed
 from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
@@ -27,9 +28,8 @@ from dragoman.message import Content, Role, ThinkingPart, ToolCallPart
 from dragoman.wires.ag_ui.encode_parts import natural_start
 from dragoman.wires.ag_ui.errors import error_of
 from dragoman.wires.ag_ui.events import READ, load_event
-from dragoman.wires.ag_ui.extras import changed, others, unpacked
 from dragoman.wires.ag_ui.messages_load import raised
-from dragoman.wires.ag_ui.quirks import CARRIED
+from dragoman.wires.ag_ui.quirks import CARRIED, others, unpacked
 from dragoman.wires.ag_ui.tools import load_result
 
 __all__ = ["OwnRun"]

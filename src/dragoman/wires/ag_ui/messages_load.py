@@ -8,6 +8,7 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.carried import changed
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
@@ -24,8 +25,7 @@ from dragoman.message import (
     Usage,
 )
 from dragoman.wires.ag_ui.content import load_content
-from dragoman.wires.ag_ui.extras import changed, others, unpacked
-from dragoman.wires.ag_ui.quirks import OWN
+from dragoman.wires.ag_ui.quirks import OWN, others, unpacked
 from dragoman.wires.ag_ui.tools import load_call, load_result
 
 __all__ = ["ACTIVITY", "ROLES", "held_by", "key_of", "load_group", "load_thinking", "raised"]

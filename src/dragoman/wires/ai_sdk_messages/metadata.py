@@ -237,8 +237,8 @@ def foreign(kind: str, native: Native) -> dict[str, Any]:
             continue
         own = if_object(fields)
         is_mark = not own and kind not in _UNMARKED
-        lowered = _lowered_fields(kind, wire, own)
-        own = {key: own[key] for key in own if key not in lowered}
+        if lowered := _lowered_fields(kind, wire, own):
+            own = {key: own[key] for key in own if key not in lowered}
         if own or is_mark:
             held[wire] = own
     return held

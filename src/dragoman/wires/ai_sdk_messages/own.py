@@ -55,6 +55,7 @@ _VALUES = frozenset(
 )  # fmt: skip
 """Fields that say what the neutral piece says: as they were they are written only while that is what it was."""
 _THREAD = ("threadId", "resourceId")
+_LISTS = (list, tuple)
 
 
 def is_same(value: Any, other: Any) -> bool:
@@ -62,23 +63,14 @@ def is_same(value: Any, other: Any) -> bool:
     if value is other:
         return True
     if isinstance(value, dict):
-        return isinstance(other, dict) and _are_same_objects(
-            cast("dict[str, Any]", value), cast("dict[str, Any]", other)
-        )
-    if isinstance(value, list | tuple):
-        values, others = cast("list[Any]", value), cast("list[Any]", other)
-        return (
-            isinstance(other, list | tuple)
-            and len(values) == len(others)
-            and all(map(is_same, values, others))
-        )
+        fields, others = cast("dict[str, Any]", value), if_object(other)
+        is_alike = isinstance(other, dict) and fields.keys() == others.keys()
+        return is_alike and all([is_same(fields[key], others[key]) for key in fields])
+    if isinstance(value, _LISTS):
+        values, more = cast("list[Any]", value), cast("list[Any]", other)
+        is_alike = isinstance(other, _LISTS) and len(values) == len(more)
+        return is_alike and all(map(is_same, values, more))
     return type(value) is type(other) and value == other
-
-
-def _are_same_objects(fields: Mapping[str, Any], others: Mapping[str, Any]) -> bool:
-    return fields.keys() == others.keys() and all(
-        is_same(value, others[key]) for key, value in fields.items()
-    )
 
 
 def note(

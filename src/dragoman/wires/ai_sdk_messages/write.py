@@ -122,9 +122,11 @@ class Writing:
                 else:
                     self.lose(index, place, Lost.thinking, "nothing of it can be read")
                 continue
-            self._flush(thinking)
+            if thinking:
+                self._flush(thinking)
             self._write_piece(piece, index, place, message.role is Role.MODEL)
-        self._flush(thinking)
+        if thinking:
+            self._flush(thinking)
         written = self.parts[begun:]
         self._is_reordered |= _has_attachment_before_part(written)
         if message.role is Role.MODEL:
@@ -135,9 +137,8 @@ class Writing:
 
     def _flush(self, thinking: list[ThinkingPart]) -> None:
         """Writes thinking that follows each other, and forgets it."""
-        if thinking:
-            self.parts += self.dialect.dump_thinking(thinking, self.dialect)
-            thinking.clear()
+        self.parts += self.dialect.dump_thinking(thinking, self.dialect)
+        thinking.clear()
 
     def _steering(self, index: int, message: Message) -> Parts:
         """What a user said within the turn, as parts."""
@@ -315,5 +316,5 @@ def _place_behind_words(message: Message) -> int | None:
 
 def _has_attachment_before_part(parts: Parts) -> bool:
     """Whether something stands behind what is to be an attachment."""
-    are_attached = [part["type"] == ATTACHMENT for part in parts]
-    return are_attached != sorted(are_attached)
+    types = [part["type"] for part in parts]
+    return ATTACHMENT in types and set(types[types.index(ATTACHMENT) :]) != {ATTACHMENT}
