@@ -9,9 +9,7 @@ import msgspec
 
 from dragoman.agent import Agent
 from dragoman.errors import HistoryError, InvalidRequestError
-from dragoman.history.changes import Changes
-from dragoman.history.lens import put
-from dragoman.history.received import Received
+from dragoman.history.client_copy import Changes, Received, put
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.conversation import load_thread
 from dragoman.memory.memory import Memory

@@ -65,7 +65,7 @@ def is_same(value: Any, other: Any) -> bool:
     if isinstance(value, dict):
         fields, others = cast("dict[str, Any]", value), if_object(other)
         is_alike = isinstance(other, dict) and fields.keys() == others.keys()
-        return is_alike and all([is_same(fields[key], others[key]) for key in fields])
+        return is_alike and all(is_same(fields[key], others[key]) for key in fields)
     if isinstance(value, _LISTS):
         values, more = cast("list[Any]", value), cast("list[Any]", other)
         is_alike = isinstance(other, _LISTS) and len(values) == len(more)

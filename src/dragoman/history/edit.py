@@ -8,10 +8,10 @@ from typing import Any, Protocol
 
 from dragoman.codec.turns import only_answers
 from dragoman.errors import HistoryError
-from dragoman.history.adding import Branch
+from dragoman.history.add import Branch
 from dragoman.history.exchanges import cuts, kept_from
+from dragoman.history.plans import unwritable_named
 from dragoman.history.rows import Row, Rows
-from dragoman.history.unwritable import unwritable_named
 from dragoman.message import Message, Role
 from dragoman.model.tokens import estimated_tokens
 

@@ -1,29 +1,151 @@
 """A client's copy of a conversation, put back into it.
 
 A client that shows a conversation holds a copy in its own format, without what that format or the client has no room for. It sends the
-copy back, with a new message, an edit, a part of it cut off. `put` finds out what the client changed, and changes that alone.
+copy back, with a new message, an edit, a part of it cut off. `put` finds out what the client changed, and changes that alone: the body is
+taken apart (`received`), the copy is held against what is stored (`matching`) and merged with it (`put_merge`).
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any, NamedTuple
 
+import msgspec
+
 from dragoman import formats
+from dragoman.codec.json_values import bounded, if_object, if_text
 from dragoman.codec.turns import only_answers
 from dragoman.errors import HistoryError
-from dragoman.history.approvals import approvals
-from dragoman.history.call_ids import with_stored_ids
-from dragoman.history.changes import Changes
+from dragoman.formats.detection import payload_of
+from dragoman.formats.registry import layout
+from dragoman.history.add import Branch
+from dragoman.history.copy_merge import Allowed, merged, shares, with_stored_ids
 from dragoman.history.foreign import foreign
+from dragoman.history.format_fields import approval_of
 from dragoman.history.matching import Match, matched
-from dragoman.history.merge import Allowed, merged, shares
 from dragoman.history.projection import key, merges_answers
-from dragoman.history.received import Received, received
+from dragoman.history.rows import Row, Rows
+from dragoman.history.sources import Mint, microseconds, stamped
+from dragoman.history.systems import Systems
 from dragoman.interrupt import Resume
-from dragoman.message import Message, Role
+from dragoman.message import Message, Role, ToolCallPart
+from dragoman.repair import open_calls
 
-__all__ = ["put"]
+__all__ = ["Changes", "Received", "approvals", "place_copy", "put", "received"]
+
+
+class Changes(msgspec.Struct, frozen=True):
+    """What became of a conversation when a client's copy of it was merged into it."""
+
+    messages: tuple[Message, ...] = ()
+    """The conversation, merged. What the client did not touch are the very same `Message` objects."""
+    added: tuple[Message, ...] = ()
+    """Those of them that are new."""
+    edited: tuple[Message, ...] = ()
+    """Those of them that stand in the place of a stored message, with its id, and hold something else."""
+    removed: tuple[Message, ...] = ()
+    """The stored messages that are not in it any more, not even changed."""
+    branched: int | None = None
+    """Position from which on the conversation is another one than that which was stored; `None`: it only goes on."""
+    resumes: tuple[Resume, ...] = ()
+    """The answers to what the last run waits for, where the copy holds some: approved, denied."""
+
+
+_LISTS = ("messages", "contents", "input", "conversations")
+
+
+class Received(NamedTuple):
+    """What a client has sent."""
+
+    messages: list[Message]
+    """Its copy of the conversation, or the end of it."""
+    after: str = ""
+    """Id of the response that they follow; empty: it names none."""
+    regenerates: bool = False
+    """What stands behind them is to be made anew."""
+    until: str = ""
+    """Id of the answer that is to be made anew, or of its question, where the client named one."""
+
+
+def received(payload: Any, format: str) -> Received:  # noqa: A002 what it is called everywhere
+    """A conversation, the body of a request that holds one, one message, or a text of the user's.
+
+    Raises:
+        HistoryError: it is nothing of the format.
+        SettingsError: no format has that name.
+    """
+    codec = formats.get(format)
+    if payload is None or isinstance(payload, str):
+        return Received([Message.user(payload)] if payload else [])
+    body = if_object(bounded(payload))
+    if (
+        isinstance(body.get("message"), dict)
+        and "role" not in body
+        and not any(field in body for field in _LISTS)
+    ):
+        body = {**body, "messages": [body["message"]]}
+    value = body or payload
+    messages = codec.load_messages(payload_of(value, format)) if value else []
+    fields = layout(format)
+    follows = if_text(body.get(fields.follows)) if fields.follows else ""
+    asked = fields.regeneration
+    if asked is None or body.get(asked.field) != asked.value:
+        return Received(messages, follows)
+    message_id = if_text(body.get(asked.message_id))
+    return Received(_until(messages, message_id), follows, regenerates=True, until=message_id)
+
+
+def _until(messages: list[Message], message_id: str) -> list[Message]:
+    """The messages up to that which is to be answered anew."""
+    at = next(
+        (
+            at
+            for at, message in enumerate(messages)
+            if message_id and message_id in (message.id, message.turn)
+        ),
+        None,
+    )
+    if at is None:
+        at = len(messages)
+        while at and messages[at - 1].role is Role.MODEL:
+            at -= 1
+        return messages[:at]
+    return messages[: at if messages[at].role is Role.MODEL else at + 1]
+
+
+def approvals(
+    copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]
+) -> tuple[Resume, ...]:
+    """The answers to calls that still wait in the merged conversation. Only to those that are stored: a call that the client alone knows is
+    not allowed by the client."""
+    answers = {
+        call.id: answer
+        for message in copy
+        for call in message.tool_calls
+        if (answer := _answer(call))
+    }
+    if not answers:
+        return ()
+    from dragoman.orchestration.interrupts import ids_of  # needed for answers only
+
+    known = {call.id for message in stored for call in message.tool_calls}
+    return tuple(
+        [
+            Resume(ids_of(merged, one)[0], payload=answers[one.call.id])
+            for one in open_calls(merged)
+            if one.call.id in answers and one.call.id in known
+        ]
+    )
+
+
+def _answer(call: ToolCallPart) -> dict[str, Any]:
+    """What somebody said of a call; empty: nothing."""
+    approval = approval_of(call) or {}
+    if not isinstance(approval.get("approved"), bool):
+        return {}
+    reason = if_text(approval.get("reason"))
+    return {"approved": approval["approved"], **({"reason": reason} if reason else {})}
+
 
 _Placed = list[tuple[Message, int | None]]
 
@@ -219,3 +341,69 @@ def _changes(stored: Sequence[Message], placed: _Placed, resumes: tuple[Resume, 
         alike if alike < len(stored) else None,
         resumes,
     )
+
+
+_INPUT = frozenset(["input"])
+
+
+def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Branch | None]:
+    """Puts the merged conversation into the rows: what is new or edited is to be saved, and gets an id and a time; the rest stays as it is.
+    Returns the changes with these, and what stood there, where that is another one now."""
+    merged = [message for message in changes.messages if message.role is not Role.SYSTEM]
+    start = _alike(rows, merged)
+    old = rows.between(start, len(rows))
+    known = {id(row.message): row for row in old}
+    by_id = {row.message.id: row for row in old}
+    made: list[Row] = []
+    before = rows[start - 1] if start else None
+    for message in merged[start:]:
+        row = known.get(id(message))
+        if row is None:
+            edited = by_id.get(message.id)
+            new = stamped(message, mint, None if before is None else before.message.created_at)
+            order = 0 if new.created_at is None else microseconds(new.created_at)
+            row = Row(
+                new,
+                order if edited is None else edited.order,
+                _INPUT,
+                _INPUT | (edited.origins if edited else _INPUT),
+            )
+        if before is not None and row.order <= before.order:
+            row = row._replace(order=before.order + 1)
+        made.append(row)
+        before = row
+    stamps = {id(message): row.message for message, row in zip(merged[start:], made, strict=True)}
+    changes = Changes(
+        tuple([stamps.get(id(message), message) for message in changes.messages]),
+        tuple([stamps.get(id(message), message) for message in changes.added]),
+        tuple([stamps.get(id(message), message) for message in changes.edited]),
+        changes.removed,
+        changes.branched,
+        changes.resumes,
+    )
+    if not old:
+        for row in made:
+            rows.append(row)
+        return changes, None
+    behind = rows[start - 1].message.id if start else None
+    rows.splice(start, len(rows), made)
+    return changes, Branch(behind, tuple([row.message for row in old]))
+
+
+def place_system(systems: Systems, changes: Changes) -> None:
+    """Puts the system messages of the merged conversation in the place of those that are there."""
+    there = {id(message) for message in changes.messages}
+    systems.keep(lambda each: id(each.message) in there)
+    for message in changes.messages:
+        if message.role is Role.SYSTEM:
+            systems.add(message, None, -1)
+
+
+def _alike(rows: Rows, merged: Sequence[Message]) -> int:
+    """How many rows, from the first on, stay."""
+    start = 0
+    for row, message in zip(rows, merged, strict=False):
+        if row.message is not message:
+            break
+        start += 1
+    return start

@@ -1,4 +1,8 @@
-"""Messages that are added to rows: those that are there already are recognised, the others get ids, times and a place."""
+"""Messages that are added to rows: those that are there already are recognised, the others get ids, times and a place.
+
+What is plainly new comes in one go (`fresh`). All else goes turn by turn: by ids to the turn that it belongs to, which is merged with it
+(`turn_merge`), or behind all others, or, loaded from a store, where its time says.
+"""
 
 from __future__ import annotations
 
@@ -11,19 +15,16 @@ import msgspec
 
 from dragoman.codec.marks import kinds
 from dragoman.codec.turns import only_answers, turns
-from dragoman.history.arguments import filled
 from dragoman.history.format_fields import is_done
-from dragoman.history.fresh import add_new
-from dragoman.history.known import is_model, outcome
-from dragoman.history.resent import Digests, resent
+from dragoman.history.fresh import Digests, add_new, resent
 from dragoman.history.rows import NOWHERE, Row, Rows, in_order
 from dragoman.history.sources import RESPONSE, Mint, Source, microseconds, stamped
-from dragoman.history.steps import without_step
+from dragoman.history.turn_merge import filled, is_model, outcome
+from dragoman.history.updates import without_step
 from dragoman.logs import logger
 from dragoman.message import MarkPart, Message, Role, ToolCallPart
 
 __all__ = ["Adding", "Branch"]
-
 
 _log = logger("history")
 _INPUT = frozenset(["input"])
