@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_object
 from dragoman.codec.media import Media, data_url, decoded, from_url, guessed, plain_data
-from dragoman.file_type import file_type
+from dragoman.content import file_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.ai_sdk_messages.metadata import carried_fields
 from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, restore
