@@ -44,7 +44,7 @@ FURTHER: dict[str, set[str]] = {
     "google": {"embeddings", "keys", "schema"},
     "ollama": {"embeddings", "generate"},
     "cohere": {"embeddings"},
-    FAMILY: {"embeddings", "dialect"},
+    FAMILY: {"embeddings", "dialect", "record"},
 }
 """What one has beside them: embeddings and files where its provider has those, and what no other wire has, by the provider's word."""
 NAMES: dict[str, set[str]] = {
