@@ -22,9 +22,9 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.fold import unfold, whole_part
+from dragoman.formats import seed_a2a
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, Role, TextPart, ToolCallPart, ToolResultPart
-from dragoman.wires import a2a
 
 __all__ = ["ROWS", "Row", "markdown"]
 
@@ -135,15 +135,15 @@ what is sent before and after it is left out. Where there is a dash nothing is s
 
 def _then(old: Json) -> tuple[str, str, str, str]:
     if "status" in old:
-        kind = a2a.get_agui_event_type_from_task_status_update(old)
-        event = a2a.convert_task_status_update_to_agui_event(old, {"id": "t"})
+        kind = seed_a2a.get_agui_event_type_from_task_status_update(old)
+        event = seed_a2a.convert_task_status_update_to_agui_event(old, {"id": "t"})
     else:
         kind, event = (
-            a2a.get_agui_event_type_from_a2a_message(old),
-            a2a.convert_a2a_message_to_agui_event(old),
+            seed_a2a.get_agui_event_type_from_a2a_message(old),
+            seed_a2a.convert_a2a_message_to_agui_event(old),
         )
-    message, tools = a2a.convert_agui_event_to_openai_chat(event)
-    response: Any = a2a.convert_agui_event_to_responses_api(event)
+    message, tools = seed_a2a.convert_agui_event_to_openai_chat(event)
+    response: Any = seed_a2a.convert_agui_event_to_responses_api(event)
     said = [*tools, *([message] if message else [])]
     chat = ", ".join(
         f"`{each['role']}`" + (" with `tool_calls`" if "tool_calls" in each else "")

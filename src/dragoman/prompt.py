@@ -18,6 +18,7 @@ from dragoman.keywords import unknown_arguments
 from dragoman.limits import Limits
 from dragoman.loss import Loss, refusal
 from dragoman.memory.memory import Memory
+from dragoman.memory.window import ThreadReading
 from dragoman.message import Content, MarkPart, Message, Role
 from dragoman.model.fallbacks import Fallback, ModelChoice
 from dragoman.model.middleware import BatchMiddleware, Middleware
@@ -103,6 +104,8 @@ class RunOptions(TypedDict, Generic[Deps], total=False):
     trusted_history: bool
     """`False`: the history comes from a client, who may have made it up (what a memory holds is trusted all the same). Then a call is run on an answer only where the agent has
     an `approval_key`, which shows that it was asked for."""
+    reading: ThreadReading | None
+    """The thread of the agent's memory as it was just read (`Memory.reading`); then the run does not read it again."""
     claim: Claim
     """A function, plain or async, of three ids (conversation, what was answered, run) that notes an answer before it is acted upon, and
     says whether no run did so before. An answer counts once then, else at least once. Needs a `thread_id`; or a `run_id`, where the function knows the conversation by itself."""
@@ -235,6 +238,7 @@ _KINDS: dict[str, tuple[type, ...]] = {
     "output_schema": (Mapping,),
     "settings": (Settings,),
     "limits": (Limits,),
+    "reading": (ThreadReading,),
     "trusted_history": (bool,),
     "thread_id": (str,),
     "run_id": (str,),

@@ -16,9 +16,8 @@ __all__ = ["newest", "unknown"]
 _UNKNOWN = "dragoman"
 """Key in `native` of a provider part that stands for a piece of a kind that this release does not know: the piece as stored."""
 _NOTES = ":notes"
-_NOTED = ("spelling", "response")
-_NOTED_BY = {"openai_responses": (*_NOTED, "item", "digest")}
-"""Names that were reserved for notes in version 1, by wire."""
+_NOTED = ("spelling", "response", "item", "digest")
+"""Names that were reserved for notes in version 1. One wire alone noted the last two; no other had fields of these names."""
 
 
 def unknown(
@@ -65,11 +64,10 @@ def _two_rooms(value: Any) -> Any:
 def _split(native: Mapping[str, Any]) -> dict[str, Any]:
     split: dict[str, Any] = {}
     for wire, own in native.items():
-        reserved = _NOTED_BY.get(wire, _NOTED)
         fields = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
-        notes = {name: value for name, value in fields.items() if name in reserved}
+        notes = {name: value for name, value in fields.items() if name in _NOTED}
         left = (
-            {name: value for name, value in fields.items() if name not in reserved}
+            {name: value for name, value in fields.items() if name not in _NOTED}
             if notes
             else cast("Any", own)
         )

@@ -84,7 +84,7 @@ KINDS = ("text", "tool_result")
 OLD: list[tuple[Any, Any]] = [
     ({"a": 1, "spelling": {"b": 2}, "response": {"c": 3}}, {"w": {"a": 1}, "w:notes": {"spelling": {"b": 2}, "response": {"c": 3}}}),
     ({"spelling": {"b": 2}}, {"w:notes": {"spelling": {"b": 2}}}),
-    ({"item": 1, "digest": 2}, {"w": {"item": 1, "digest": 2}}),
+    ({"item": 1, "digest": 2}, {"w:notes": {"item": 1, "digest": 2}}),
     ({}, {"w": {}}),
     ("odd", {"w": "odd"}),
 ]  # fmt: skip
@@ -110,7 +110,7 @@ def test_version_1_is_split_in_two_everywhere(own: Any, rooms: Any) -> None:
     assert newest({"v": 1, "native": {"w": own}}, KINDS) == {"v": 2, "native": rooms}
 
 
-def test_responses_reserved_two_names_more() -> None:
+def test_names_that_version_1_reserved_become_notes() -> None:
     own = {"item": 1, "digest": 2, "spelling": 3, "response": 4, "x": 5}
     assert newest({"v": 1, "native": {"openai_responses": own, "w": {"x": 1}}}, KINDS)[
         "native"

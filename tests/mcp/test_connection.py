@@ -16,6 +16,7 @@ import pytest
 from dragoman.errors import ToolError
 from dragoman.mcp import mcp
 from support import mcp_program
+from support.tasks_left import tasks_left
 from support.until import until
 
 pytestmark = pytest.mark.anyio
@@ -173,7 +174,7 @@ async def test_no_task_is_left(log: Path):
     call.cancel()
     with pytest.raises(asyncio.CancelledError):
         await call
-    assert asyncio.all_tasks() == before
+    assert await tasks_left(before) == set()
     assert running(log) == 0
 
 

@@ -20,6 +20,7 @@ from support import mcp_server
 from support.answered import answered
 from support.mcp_http import Requests, serving
 from support.ports import free_port
+from support.tasks_left import tasks_left
 from support.until import until
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("ignore::mcp.MCPDeprecationWarning")]
@@ -215,7 +216,7 @@ async def test_no_task_is_left(url: str, protocol: str):
     before = asyncio.all_tasks()
     async with mcp(url, protocol=protocol) as server:
         await server.list_tools()
-    assert asyncio.all_tasks() == before
+    assert await tasks_left(before) == set()
 
 
 async def test_who_is_cancelled_while_it_connects_leaves_nothing(protocol: str):
@@ -234,7 +235,7 @@ async def test_who_is_cancelled_while_it_connects_leaves_nothing(protocol: str):
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
-        assert asyncio.all_tasks() == before
+        assert await tasks_left(before) == set()
 
 
 async def test_a_call_carries_the_trace(url: str, protocol: str):

@@ -179,9 +179,8 @@ def plan(connection: Connection, query: MessageQuery) -> str:
     """How the database finds messages; in Postgres with what it read then."""
     is_sqlite = connection.dialect.name == "sqlite"
     dialect = sqlite.dialect() if is_sqlite else postgresql.dialect()
-    sql = selection(connection, query).compile(
-        dialect=dialect, compile_kwargs={"literal_binds": True}
-    )
+    statement, values = selection(connection, query)
+    sql = statement.params(values).compile(dialect=dialect, compile_kwargs={"literal_binds": True})
     if is_sqlite:
         return "\n".join(row[3] for row in connection.execute(text(f"EXPLAIN QUERY PLAN {sql}")))
     return "\n".join(

@@ -18,30 +18,8 @@ WIRES = wires.names("protocol")
 ROOMS = {"quirks", "messages", "runs", "decode", "encode", "errors", "serving"}
 """What every one has. `decode_own` and the like are parts of their room."""
 FURTHER: dict[str, set[str]] = {
-    "ag_ui": {
-        "client",
-        "compact",
-        "content",
-        "events",
-        "extras",
-        "ids",
-        "interrupts",
-        "tools",
-        "usage",
-    },
-    "a2a": {
-        "bodies",
-        "client",
-        "content",
-        "extras",
-        "interrupts",
-        "old",
-        "rpc",
-        "seed",
-        "tasks",
-        "tools",
-        "usage",
-    },
+    "ag_ui": {"client", "compact", "content", "events", "interrupts", "tools"},
+    "a2a": {"client", "compact", "content", "interrupts", "old", "tasks", "tools"},
     "ai_sdk": set(),
 }
 """What one has beside them: what its messages do not take from a format, and what no other has, by the protocol's word."""

@@ -14,8 +14,8 @@ import msgspec
 
 from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.marks import waiting
 from dragoman.codec.native import Own
-from dragoman.codec.waits import waiting
 from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
     Custom,

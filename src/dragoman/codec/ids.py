@@ -19,10 +19,30 @@ import msgspec
 from dragoman.codec.marks import kinds
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 
-__all__ = ["NAMES", "STANDARD", "Rule", "call_ids", "fitted", "renamed"]
+__all__ = ["NAMES", "STANDARD", "DistinctIds", "Rule", "call_ids", "fitted", "renamed"]
 
 _DIGEST_LENGTH = 8
 _WITH_IDS = frozenset({ToolCallPart, ToolResultPart})
+
+
+class DistinctIds:
+    """Ids that must differ, though whoever made them gave one twice. Linear in what comes, however often one id does."""
+
+    def __init__(self) -> None:
+        self._taken: set[str] = set()
+        self._repeats: dict[str, int] = {}
+
+    def __contains__(self, id_: str) -> bool:
+        return id_ in self._taken
+
+    def take(self, id_: str) -> str:
+        """An id like this one that is not taken, nor empty; it is taken now."""
+        free = id_
+        while not free or free in self._taken:
+            repeat = self._repeats[id_] = self._repeats.get(id_, 1) + 1
+            free = f"{id_}~{repeat}"
+        self._taken.add(free)
+        return free
 
 
 class Rule(msgspec.Struct, frozen=True):

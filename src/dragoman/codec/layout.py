@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_objects
 from dragoman.message import Native
 
-__all__ = ["FormatFields", "Layout"]
+__all__ = ["FormatFields", "Layout", "Regeneration"]
 
 
 def _no_fields(_: Native) -> Mapping[str, Any]:
@@ -40,6 +40,17 @@ class FormatFields(msgspec.Struct, frozen=True):
     """Keys of a message's metadata that say that its task is done, so that nothing is merged with it."""
 
 
+class Regeneration(NamedTuple):
+    """How the body of a request asks for another answer to a question."""
+
+    field: str
+    """Field that says what is asked for."""
+    value: str
+    """Its value where that is another answer."""
+    message_id: str
+    """Field with the id of the answer, or of its question."""
+
+
 class Layout(msgspec.Struct, frozen=True):
     """Where a format's messages stand in the body of a request, and what of it `load_messages` takes: the list alone, unless it says more."""
 
@@ -56,6 +67,10 @@ class Layout(msgspec.Struct, frozen=True):
     """Fields of a body that hardly another format with the same list has."""
     of_tools: frozenset[str] = frozenset()
     """The same of an element of the body's `tools`."""
+    follows: str = ""
+    """Field of a body with the id of the response that its messages follow."""
+    regeneration: Regeneration | None = None
+    """How a body asks for another answer."""
 
     def evidence(self, body: Mapping[str, Any]) -> int:
         """How many of the fields beside the messages hardly another format has."""

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from dragoman import errors
-from dragoman.codec.field_types import JsonType
+from dragoman.codec.body_schema import JsonType
 from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
+from dragoman.request import HttpRequest, ModelRequest
 
 __all__ = [
     "BEARER",
@@ -17,17 +18,19 @@ __all__ = [
     "PURPOSES",
     "SSE_PING",
     "ErrorResponse",
+    "Forward",
     "KeyPlace",
     "Links",
     "Problem",
     "RequestFields",
     "Route",
     "error_response",
+    "forward_to",
     "noted",
     "of_class",
     "status_of",
 ]
-from dragoman.request import ModelRequest
+
 
 T = TypeVar("T")
 
@@ -214,3 +217,16 @@ def noted(
         where = "" if index < 0 else f"{listed}[{index}]"
         raise error.at(field=".".join(filter(None, (where, field))) or None)
     problems.append(Problem(index, field, error.message))
+
+
+Forward: TypeAlias = Callable[[ModelRequest, Mapping[str, Any], Any], HttpRequest]
+"""(request, its verbatim body, quirks) → path, headers and body. The request says the model, whether to stream, and what headers held."""
+
+
+def forward_to(path: str) -> Forward:
+    """Forwards to an API that has the model in the body."""
+
+    def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Any) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+        return HttpRequest(path, body={**body, "model": request.model})
+
+    return forward

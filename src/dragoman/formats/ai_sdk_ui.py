@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterable
 from typing import Any, Literal
 
-from dragoman.codec.layout import Layout
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
 from dragoman.loss import Loss
-from dragoman.message import Message, Origin
+from dragoman.message import MarkPart, Message, Origin, Role, TextPart, ToolCallPart
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
+from dragoman.wires.ai_sdk_messages.own import OURS
 from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS
 
 __all__ = [
     "approvals",
     "dump_messages",
+    "dump_shown",
     "fields",
     "layout",
     "load_messages",
@@ -28,10 +31,16 @@ __all__ = [
 name = "ai_sdk_ui"
 fields = MESSAGE_FIELDS
 """Its own fields that a history acts on."""
-layout = Layout(fields=("messages",), own=frozenset(["trigger", "messageId"]))
+layout = Layout(
+    fields=("messages",),
+    own=frozenset(["trigger", "messageId"]),
+    regeneration=Regeneration("trigger", "regenerate-message", "messageId"),
+)
 """Where its messages stand in what `useChat` sends."""
 versions = ("v4", "v5", "v6", "v7")
 """Releases of the library."""
+_STEP = "step-start"
+"""Kind of the mark at which a step begins."""
 
 
 def load_messages(
@@ -56,3 +65,56 @@ def dump_messages(
     """Messages → a list of UI messages. `version`: those of that release of the library; `None`: as each was read, else as the newest has
     them. What they cannot hold is added to `losses`."""
     return dump_ui(messages, losses, version)
+
+
+def dump_shown(
+    messages: Iterable[Message],
+    *,
+    version: Literal["v4", "v5", "v6", "v7"] | None = None,
+    metadata: bool = False,
+) -> list[dict[str, Any]]:
+    """Messages → a list of UI messages as a browser shows them: the answers of one turn are one message. `metadata`: they keep what
+    the format has no room for, under a key of dragoman's own."""
+    written = dump_ui(_by_turn(messages), None, version)
+    return written if metadata else [_without_own_metadata(message) for message in written]
+
+
+def _by_turn(messages: Iterable[Message]) -> list[Message]:
+    """The messages, of which those of the model's that stand beside each other in one turn are one. Between a call and a text a step begins."""
+    found: list[Message] = []
+    for message in messages:
+        last = found[-1] if found else None
+        if last is None or not _is_one_turn(last, message):
+            found.append(message)
+            continue
+        ends, begins = last.content[-1:], message.content[:1]
+        begins_step = isinstance(next(iter(ends), None), ToolCallPart) and isinstance(
+            next(iter(begins), None), TextPart
+        )
+        step = (MarkPart(_STEP),) if begins_step else ()
+        found[-1] = last.replace(
+            content=(*last.content, *step, *message.content),
+            metadata={**last.own_metadata, **message.own_metadata},
+            finish_reason=message.finish_reason,
+        )
+    return found
+
+
+def _is_one_turn(last: Message, message: Message) -> bool:
+    both_model = last.role is Role.MODEL and message.role is Role.MODEL
+    return both_model and last.turn is not None and last.turn == message.turn
+
+
+def _without_own_metadata(message: dict[str, Any]) -> dict[str, Any]:
+    """A UI message without what dragoman notes in it for itself: in its metadata, or, in ai 4, behind its annotations."""
+    kept = dict(message)
+    if OURS in if_object(message.get("metadata")):
+        kept["metadata"] = rest(message["metadata"], OURS)
+        if not kept["metadata"]:
+            del kept["metadata"]
+    annotations = if_list(message.get("annotations"))
+    if annotations and if_object(annotations[-1]).keys() == {OURS}:
+        kept["annotations"] = annotations[:-1]
+        if not kept["annotations"]:
+            del kept["annotations"]
+    return kept

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import json_bytes, saved
 from dragoman.errors import HistoryError
-from dragoman.history.adding import Branch
+from dragoman.history.add import Branch
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import SOURCES
 from dragoman.history.systems import System, Systems

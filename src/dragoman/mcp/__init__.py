@@ -10,8 +10,8 @@ from dragoman.lazy import lazy
 from dragoman.mcp.toolset import mcp  # not when first asked for: the package has its name
 
 if TYPE_CHECKING:
-    from dragoman.mcp.oauth import MemoryTokenStore, OAuth, TokenStore
     from dragoman.mcp.offers import Prompt, PromptArgument, Resource, ToolHints, hints
+    from dragoman.mcp.options import MemoryTokenStore, OAuth, TokenStore
     from dragoman.mcp.server_http import http_app, serve_http
     from dragoman.mcp.server_stdio import serve_stdio
     from dragoman.mcp.servers import server
@@ -36,12 +36,12 @@ __all__ = [
 
 _MODULES = {
     "MCPToolset": "toolset",
-    "MemoryTokenStore": "oauth",
-    "OAuth": "oauth",
+    "MemoryTokenStore": "options",
+    "OAuth": "options",
     "Prompt": "offers",
     "PromptArgument": "offers",
     "Resource": "offers",
-    "TokenStore": "oauth",
+    "TokenStore": "options",
     "ToolHints": "offers",
     "hints": "offers",
     "http_app": "server_http",

@@ -14,7 +14,7 @@ from dragoman.memory.incoming import incoming
 from dragoman.memory.memory import Memory
 from dragoman.memory.store import MessageQuery
 from dragoman.memory.thread import Thread
-from dragoman.memory.window import tokens_of
+from dragoman.memory.window import ThreadReading, tokens_of
 from dragoman.message import Message, Role
 
 if TYPE_CHECKING:
@@ -30,7 +30,11 @@ def conversation_of(memory: Memory | None, how: Any) -> Conversation | None:
     if messages is None and (memory is None or not thread_id):
         return None
     return Conversation(
-        messages, memory if thread_id else None, thread_id or "", how.get("resource_id")
+        messages,
+        memory if thread_id else None,
+        thread_id or "",
+        how.get("resource_id"),
+        how.get("reading"),
     )
 
 
@@ -43,9 +47,11 @@ class Conversation:
         memory: Memory | None,
         thread_id: str,
         resource_id: str | None,
+        reading: ThreadReading | None = None,
     ) -> None:
-        """`messages`: the list that is to have them. `memory`: where the thread is."""
-        self._messages, self._memory = messages, memory
+        """`messages`: the list that is to have them. `memory`: where the thread is. `reading`: the
+        thread, if it was read already."""
+        self._messages, self._memory, self._reading = messages, memory, reading
         self._thread_id, self._resource_id = thread_id, resource_id
         self._early: list[Message] = []
         self._count = 0
@@ -79,12 +85,12 @@ class Conversation:
         given = expect_each("history", history, Message)
         if self._memory is None:
             return given
-        thread = await self._memory.thread(self._thread_id)
+        reading = self._reading or await self._memory.reading(self._thread_id)
+        thread = reading.thread
         stored: list[Message] = []
         if thread is not None:
-            stored = await _stored(
-                self._memory, thread, self._resource_id, new, goes_on=not _asks((*given, *new))
-            )
+            goes_on = not _asks((*given, *new))
+            stored = await _stored(self._memory, reading, self._resource_id, new, goes_on=goes_on)
         known = stored if thread is None else await self._known(self._memory, thread, given, stored)
         early = incoming(given, known)
         given_ids = {message.id for message in (*early, *new)}
@@ -143,28 +149,39 @@ class Conversation:
         self._count = len(messages)
 
 
-async def load_thread(memory: Memory, thread_id: str, resource_id: str | None) -> list[Message]:
-    """The newest messages of a thread, as an agent is given them; none where it is not there.
+async def load_thread(
+    memory: Memory,
+    thread_id: str,
+    resource_id: str | None,
+    *,
+    reading: ThreadReading | None = None,
+) -> list[Message]:
+    """Returns the newest messages of a thread, as an agent is given them; none if it is not there.
+    `reading`: the thread, if it was read already.
 
     Raises:
         HistoryError: it is another resource's.
         StoreError: it cannot be read.
     """
-    thread = await memory.thread(thread_id)
-    return [] if thread is None else await _stored(memory, thread, resource_id, (), goes_on=True)
+    reading = reading or await memory.reading(thread_id)
+    if reading.thread is None:
+        return []
+    return await _stored(memory, reading, resource_id, (), goes_on=True)
 
 
 async def _stored(
     memory: Memory,
-    thread: Thread,
+    reading: ThreadReading,
     resource_id: str | None,
     beside: Sequence[Message],
     *,
     goes_on: bool,
 ) -> list[Message]:
-    check_owner(thread, resource_id)
-    found = await memory.newest(thread, beside=tokens_of(*beside) if beside else 0, goes_on=goes_on)
-    return [each.message for each in found.messages]
+    assert reading.thread is not None
+    check_owner(reading.thread, resource_id)
+    tokens = tokens_of(*beside) if beside else 0
+    loaded = await memory.newest(reading, beside=tokens, goes_on=goes_on)
+    return [stored.message for stored in loaded.messages]
 
 
 def _asks(messages: Sequence[Message]) -> bool:

@@ -23,7 +23,7 @@ from dragoman.memory.settings import (
 )
 from dragoman.memory.store import Batch, Make, MessageQuery, Store, ThreadChange, ThreadQuery
 from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
-from dragoman.memory.window import Loaded, newest
+from dragoman.memory.window import Loaded, ThreadReading, newest
 from dragoman.message import Message
 from dragoman.model.chat_model import new_id, now
 
@@ -422,15 +422,28 @@ class Memory:
             checked_id("the turn of a message", message.turn)
         return message.replace(id=message_id, created_at=message.created_at or self._clock())
 
-    async def newest(self, thread: Thread, *, beside: int = 0, goes_on: bool = False) -> Loaded:
-        """What an agent is given of a thread. `beside`: tokens of what is sent with it. `goes_on`: with it nothing new is asked. The boundary of the token budget is kept in the thread."""
-        loaded = await newest(self.store, thread, self.window, beside=beside, goes_on=goes_on)
-        if loaded.trimmed > thread.trimmed and not self.read_only:
+    async def reading(self, thread_id: str) -> ThreadReading:
+        """Returns a thread as it is now, whose messages are read when they are first asked for.
+
+        Raises:
+            StoreError: the store failed.
+        """
+        return ThreadReading(self.store, await self.thread(thread_id))
+
+    async def newest(
+        self, reading: ThreadReading, *, beside: int = 0, goes_on: bool = False
+    ) -> Loaded:
+        """Returns what an agent is given of a thread, and keeps the boundary of the token budget in
+        the thread. `beside`: tokens of what is sent with it. `goes_on`: nothing new is asked."""
+        loaded = await newest(reading, self.window, beside=beside, goes_on=goes_on)
+        thread = reading.thread
+        if thread is not None and loaded.trimmed > thread.trimmed and not self.read_only:
             change = ThreadChange(trimmed=loaded.trimmed)
             batch = Batch(
                 thread_id=thread.id, messages=(), at=self._clock(), make="never", change=change
             )
             await self.store.save(batch)
+            reading.trim(loaded.trimmed)
         return loaded
 
     # its end

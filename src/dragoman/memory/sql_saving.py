@@ -15,7 +15,14 @@ from dragoman.errors import HistoryError
 from dragoman.memory.changing import made
 from dragoman.memory.packing import Packed, digest_of, microseconds
 from dragoman.memory.path import Span, path
-from dragoman.memory.sql_reading import THREAD, branches_of, date, of_spans, thread_of
+from dragoman.memory.sql_reading import (
+    THREAD,
+    branches_of,
+    date,
+    of_spans,
+    span_values,
+    thread_of,
+)
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import Batch
 from dragoman.memory.thread import Branch, Thread
@@ -45,7 +52,7 @@ class Statements(NamedTuple):
     attachments: Any
     """Which bytes a body has."""
     messages: Any
-    """Writes messages."""
+    """Writes messages that branch 0 does not have by their ids; the others it leaves out."""
     replace: Any
     """Writes messages in place of others."""
 
@@ -78,7 +85,10 @@ def _statements(dialect: str) -> Statements:
         put(attachments)
         .values(body_id=body, number=bindparam("_number"), digest=bindparam("_file"))
         .on_conflict_do_nothing(),
-        insert(messages).values({**held, **new}),
+        put(messages)
+        .values({**held, **new})
+        .on_conflict_do_nothing()
+        .execution_options(preserve_rowcount=True),
         update(messages)
         .where(messages.c.thread_id == held["thread_id"], messages.c.position == held["position"])
         .values(new),
@@ -92,7 +102,7 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
         HistoryError: see `Store.save`.
     """
     statements = _statements(connection.dialect.name)
-    thread, end, is_new, written = _taken(connection, statements, batch)
+    thread, end, written = _taken(connection, statements, batch)
     spans = (Span(0, None),)
     if thread.branch or batch.after is not None or batch.change.branch is not None:
         known = branches_of(connection, thread.id)
@@ -109,30 +119,46 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
     if thread != written:
         connection.execute(statements.write, _thread_row(thread))
     if batch.messages:
-        there = (
-            {}
-            if is_new
-            else _there(connection, thread.id, spans, [str(each.id) for each in batch.messages])
-        )
         _write_bodies(connection, statements, parts)
+        first = end - len(parts) + 1
         rows: list[dict[str, Any]] = [
             {
-                "_thread_id": thread.id, "_position": end - len(parts) + number, "_branch": thread.branch,
-                "_message_id": message.id, "_created_at": date(message.created_at), "_turn": message.turn,
-                "_made_at": microseconds(message.created_at or batch.at), "_digest": part.digest,
+                "_thread_id": thread.id,
+                "_position": first + number,
+                "_branch": thread.branch,
+                "_message_id": message.id,
+                "_created_at": date(message.created_at),
+                "_made_at": microseconds(message.created_at or batch.at),
+                "_turn": message.turn,
+                "_digest": part.digest,
             }
-            for number, (message, part) in enumerate(zip(batch.messages, parts, strict=True), 1)
-        ]  # fmt: skip
-        if new := [row for row in rows if row["_message_id"] not in there]:
-            connection.execute(statements.messages, new)
-        if old := [
-            row | {"_position": there[row["_message_id"]].position}
-            for row in rows
-            if row["_message_id"] in there
-        ]:
-            connection.execute(statements.replace, old)
-            _sweep(connection, [there[row["_message_id"]].body_id for row in old])
+            for number, (message, part) in enumerate(zip(batch.messages, parts, strict=True))
+        ]
+        _write_messages(connection, statements, rows, spans)
     return thread
+
+
+def _write_messages(
+    connection: Connection,
+    statements: Statements,
+    rows: Sequence[dict[str, Any]],
+    spans: tuple[Span, ...],
+) -> None:
+    """Writes messages at their positions, or in place of those of their ids that the thread shows."""
+    there: dict[str, Any] = {}
+    if len(spans) > 1:  # a message of another branch may have the place: no index tells of it
+        there = _there(connection, rows, spans)
+    new = [row for row in rows if row["_message_id"] not in there]
+    if new and connection.execute(statements.messages, new).rowcount != len(new):
+        there = _there(connection, rows, spans)
+    old = [
+        {**row, "_position": shown.position, "_body_id": shown.body_id}
+        for row in rows
+        if (shown := there.get(row["_message_id"])) and shown.position != row["_position"]
+    ]
+    if old:
+        connection.execute(statements.replace, old)
+        _sweep(connection, [row["_body_id"] for row in old])
 
 
 def delete_thread(connection: Connection, thread_id: str) -> bool:
@@ -166,25 +192,22 @@ def delete_messages(
 
 def _taken(
     connection: Connection, statements: Statements, batch: Batch
-) -> tuple[Thread, int, bool, Thread]:
-    """The thread as it is to be, locked; the last position that is given now; whether it was made; and the thread as it is written by now."""
+) -> tuple[Thread, int, Thread]:
+    """Locks the thread and takes positions in it. Returns the thread as it is to be, the last
+    position that is given now, and the thread as it is written by now."""
     when = {"_updated_at": date(batch.at), "_changed_at": microseconds(batch.at)}
     take = {"_thread_id": batch.thread_id, "_count": len(batch.messages), **when}
     row = connection.execute(statements.take, take).first()
     if row is not None:
         written = thread_of(row)
-        return made(batch, written), row.end, False, written
+        return made(batch, written), row.end, written
     thread = made(batch, None)
     first = {name.removeprefix("_"): value for name, value in _thread_row(thread).items()}
-    is_new = (
-        connection.execute(
-            statements.make, {**first, "created_at": date(batch.at), "end": 0}
-        ).first()
-        is not None
-    )
+    values = {**first, "created_at": date(batch.at), "end": 0}
+    is_new = connection.execute(statements.make, values).first() is not None
     row = connection.execute(statements.take, take).one()
     written = thread_of(row)
-    return (thread if is_new else made(batch, written)), row.end, is_new, written
+    return (thread if is_new else made(batch, written)), row.end, written
 
 
 def _thread_row(thread: Thread) -> dict[str, Any]:
@@ -210,15 +233,18 @@ def _branch(
     """The branch that begins; `None`: none does."""
     if batch.after is None:
         return None
-    shown = select(messages.c.position, messages.c.branch).where(of_spans(thread.id, spans))
-    at = connection.execute(shown.where(messages.c.message_id == batch.after)).first()
+    shown = span_values(thread.id, spans)
+    of_shown = of_spans(shown)
+    place = select(messages.c.position, messages.c.branch).where(of_shown)
+    at = connection.execute(
+        place.where(messages.c.message_id == bindparam("after")), {**shown, "after": batch.after}
+    ).first()
     if at is None and batch.after:
         raise HistoryError(
             f'the thread "{thread.id}" shows no message "{batch.after}" to go on from'
         )
-    last = connection.execute(
-        select(func.max(messages.c.position)).where(of_spans(thread.id, spans))
-    ).scalar()
+    latest = select(func.max(messages.c.position)).where(of_shown)
+    last = connection.execute(latest, shown).scalar()
     if last == (None if at is None else at.position):
         return None
     parent, position = (0, 0) if at is None else (at.branch, at.position)
@@ -228,17 +254,23 @@ def _branch(
 
 
 def _there(
-    connection: Connection, thread_id: str, spans: tuple[Span, ...], ids: Sequence[str]
+    connection: Connection, rows: Sequence[dict[str, Any]], spans: tuple[Span, ...]
 ) -> dict[str, Any]:
-    """The messages with these ids that the thread shows, by id."""
-    shown = select(messages.c.message_id, messages.c.position, messages.c.body_id).where(
-        of_spans(thread_id, spans)
-    )
+    """Returns the messages with the ids of these rows that the thread shows, by id."""
+    shown = span_values(rows[0]["_thread_id"], spans)
+    statement = _shown_messages(frozenset(shown))
     found: dict[str, Any] = {}
-    for some in _chunks(ids):
-        for row in connection.execute(shown.where(messages.c.message_id.in_(some))):
+    for ids in _chunks([row["_message_id"] for row in rows]):
+        for row in connection.execute(statement, {**shown, "ids": ids}):
             found[row.message_id] = row
     return found
+
+
+@cache
+def _shown_messages(names: frozenset[str]) -> Any:
+    columns = (messages.c.message_id, messages.c.position, messages.c.body_id)
+    wanted = messages.c.message_id.in_(bindparam("ids", expanding=True))
+    return select(*columns).where(of_spans(names), wanted)
 
 
 def _write_bodies(connection: Connection, statements: Statements, parts: Sequence[Packed]) -> None:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import NamedTuple
 
+import msgspec
+
 from dragoman.codec.turns import only_answers
 from dragoman.history.exchanges import cuts
 from dragoman.memory.settings import Window
@@ -13,7 +15,7 @@ from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.message import Message, Role
 from dragoman.model.tokens import estimated_tokens
 
-__all__ = ["Loaded", "newest", "tokens_of"]
+__all__ = ["Loaded", "ThreadReading", "newest", "tokens_of"]
 
 _PAGE = 50
 """Messages that are read at once where it is not known how many are needed."""
@@ -35,21 +37,77 @@ class Loaded(NamedTuple):
     """The position up to which the token budget leaves messages out."""
 
 
-async def newest(
-    store: Store, thread: Thread, wanted: Window, *, beside: int = 0, goes_on: bool = False
-) -> Loaded:
-    """The newest messages of a thread. `beside`: tokens of what is sent with them. `goes_on`: nothing new is asked, so that the last exchange
-    goes on with what stood before it when it began: what a provider signed in it holds as long as that is the same."""
-    if wanted.messages == 0 and not goes_on:
-        return Loaded([], thread.trimmed)
-    if wanted.tokens is None:
-        return Loaded(
-            await _counted(store, thread, wanted.messages, goes_on=goes_on), thread.trimmed
+class ThreadReading:
+    """A thread as it was read, with the newest of its messages.
+
+    Messages are read from the store when they are first asked for, and then held: what was read of
+    a thread to answer a request is not read again for the run that answers it.
+    """
+
+    def __init__(self, store: Store, thread: Thread | None) -> None:
+        """Reads nothing yet. `thread=None`: it is not in the store, and has no messages."""
+        self.thread = thread
+        """As it was when it was read; None if it is not there."""
+        self._store = store
+        self._messages: list[StoredMessage] = []
+        """The newest ones, oldest first, without a gap."""
+        self._is_whole = thread is None
+        """Whether no others come before these."""
+
+    async def before(
+        self, later: Sequence[StoredMessage], count: int | None
+    ) -> list[StoredMessage]:
+        """Returns the messages before these later ones, oldest first: so many at most, or all."""
+        end = len(self._messages)
+        while later and end and self._messages[end - 1].position >= later[0].position:
+            end -= 1
+        if not self._is_whole and (count is None or end < count):
+            end += await self._read(None if count is None else count - end)
+        return self._messages[0 if count is None else max(0, end - count) : end]
+
+    def trim(self, position: int) -> None:
+        """Leaves out the messages up to a position, as the thread does from now on."""
+        assert self.thread is not None
+        self.thread = msgspec.structs.replace(self.thread, trimmed=position)
+        kept = [message for message in self._messages if message.position > position]
+        self._is_whole = self._is_whole or len(kept) < len(self._messages)
+        self._messages = kept
+
+    async def _read(self, count: int | None) -> int:
+        """Reads older messages. Returns how many there were."""
+        assert self.thread is not None
+        query = MessageQuery(
+            thread_id=self.thread.id,
+            branch=self.thread.branch,
+            after=self.thread.trimmed or None,
+            before=self._messages[0].position if self._messages else None,
+            newest_first=True,
+            limit=count,
         )
+        page = await self._store.messages(query)
+        self._messages = [*page[::-1], *self._messages]
+        self._is_whole = count is None or len(page) < count
+        return len(page)
+
+
+async def newest(
+    reading: ThreadReading, wanted: Window, *, beside: int = 0, goes_on: bool = False
+) -> Loaded:
+    """Returns the newest messages of a thread. `beside`: tokens of what is sent with them.
+
+    `goes_on`: nothing new is asked, so that the last exchange goes on with what stood before it when
+    it began: what a provider signed in it holds as long as that is the same.
+    """
+    assert reading.thread is not None
+    trimmed = reading.thread.trimmed
+    if wanted.messages == 0 and not goes_on:
+        return Loaded([], trimmed)
+    if wanted.tokens is None:
+        return Loaded(await _counted(reading, wanted.messages, goes_on=goes_on), trimmed)
     most = wanted.tokens * (_LATE if goes_on else 1)
-    found, used = await _within(store, thread, wanted, beside, most, goes_on=goes_on)
+    found, used = await _within(reading, wanted, beside, most, goes_on=goes_on)
     if used <= most:
-        return Loaded(found, thread.trimmed)
+        return Loaded(found, trimmed)
     starts = {*_starts([each.message for each in found])}
     start, left = len(found), wanted.tokens - wanted.remove - beside
     for at in range(len(found) - 1, -1, -1):
@@ -57,7 +115,7 @@ async def newest(
         if left < 0:
             break
         start = at if at in starts else start
-    return Loaded(found[start:], found[start - 1].position if start else thread.trimmed)
+    return Loaded(found[start:], found[start - 1].position if start else trimmed)
 
 
 def tokens_of(*messages: Message) -> int:
@@ -66,18 +124,18 @@ def tokens_of(*messages: Message) -> int:
 
 
 async def _counted(
-    store: Store, thread: Thread, count: int | None, *, goes_on: bool
+    reading: ThreadReading, count: int | None, *, goes_on: bool
 ) -> list[StoredMessage]:
     """So many messages, or fewer, half of them at least where an exchange begins early enough: they begin with one, the same for some turns; more where that is longer. `goes_on`: so many before the last exchange, and that."""
     if count is None:
-        return await _before(store, thread, (), None)
-    last = await _exchange(store, thread, []) if goes_on else []
+        return await reading.before((), None)
+    last = await _exchange(reading, []) if goes_on else []
     if goes_on and not (last and count):
         return last
-    found = await _before(store, thread, last, count)
+    found = await reading.before(last, count)
     if len(found) == count:
         starts = _starts([each.message for each in found])
-        found = found[_steady(found, starts) :] if starts else await _exchange(store, thread, found)
+        found = found[_steady(found, starts) :] if starts else await _exchange(reading, found)
     return [*found, *last]
 
 
@@ -89,13 +147,11 @@ def _steady(found: Sequence[StoredMessage], starts: Sequence[int]) -> int:
     return max(early, key=lambda at: found[at].position * _MIX % (1 << 64))
 
 
-async def _exchange(
-    store: Store, thread: Thread, found: list[StoredMessage]
-) -> list[StoredMessage]:
+async def _exchange(reading: ThreadReading, found: list[StoredMessage]) -> list[StoredMessage]:
     """The last exchange, whole. `found`: its end, where that is known."""
     more = 0
     while more < _MORE:
-        page = await _before(store, thread, found, _PAGE)
+        page = await reading.before(found, _PAGE)
         more += len(page)
         found = [*page, *found]
         if starts := _starts([each.message for each in found]):
@@ -106,35 +162,20 @@ async def _exchange(
 
 
 async def _within(
-    store: Store, thread: Thread, wanted: Window, beside: int, most: int, *, goes_on: bool
+    reading: ThreadReading, wanted: Window, beside: int, most: int, *, goes_on: bool
 ) -> tuple[list[StoredMessage], int]:
     """Messages, until there are more than enough; and the tokens of all, those beside them too."""
     found: list[StoredMessage] = []
     if wanted.messages is not None:
-        found = await _counted(store, thread, wanted.messages, goes_on=goes_on)
+        found = await _counted(reading, wanted.messages, goes_on=goes_on)
     used = beside + tokens_of(*[each.message for each in found])
     ended = wanted.messages is not None
     while not ended and used <= most:
-        page = await _before(store, thread, found, _PAGE)
+        page = await reading.before(found, _PAGE)
         used += tokens_of(*[each.message for each in page])
         found = [*page, *found]
         ended = len(page) < _PAGE
     return found, used
-
-
-async def _before(
-    store: Store, thread: Thread, found: Sequence[StoredMessage], size: int | None
-) -> list[StoredMessage]:
-    """The messages before those that are found, oldest first."""
-    query = MessageQuery(
-        thread_id=thread.id,
-        branch=thread.branch,
-        after=thread.trimmed or None,
-        before=found[0].position if found else None,
-        newest_first=True,
-        limit=size,
-    )
-    return (await store.messages(query))[::-1]
 
 
 def _starts(messages: Sequence[Message]) -> list[int]:

@@ -18,7 +18,7 @@ from dragoman.capability import Capability
 from dragoman.codec.digest import free_prefix, prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History, Turn
-from dragoman.codec.positions import given_losses, places_sent, unrepaired_losses
+from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
 from dragoman.errors import (
     DecodeError,
     DragomanError,

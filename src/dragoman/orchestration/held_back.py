@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.waits import interrupt_of
+from dragoman.codec.marks import interrupt_of
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.message import FinishReason, ToolCallPart
 from dragoman.orchestration.interrupts import (

@@ -289,7 +289,7 @@ class DefaultStreamingOrchestrator:
 
     def own_results(
         self,
-        state: StreamingState,
+        state: StreamingState,  # noqa: ARG002
         calls: Sequence[ToolCallPart],  # noqa: ARG002
     ) -> list[ToolResultPart]:
         """The answers to calls of `own_tools`, in their order."""

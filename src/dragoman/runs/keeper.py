@@ -129,6 +129,8 @@ class Keeper:
                         await self._work.wait()
                 except TimeoutError:
                     continue
+                if not self._waiting:  # nothing can have become of a run that has just begun
+                    await asyncio.sleep(self._poll_seconds)
 
     async def _look(self) -> None:
         wanted = {*self.driven, *(status.run_id for status in self._waiting.values())}

@@ -1,6 +1,8 @@
 """Changes of runs, some at once, in one transaction: the rows that they concern are locked and read, changed as `Ledger` says, and written.
 
-However many they are, these are few statements; and since rows are locked in one order, two processes never wait for each other.
+However many they are, these are few statements; and since rows are locked in one order, two
+processes never wait for each other. A single change needs no reading first: its statement says what
+must hold, and only if that does not hold is the run read, to say why the change is refused.
 """
 
 from __future__ import annotations
@@ -9,11 +11,11 @@ from collections.abc import Sequence
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, bindparam, delete, insert, select, update
+from sqlalchemy import Connection, String, bindparam, case, delete, insert, select, update
 
 from dragoman.errors import RunLogError
-from dragoman.runs.ledger import Change, Ledger, Take, new_run
-from dragoman.runs.log import RunStatus
+from dragoman.runs.ledger import Append, Change, Ledger, Take, new_run
+from dragoman.runs.log import Lease, RunStatus
 from dragoman.runs.sql_tables import claims, events, posts, runs
 from dragoman.sql.dialects import DIALECTS, Dialect
 
@@ -59,10 +61,22 @@ class Statements(msgspec.Struct, frozen=True):
     """Locks and reads runs."""
     claim: Any
     """Makes a claim that is not there, and tells which run holds it."""
+    start: Any
+    """Makes a run that is not there, with its lease."""
+    append: Any
+    """Moves the end of a run whose lease and end are as its driver says."""
 
 
 def _statements(dialect: Dialect) -> Statements:
     concerned = runs.c.run_id.in_(bindparam("run_ids", expanding=True))
+    is_driven = (
+        runs.c.run_id == bindparam("_run_id"),
+        runs.c.state == "running",
+        runs.c.token == bindparam("_token"),
+        runs.c.end == bindparam("_expected"),
+        runs.c.lease_until > dialect.now,
+    )
+    goes_on = bindparam("_state", type_=String) == "running"
     return Statements(
         dialect.insert(runs).values(started_at=dialect.now).on_conflict_do_nothing(),
         select(runs, dialect.now.label("now"))
@@ -77,6 +91,17 @@ def _statements(dialect: Dialect) -> Statements:
             },  # unchanged; a conflict that does nothing would return no row
         )
         .returning(claims.c.run_id),
+        dialect.insert(runs)
+        .values(started_at=dialect.now, lease_until=dialect.now + bindparam("_seconds"))
+        .on_conflict_do_nothing()
+        .execution_options(preserve_rowcount=True),
+        update(runs)
+        .where(*is_driven)
+        .values(
+            state=bindparam("_state", type_=String),
+            end=bindparam("_end"),
+            lease_until=case((goes_on, runs.c.lease_until), else_=0.0),
+        ),
     )
 
 
@@ -87,6 +112,8 @@ _NEW = {**{name: getattr(new_run("", None, 0.0), name) for name in _UPDATED}, "l
 def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> list[Any]:
     """Makes the changes, in order → of each its result, or the `RunLogError` with which it is refused."""
     statements = _STATEMENTS[connection.dialect.name]
+    if len(changes) == 1 and (result := _made_unread(connection, statements, changes[0])):
+        return [result]
     on_runs = [change for change in changes if not isinstance(change, Claim | Prune)]
     ledger, now = _load(connection, statements, on_runs) if on_runs else (Ledger(), 0.0)
     results: dict[int, Any] = {}
@@ -108,6 +135,36 @@ def write(connection: Connection, changes: Sequence[Change | Claim | Prune]) -> 
                 results[number] = error
     _store(connection, ledger)
     return [results[number] for number in range(len(changes))]
+
+
+def _made_unread(
+    connection: Connection, statements: Statements, change: Change | Claim | Prune
+) -> Lease | int | None:
+    """Makes a change without reading its run first, if it is a new run or the next events of one
+    that is driven. Returns its result; None if it must be read why the change cannot be made."""
+    if isinstance(change, Take) and change.token == 0:
+        run = {"run_id": change.run_id, "thread_id": change.thread_id, "owner": change.owner}
+        values = {**_NEW, **run, "token": 1, "_seconds": change.seconds}
+        del values["lease_until"]
+        is_new = connection.execute(statements.start, values).rowcount == 1
+        return Lease(change.run_id, change.owner, 1) if is_new else None
+    if not isinstance(change, Append) or not change.rows:
+        return None
+    rows: list[dict[str, Any]] = []
+    end = change.expected_offset
+    for count, lines in change.rows:
+        end += count
+        rows.append({"run_id": change.run_id, "end": end, "data": lines})
+    driven = {
+        "_run_id": change.run_id,
+        "_token": change.lease.token,
+        "_expected": change.expected_offset,
+    }
+    moved = {"_state": change.state, "_end": end}
+    if connection.execute(statements.append, {**driven, **moved}).rowcount != 1:
+        return None
+    connection.execute(_INSERT_EVENTS, rows)
+    return end
 
 
 def _load(

@@ -13,7 +13,7 @@ from dragoman.event import Event, RunError, RunStarted
 from dragoman.fold import compact, unfold
 from dragoman.message import Message
 from dragoman.wires import a2a
-from dragoman.wires.a2a.usage import TERMINAL
+from dragoman.wires.a2a.tasks import TERMINAL
 from support import strategies
 
 

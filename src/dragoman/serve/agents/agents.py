@@ -181,10 +181,13 @@ async def _run(
         resume=tuple(talk.resumes),
         settings=what.settings,
     )
-    claim = claim_of(call, known)
     try:
         return agent.run(
-            request, output_schema=what.output_schema, trusted_history=talk.trusted, claim=claim
+            request,
+            output_schema=what.output_schema,
+            trusted_history=talk.trusted,
+            claim=claim_of(call, known),
+            reading=talk.reading,
         )
     except SettingsError as error:
         if what.output_schema is None:

@@ -12,6 +12,7 @@ from dragoman.errors import HistoryError, InvalidRequestError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.conversation import load_thread
 from dragoman.memory.memory import Memory
+from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import since_model
 from dragoman.serve.agents.interrupts import resumes_in, waiting_in, without_interrupts
@@ -37,6 +38,8 @@ class Conversed(msgspec.Struct, frozen=True):
     """The client's answers to what it waits for."""
     trusted: bool = False
     """Whether nobody but this server can have made up what the model said in it."""
+    reading: ThreadReading | None = None
+    """The thread of the agent's memory, as it was read."""
 
 
 async def conversed(agent: Agent[Any], call: Call, known: Recalled, allowed: Allowed) -> Conversed:
@@ -50,10 +53,13 @@ async def conversed(agent: Agent[Any], call: Call, known: Recalled, allowed: All
         return _without_memory(call, known, allowed, known.thread_id)
     resource = resource_of(call)
     thread = await _thread(call, known, resource)
-    stored = await _stored(agent.memory, thread, resource)
+    reading = await agent.memory.reading(thread)
+    stored = await _stored(agent.memory, thread, resource, reading)
     if not stored:
-        return _without_memory(call, known, allowed, thread)
-    return _in_thread(agent, call, known, allowed, thread, stored)
+        talk = _without_memory(call, known, allowed, thread)
+    else:
+        talk = _in_thread(agent, call, known, allowed, thread, stored)
+    return msgspec.structs.replace(talk, reading=reading)
 
 
 def _without_memory(call: Call, known: Recalled, allowed: Allowed, thread: str | None) -> Conversed:
@@ -132,8 +138,10 @@ async def _thread(call: Call, known: Recalled, resource: str) -> str:
     return thread_id(resource, call.id)
 
 
-async def _stored(memory: Memory, thread: str, resource: str) -> list[Message]:
+async def _stored(
+    memory: Memory, thread: str, resource: str, reading: ThreadReading
+) -> list[Message]:
     try:
-        return await load_thread(memory, thread, resource)
+        return await load_thread(memory, thread, resource, reading=reading)
     except HistoryError as error:  # it is another's; who asks need not know
         raise InvalidRequestError("there is no such conversation here") from error

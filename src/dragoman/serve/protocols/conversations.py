@@ -9,11 +9,11 @@ import msgspec
 
 from dragoman.agent import Agent
 from dragoman.errors import HistoryError, InvalidRequestError
-from dragoman.history.changes import Changes
-from dragoman.history.lens import put
-from dragoman.history.received import Received
+from dragoman.history.client_copy import Changes, Received, put
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.conversation import load_thread
+from dragoman.memory.memory import Memory
+from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import since_model
 from dragoman.repair import open_calls
@@ -45,6 +45,8 @@ class Joined(msgspec.Struct, frozen=True):
     """What the thread gains by the request: `new`, or the whole of a conversation that is another one now."""
     changes: Changes | None = None
     """What the client changed of what is kept."""
+    reading: ThreadReading | None = None
+    """The thread of the agent's memory as it was read, where the client changed nothing of it."""
     task_id: str | None = None
     """Id of the task that waits for what is answered, where it was asked over a protocol that has tasks."""
 
@@ -62,8 +64,10 @@ async def joined(
     name = thread_name(call, request.thread_id)
     thread = thread_id(resource, name or call.id)
     last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
+    reading: ThreadReading | None = None
     if agent.memory is not None:
-        stored = await _remembered(agent, thread, resource)
+        reading = await agent.memory.reading(thread)
+        stored = await _remembered(agent.memory, thread, resource, reading)
         pending: Sequence[Interrupt] = agent.pending(
             stored, thread_id=thread, resource_id=resource, tools=request.tools
         )
@@ -77,12 +81,14 @@ async def joined(
         stored = [message for one in chain for message in one.messages]
         pending = chain[-1].pending if chain else ()
     if not stored:
-        return _unknown(request, messages, thread)
+        return msgspec.structs.replace(_unknown(request, messages, thread), reading=reading)
     goes_on = await _goes_on(
         agent, call, request, messages, stored, pending, thread, last and last.id
     )
     task_id = last.task_id if last is not None and goes_on.resumes else None
-    return msgspec.structs.replace(goes_on, task_id=task_id)
+    if goes_on.changes is not None and goes_on.changes.branched is not None:
+        reading = None  # the thread is about to be changed
+    return msgspec.structs.replace(goes_on, task_id=task_id, reading=reading)
 
 
 def _unknown(request: RunRequest, messages: Sequence[Message], thread: str) -> Joined:
@@ -225,9 +231,10 @@ def _from_first_known(messages: Sequence[Message], stored: Sequence[Message]) ->
     return list(messages[first:])
 
 
-async def _remembered(agent: Agent[Any], thread: str, resource: str) -> list[Message]:
-    assert agent.memory is not None
+async def _remembered(
+    memory: Memory, thread: str, resource: str, reading: ThreadReading
+) -> list[Message]:
     try:
-        return await load_thread(agent.memory, thread, resource)
+        return await load_thread(memory, thread, resource, reading=reading)
     except HistoryError as error:  # it is another's; who asks need not know
         raise InvalidRequestError("there is no such conversation here") from error

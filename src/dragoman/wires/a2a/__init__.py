@@ -9,7 +9,9 @@ Messages and runs come back as they were where a peer keeps our extension (`EXTE
 questions do. Messages and events of 0.2, 0.3 and of older agents are read too; what is written is 1.0.
 """
 
-from dragoman.wires.a2a.bodies import bodies
+from importlib import import_module
+from typing import Any
+
 from dragoman.wires.a2a.decode import decoder, load_response, member
 from dragoman.wires.a2a.encode import dump_response, encoder, envelope, ping, stream_type
 from dragoman.wires.a2a.errors import (
@@ -33,29 +35,19 @@ from dragoman.wires.a2a.old import (
     old_task,
 )
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, REPLY, Quirks
-from dragoman.wires.a2a.rpc import OLD_METHODS, framed, rpc_failure, rpc_request, rpc_result
-from dragoman.wires.a2a.runs import dump_run, in_task, load_run, routes, task_of
-from dragoman.wires.a2a.seed import (
-    add_canonical_type_to_message,
-    compact_events,
-    convert_a2a_message_to_agui_event,
-    convert_a2a_message_to_openai,
-    convert_agui_event_to_openai_chat,
-    convert_agui_event_to_responses_api,
-    convert_task_status_update_to_agui_event,
-    get_agui_event_type_from_a2a_message,
-    get_agui_event_type_from_task_status_update,
+from dragoman.wires.a2a.runs import (
+    OLD_METHODS,
+    dump_run,
+    framed,
+    in_task,
+    load_run,
+    routes,
+    rpc_failure,
+    rpc_request,
+    rpc_result,
+    task_of,
 )
-from dragoman.wires.a2a.seed_tools import (
-    convert_mcp_tool_to_openai,
-    convert_openai_tool_call_to_mcp,
-    convert_tool_result_to_openai,
-    extract_event_data,
-    extract_task_from_event,
-    extract_task_from_tuple,
-    extract_user_text_and_tool_results,
-)
-from dragoman.wires.a2a.serving import CARD_PATH, MEDIA_TYPES, dump_card
+from dragoman.wires.a2a.serving import CARD_PATH, MEDIA_TYPES, bodies, dump_card
 from dragoman.wires.a2a.tasks import (
     NO_STATE,
     STAGES,
@@ -68,6 +60,36 @@ from dragoman.wires.a2a.tasks import (
 from dragoman.wires.a2a.tools import TOOL_CALLS_KEY, TOOL_RESULTS_KEY
 
 name = NAME
+_SEED = frozenset(
+    [
+        "add_canonical_type_to_message",
+        "compact_events",
+        "convert_a2a_message_to_agui_event",
+        "convert_a2a_message_to_openai",
+        "convert_agui_event_to_openai_chat",
+        "convert_agui_event_to_responses_api",
+        "convert_mcp_tool_to_openai",
+        "convert_openai_tool_call_to_mcp",
+        "convert_task_status_update_to_agui_event",
+        "convert_tool_result_to_openai",
+        "extract_event_data",
+        "extract_task_from_event",
+        "extract_task_from_tuple",
+        "extract_user_text_and_tool_results",
+        "get_agui_event_type_from_a2a_message",
+        "get_agui_event_type_from_task_status_update",
+    ]
+)
+"""The conversions of the documents of the year 2025, by the names that those give them."""
+
+
+# They stand in a format, and formats stand above wires: an import at the top would turn that round, so that a wire could not be
+# read without the formats. Programs of that time import them from here, and get them when they ask.
+def __getattr__(name: str) -> Any:
+    if name in _SEED:
+        return getattr(import_module("dragoman.formats.seed_a2a"), name)
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
 
 __all__ = ["EXTENSION", "REPLY", "Quirks", "name"]
 __all__ += ["load_messages", "dump_messages", "votes"]
@@ -105,25 +127,4 @@ __all__ += [
     "task_of",
 ]
 __all__ += ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
-__all__ += ["TOOL_CALLS_KEY", "TOOL_RESULTS_KEY", "add_canonical_type_to_message", "compact_events"]
-__all__ += [
-    "convert_a2a_message_to_agui_event",
-    "convert_a2a_message_to_openai",
-    "convert_agui_event_to_openai_chat",
-]
-__all__ += [
-    "convert_agui_event_to_responses_api",
-    "convert_mcp_tool_to_openai",
-    "convert_openai_tool_call_to_mcp",
-]
-__all__ += [
-    "convert_task_status_update_to_agui_event",
-    "convert_tool_result_to_openai",
-    "extract_event_data",
-]
-__all__ += [
-    "extract_task_from_event",
-    "extract_task_from_tuple",
-    "extract_user_text_and_tool_results",
-]
-__all__ += ["get_agui_event_type_from_a2a_message", "get_agui_event_type_from_task_status_update"]
+__all__ += ["TOOL_CALLS_KEY", "TOOL_RESULTS_KEY"]

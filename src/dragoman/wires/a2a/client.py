@@ -34,8 +34,7 @@ from dragoman.wires.a2a import decode
 from dragoman.wires.a2a.errors import load_error
 from dragoman.wires.a2a.old import old_params
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, Quirks
-from dragoman.wires.a2a.rpc import rpc_request
-from dragoman.wires.a2a.runs import dump_run
+from dragoman.wires.a2a.runs import dump_run, rpc_request
 from dragoman.wires.a2a.tools import TOOL_RESULTS_KEY, result_text
 
 __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", "name"]

@@ -21,8 +21,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.a2a.extras import text_of
-from dragoman.wires.a2a.quirks import OWN
+from dragoman.wires.a2a.quirks import OWN, text_of
 from dragoman.wires.a2a.tools import dump_call, dump_result, load_tools
 
 __all__ = ["JSON_TYPE", "dump_content", "dump_data", "load_content", "load_data"]

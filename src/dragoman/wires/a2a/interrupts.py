@@ -15,8 +15,7 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import MarkPart, Role, TextPart, ToolResultPart
 from dragoman.run_request import RunRequest
 from dragoman.wires.a2a.content import dump_data
-from dragoman.wires.a2a.extras import extras, json_of, text_of
-from dragoman.wires.a2a.quirks import EXTENSION
+from dragoman.wires.a2a.quirks import EXTENSION, extras, json_of, text_of
 from dragoman.wires.a2a.tools import dump_call, load_call
 
 __all__ = [

@@ -22,11 +22,19 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
+from dragoman.wires.a2a.compact import canonical_type, compact_messages
 from dragoman.wires.a2a.content import dump_content, load_content
-from dragoman.wires.a2a.extras import extras, json_of, others, text_of
-from dragoman.wires.a2a.quirks import EXTENSION, OWN, ROLE_NAMES, ROLES, role_of
-from dragoman.wires.a2a.seed_compact import compact_messages
-from dragoman.wires.a2a.seed_kinds import canonical_type
+from dragoman.wires.a2a.quirks import (
+    EXTENSION,
+    OWN,
+    ROLE_NAMES,
+    ROLES,
+    extras,
+    json_of,
+    others,
+    role_of,
+    text_of,
+)
 from dragoman.wires.a2a.tools import CALL, RESULT
 
 __all__ = [

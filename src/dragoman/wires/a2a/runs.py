@@ -1,4 +1,4 @@
-"""What a client asks an agent: the parameters of `SendMessage` and `SendStreamingMessage`, both ways."""
+"""What a client asks an agent: the parameters of `SendMessage` and `SendStreamingMessage`, both ways, and the objects of JSON-RPC around them."""
 
 from __future__ import annotations
 
@@ -7,7 +7,9 @@ from typing import Any
 
 import msgspec
 
+from dragoman import json_bytes
 from dragoman.codec.carried import with_carried
+from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
@@ -15,13 +17,78 @@ from dragoman.interrupt import Resume
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
 from dragoman.run_request import RunRequest
-from dragoman.wires.a2a.extras import extras, json_of, others, text_of
 from dragoman.wires.a2a.interrupts import dump_resume, load_resume
 from dragoman.wires.a2a.messages import dump_message, load_message
-from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN
-from dragoman.wires.a2a.rpc import is_rpc
+from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, extras, json_of, others, text_of
 
-__all__ = ["dump_run", "in_task", "load_run", "routes", "task_of"]
+__all__ = [
+    "METHODS",
+    "OLD_METHODS",
+    "dump_run",
+    "framed",
+    "in_task",
+    "is_rpc",
+    "load_run",
+    "routes",
+    "rpc_failure",
+    "rpc_request",
+    "rpc_result",
+    "task_of",
+]
+
+METHODS = (
+    "SendMessage",
+    "SendStreamingMessage",
+    "GetTask",
+    "ListTasks",
+    "CancelTask",
+    "SubscribeToTask",
+    "CreateTaskPushNotificationConfig",
+    "GetTaskPushNotificationConfig",
+    "ListTaskPushNotificationConfigs",
+    "DeleteTaskPushNotificationConfig",
+    "GetExtendedAgentCard",
+)
+"""Of JSON-RPC and gRPC."""
+OLD_METHODS: Mapping[str, str] = {
+    "message/send": "SendMessage",
+    "message/stream": "SendStreamingMessage",
+    "tasks/get": "GetTask",
+    "tasks/cancel": "CancelTask",
+    "tasks/resubscribe": "SubscribeToTask",
+    "tasks/pushNotificationConfig/set": "CreateTaskPushNotificationConfig",
+    "tasks/pushNotificationConfig/get": "GetTaskPushNotificationConfig",
+    "tasks/pushNotificationConfig/list": "ListTaskPushNotificationConfigs",
+    "tasks/pushNotificationConfig/delete": "DeleteTaskPushNotificationConfig",
+    "agent/getAuthenticatedExtendedCard": "GetExtendedAgentCard",
+}
+"""Name in 0.3 → in 1.0."""
+
+
+def is_rpc(value: Any) -> bool:
+    """Whether an object is one of JSON-RPC."""
+    return "jsonrpc" in if_object(value)
+
+
+def rpc_request(method: str, params: Mapping[str, Any], id: Any = 1) -> dict[str, Any]:  # noqa: A002 the protocol's
+    """A request."""
+    return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
+
+
+def rpc_result(result: Any, id: Any) -> dict[str, Any]:  # noqa: A002 the protocol's
+    """An answer. `id`: the request's."""
+    return {"jsonrpc": "2.0", "id": id, "result": result}
+
+
+def rpc_failure(error: Mapping[str, Any], id: Any = None) -> dict[str, Any]:  # noqa: A002 the protocol's
+    """An answer that tells an error (`errors.rpc_error`). `id`: the request's; `None`: it could not be read."""
+    return {"jsonrpc": "2.0", "id": id, "error": error}
+
+
+def framed(value: Mapping[str, Any]) -> bytes:
+    """An object of a stream as bytes."""
+    return event_bytes(json_bytes.encode(value))
+
 
 _AGENTS = ("/a2a", "/a2a/agents/{model}")
 routes = (

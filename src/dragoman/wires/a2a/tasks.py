@@ -1,4 +1,4 @@
-"""Whole tasks: a stream's objects put together, as every client of the protocol does it, and a conversation as a task."""
+"""Tasks: their states, the tokens they took, a stream's objects put together as every client of the protocol does it, and a conversation as a task."""
 
 from __future__ import annotations
 
@@ -6,13 +6,86 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.response import dump_entries, load_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
-from dragoman.message import Message, Origin, Role
+from dragoman.message import FinishReason, Message, Origin, Role, Usage
 from dragoman.wires.a2a.messages import dump_messages, load_messages
-from dragoman.wires.a2a.quirks import REPLY
+from dragoman.wires.a2a.quirks import REPLY, json_of, text_of
 
-__all__ = ["NO_STATE", "STAGES", "aggregated", "cancelled", "dump_task", "load_task", "reply_of"]
+__all__ = [
+    "NO_STATE",
+    "STAGES",
+    "STATES",
+    "TERMINAL",
+    "aggregated",
+    "cancelled",
+    "dump_finish",
+    "dump_task",
+    "dump_usage",
+    "is_over",
+    "load_finish",
+    "load_task",
+    "load_usage",
+    "reply_of",
+    "state_of",
+]
+
+TERMINAL = (
+    "TASK_STATE_COMPLETED",
+    "TASK_STATE_FAILED",
+    "TASK_STATE_CANCELED",
+    "TASK_STATE_REJECTED",
+)
+"""States in which nothing more comes of a task."""
+_WAITING = ("TASK_STATE_INPUT_REQUIRED", "TASK_STATE_AUTH_REQUIRED")
+STATES = ("TASK_STATE_SUBMITTED", "TASK_STATE_WORKING", *TERMINAL, *_WAITING)
+"""States of a task."""
+_FINISH: Mapping[str, FinishReason] = {
+    "TASK_STATE_COMPLETED": FinishReason.stop,
+    "TASK_STATE_FAILED": FinishReason.error,
+    "TASK_STATE_CANCELED": FinishReason.cancelled,
+    "TASK_STATE_REJECTED": FinishReason.refusal,
+    "TASK_STATE_INPUT_REQUIRED": FinishReason.stop,
+    "TASK_STATE_AUTH_REQUIRED": FinishReason.stop,
+}
+
+
+def state_of(value: Any) -> str:
+    """The name of a state as 1.0 has it, from any version's: `input-required` is `TASK_STATE_INPUT_REQUIRED`; else empty."""
+    name = if_text(value)
+    if not name.startswith("TASK_STATE_"):
+        name = f"TASK_STATE_{name.upper().replace('-', '_')}"
+    return name if name in STATES else ""
+
+
+def is_over(state: str) -> bool:
+    """Whether a turn ends in that state: the task does, or waits for its client."""
+    return state in TERMINAL or state in _WAITING
+
+
+def load_finish(state: str) -> FinishReason | None:
+    """Why an answer ended, as far as the state of its task tells; `None`: it goes on."""
+    return _FINISH.get(state)
+
+
+def dump_finish(reason: FinishReason | None) -> str:
+    """The inverse."""
+    if reason is FinishReason.error:
+        return "TASK_STATE_FAILED"
+    return "TASK_STATE_CANCELED" if reason is FinishReason.cancelled else "TASK_STATE_COMPLETED"
+
+
+def dump_usage(usage: Usage | None) -> dict[str, str]:
+    """The field `usage`; none where nothing is known."""
+    entries = dump_entries(usage)
+    return {"usage": text_of(entries)} if entries else {}
+
+
+def load_usage(fields: Mapping[str, str]) -> Usage | None:
+    """The inverse: the sum of the entries."""
+    return load_entries(json_of(fields.get("usage")))
+
 
 STAGES: Mapping[str, tuple[str, ...]] = {
     "TASK_STATE_SUBMITTED": (),  # a task works from its beginning

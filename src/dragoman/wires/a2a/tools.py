@@ -12,7 +12,7 @@ from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
 from dragoman.codec.media import label
 from dragoman.fold import arguments_text, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
-from dragoman.wires.a2a.extras import text_of
+from dragoman.wires.a2a.quirks import text_of
 
 __all__ = [
     "CALL",

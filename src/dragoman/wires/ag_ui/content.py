@@ -6,12 +6,12 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from dragoman.codec.carried import changed, difference
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
 from dragoman.codec.media import decoded
 from dragoman.errors import HistoryError
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
-from dragoman.wires.ag_ui.extras import changed, difference, metadata_of, others, unpacked
-from dragoman.wires.ag_ui.quirks import OWN
+from dragoman.wires.ag_ui.quirks import OWN, metadata_of, others, unpacked
 
 __all__ = ["dump_block", "dump_content", "is_block", "load_block", "load_content"]
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, cast
 
 from dragoman.codec.json_values import if_object, if_objects, if_text, rest, text_or_json
-from dragoman.wires.a2a.seed_compact import continuation, holds
+from dragoman.wires.a2a.compact import continuation, holds
 
 __all__ = ["SeedEvents"]
 

@@ -1,4 +1,8 @@
-"""Events of a run → the events of AG-UI, streamed. The protocol shows a run as it is: calls with their results, steps, state, runs within tools."""
+"""Events of a run → the events of AG-UI, streamed. The protocol shows a run as it is: calls with their results, steps, state, runs within tools.
+
+Whatever comes, in whatever order, the objects are a stream that the protocol allows: a run is opened where none was, what is open is
+closed before the run ends, and what fits nowhere is carried as it is.
+"""
 
 from __future__ import annotations
 
@@ -6,14 +10,32 @@ from collections.abc import Mapping
 from datetime import datetime
 from typing import Any
 
-from dragoman import json_bytes
-from dragoman.codec.encoder import Objects
-from dragoman.codec.framing import event_bytes
+from dragoman.codec.ids import DistinctIds
+from dragoman.codec.json_values import if_object, rest
 from dragoman.codec.serving import SSE_PING
-from dragoman.event import Event, PartDelta
+from dragoman.errors import StreamCutError
+from dragoman.event import (
+    Custom,
+    Event,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StateDelta,
+    StateSnapshot,
+    StepFinished,
+    StepStarted,
+)
 from dragoman.run_request import RunRequest
-from dragoman.wires.ag_ui.encode_run import RunEncoder
-from dragoman.wires.ag_ui.quirks import OWN, Quirks, is_current
+from dragoman.wires.ag_ui.encode_messages import MessagesEncoder
+from dragoman.wires.ag_ui.encode_parts import Object
+from dragoman.wires.ag_ui.events import (
+    dump_event,
+    dump_failed,
+    dump_finished,
+    dump_started,
+    unread,
+)
+from dragoman.wires.ag_ui.quirks import CARRIED, OWN, Quirks, is_current
 
 __all__ = ["Encoder", "encoder", "envelope", "ping", "stream_type"]
 
@@ -21,40 +43,203 @@ stream_type = "text/event-stream"
 """Of a stream's bytes."""
 ping = SSE_PING
 """Keeps a stream open."""
+_SUBAGENT = "agent"
+_MADE = {"made": True}
+"""Extras of an object that no event stands behind."""
 
 
-class Encoder:
+class Encoder(MessagesEncoder):
     """Events → Server-Sent Events, whose lines end in LF alone, and without a mark at the end: the official client takes neither."""
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
         """`envelope`: `thread_id`, `run_id` and `request` of the run, `version` of the protocol that the peer declares, and
         `extras`: whether what the protocol has no field for is sent."""
-        version, extras = envelope.get("version", ""), envelope.get("extras", True)
-        self._run = RunEncoder(
-            Quirks(current=is_current(version), extras=extras),
-            envelope.get("request"),
-            thread_id=envelope.get("thread_id"),
-            run_id=envelope.get("run_id"),
+        current = is_current(envelope.get("version", ""))
+        extras = envelope.get("extras", True)
+        super().__init__(Quirks(current=current, extras=extras), envelope.get("request"))
+        self._thread_id: str | None = envelope.get("thread_id")
+        self._run_id: str | None = envelope.get("run_id")
+        self._opened: tuple[str, str] | None = None
+        """Thread and run that are open, as the peer knows them."""
+        self._started: RunStarted | None = None
+        """The start of the run, where an event told of it."""
+        self._steps: set[tuple[str | None, str]] = set()
+        self._subagent_ids = DistinctIds()
+
+    def admit(self, event: Event) -> bool:
+        """See `RunEncoder.admit`. A run may follow another."""
+        if self.over and not isinstance(event, RunStarted):
+            return False
+        if not isinstance(event, RunStarted):
+            self._open_run()
+        self.settle(event)
+        return True
+
+    def end_stream(self) -> None:
+        """See `RunEncoder.end_stream`. A run that has begun and was not ended was cut; a stream of messages alone is a run that ended."""
+        self._open_run()
+        self.release()
+        if self._started is None:
+            self._finish(RunFinished(self._ids()[1]), _MADE)
+        else:
+            error = StreamCutError("the run was cut before its end. Ask again.")
+            self._fail(dump_failed(error), _MADE)
+
+    # the run
+
+    def _ids(self) -> tuple[str, str]:
+        return self._thread_id or self._run_id or "thread", self._run_id or "run"
+
+    def _open_run(self) -> None:
+        """Opens a run, where a stream begins without one."""
+        if self._opened is None:
+            self._opened = self._ids()
+            self.write({**dump_started(*self._opened), **self.meta({"v": 1, **_MADE})})
+
+    def _write_event(self, event: Event, fields: Object, extras: Mapping[str, Any] = {}) -> None:
+        """An object, with what would be read otherwise."""
+        metadata = self.meta({**extras, **unread(event, fields)}, if_object(fields.get("metadata")))
+        self.write({**rest(fields, "metadata"), **metadata})
+
+    def _run_started(self, event: RunStarted) -> None:
+        if self._opened is not None and not self.over:
+            self._inner_run_started(event)
+            return
+        self.over = False
+        self._started = event
+        self._opened = (
+            self._thread_id or event.thread_id or event.run_id or "thread",
+            self._run_id or event.run_id or "run",
         )
+        self._steps.clear()
+        self.messages.clear()
+        self._write_event(event, dump_started(*self._opened, event.parent_run_id), {"v": 1})
 
-    def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it."""
-        if (
-            type(event) is PartDelta and (data := self._run.delta(event)) is not None
-        ):  # nearly all of a stream
-            return data
-        return self._framed(self._run.objects(event))
+    def _inner_run_started(self, event: RunStarted) -> None:
+        """A run that begins within another: that of a tool, if it says so."""
+        parent = event.parent_run_id
+        is_known = self._started is not None and parent is not None
+        parents = (self._started and self._started.run_id, *self.subagents)
+        if not is_known or parent not in parents or event.run_id in self.subagents:
+            self.carry(event)
+            return
+        id_ = self._subagent_ids.take(event.run_id or _SUBAGENT)
+        fields: Object = {
+            "name": _SUBAGENT,
+            **OWN.fields(event.native),
+            "type": "SUBAGENT_STARTED",
+            "subagentRunId": id_,
+        }
+        if (parent_id := self.owner_of(parent)) is not None:
+            fields["parentSubagentRunId"] = parent_id
+        self.subagents[event.run_id] = id_
+        self._write_event(event, fields)
 
-    def objects(self, event: Event) -> Objects:
-        """One event → the objects that tell of it."""
-        return self._run.objects(event)
+    def _run_finished(self, event: RunFinished) -> None:
+        if (id_ := self.subagents.get(event.run_id)) is not None:
+            self._subagent_finished(event, id_)
+        elif self._started is not None and event.run_id != self._started.run_id:
+            self.carry(event)
+        else:
+            self._finish(event, {} if self._started is not None else {"opened": True})
 
-    def close(self) -> bytes:
-        """The end of the events → the end of the run, where none was told."""
-        return self._framed(self._run.close())
+    def _subagent_finished(self, event: RunFinished, id_: str) -> None:
+        self.end_parts(self.messages_of(id_))
+        del self.subagents[event.run_id]
+        outcome: Object = {"type": "success"}
+        if event.pending:
+            ids = [interrupt.id for interrupt in event.pending]
+            outcome = {"type": "suspended", "interruptIds": ids}
+        fields = {"type": "SUBAGENT_FINISHED", "subagentRunId": id_, "outcome": outcome}
+        if event.result is not None:
+            fields["result"] = event.result
+        self._write_event(event, fields)
 
-    def _framed(self, objects: Objects) -> bytes:
-        return b"".join([event_bytes(json_bytes.encode(each)) for each in objects])
+    def _finish(self, event: RunFinished, extras: Mapping[str, Any]) -> None:
+        assert self._opened is not None
+        self._end_all()
+        call_ids = {
+            interrupt.call.id: self.group.called(interrupt.call.id)
+            for interrupt in event.pending
+            if interrupt.call
+        }
+        fields = dump_finished(event, *self._opened, call_ids, current=self.quirks.current)
+        if event.outcome == "cancelled" and not self.quirks.current:
+            # a peer of the time before 1.0 has no such outcome
+            extras = {**extras, **unread(event, fields), "finished": fields}
+            fields = {"type": "RUN_ERROR", "message": "The run was cancelled.", "code": "cancelled"}
+            self.write({**fields, **self.meta(extras)})
+        else:
+            self._write_event(event, fields, extras)
+
+    def _run_error(self, event: RunError) -> None:
+        failed, extras = dump_failed(event.error), {"error": _error_fields(event)}
+        if (id_ := self.subagents.pop(event.run_id or "", None)) is None:
+            self._fail(failed, extras)
+            return
+        self.end_parts(self.messages_of(id_))
+        fields = {**failed, "type": "SUBAGENT_ERROR", "subagentRunId": id_}
+        self.write({**fields, **self.meta(extras)})
+
+    def _fail(self, failed: Object, extras: Mapping[str, Any]) -> None:
+        self._end_all()
+        self.write({**failed, **self.meta(extras)})
+
+    def _end_all(self) -> None:
+        """Closes what is open: the run ends."""
+        self.over = True
+        self.release()
+        self.end_parts(list(self.messages.values()))
+        made = self.meta(_MADE)
+        for owner, name in sorted(self._steps, key=str):
+            fields = {"type": "STEP_FINISHED", "stepName": name}
+            self.write({**fields, **_owner_field(owner), **made})
+        self._steps.clear()
+        for id_ in reversed(self.subagents.values()):
+            self.write({"type": "SUBAGENT_FINISHED", "subagentRunId": id_, **made})
+        self.subagents.clear()
+
+    # steps, state, anything by name
+
+    def _step(self, event: StepStarted | StepFinished) -> None:
+        key = (self.owner_of(event.run_id), event.name)
+        if (key in self._steps) is isinstance(event, StepStarted):
+            self.carry(event)
+            return
+        self._steps ^= {key}
+        self._event(event)
+
+    def _event(
+        self, event: StepStarted | StepFinished | StateSnapshot | StateDelta | Custom
+    ) -> None:
+        owner = self.owner_of(event.run_id)
+        self._write_event(event, {**dump_event(event), **_owner_field(owner)})
+
+    def _custom(self, event: Custom) -> None:
+        if event.name == CARRIED:
+            self.carry(event)
+        else:
+            self._event(event)
+
+    STEPS = {
+        **MessagesEncoder.STEPS,
+        RunStarted: _run_started,
+        RunFinished: _run_finished,
+        RunError: _run_error,
+        StepStarted: _step,
+        StepFinished: _step,
+        StateSnapshot: _event,
+        StateDelta: _event,
+        Custom: _custom,
+    }
+
+
+def _owner_field(owner: str | None) -> Object:
+    return {} if owner is None else {"subagentRunId": owner}
+
+
+def _error_fields(event: RunError) -> Object:
+    return {"run_id": event.run_id, **({"native": event.native} if event.native else {})}
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -66,11 +251,10 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str,
     """What `encoder` takes of a request. `id`: of the run, where the request has none."""
     if request is None:
         return {"run_id": id, "thread_id": id}
-    version = OWN.fields(request.native).get("protocolVersion", "")
     run_id = request.run_id or id
     return {
         "run_id": run_id,
         "thread_id": request.thread_id or run_id,
-        "version": version,
+        "version": OWN.fields(request.native).get("protocolVersion", ""),
         "request": request,
     }

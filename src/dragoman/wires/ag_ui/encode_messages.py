@@ -1,11 +1,16 @@
-"""Messages of a run as AG-UI has them: what tells of each of their events, and all that stands where one is taken back."""
+"""The messages of a run as AG-UI has them: what tells of each of their events, and all that stands where one is taken back.
+
+The start of a message waits for its first part, and the start of a result for its end: one object tells of both. Where another event
+comes first, what waits is carried as it is.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any, cast
+from collections.abc import Mapping
+from typing import Any
 
-from dragoman import json_bytes
+from dragoman.codec.carried import is_equal
+from dragoman.codec.run_encoder import RunEncoder, split_frame
 from dragoman.errors import HistoryError
 from dragoman.event import (
     Event,
@@ -17,202 +22,174 @@ from dragoman.event import (
     PartStarted,
     event_to_json,
 )
-from dragoman.message import Role
+from dragoman.message import Role, ToolResultPart
 from dragoman.run_request import RunRequest
-from dragoman.wires.ag_ui.encode_parts import MessageParts, Part
-from dragoman.wires.ag_ui.extras import metadata_of
+from dragoman.wires.ag_ui.encode_parts import MessageParts, Object, Part
 from dragoman.wires.ag_ui.messages import dump_conversation
 from dragoman.wires.ag_ui.messages_dump import Group
-from dragoman.wires.ag_ui.quirks import CARRIED, Quirks
+from dragoman.wires.ag_ui.quirks import CARRIED, Quirks, metadata_of
 
-__all__ = ["MessageEncoder", "Object"]
-
-Object = dict[str, Any]
-_encode = json_bytes.encode
+__all__ = ["MessagesEncoder"]
 
 
-class MessageEncoder:
-    """Events of messages → objects. The start of a message, and that of a result, are held until the event behind them: one object tells of both."""
+class MessagesEncoder(RunEncoder[Part]):
+    """Events of messages → objects."""
 
-    def __init__(
-        self,
-        quirks: Quirks,
-        request: RunRequest | None,
-        out: list[Object],
-        owner: Callable[[str | None], str | None],
-    ) -> None:
-        """`request`: what the run answers, whose messages the peer has. `out`: fills up. `owner`: under which the protocol knows a run within
-        a tool."""
-        self._quirks = quirks
-        self._request = request
-        self._out = out
-        self._owner = owner
+    def __init__(self, quirks: Quirks, request: RunRequest | None) -> None:
+        """`request`: what the run answers, whose messages the peer has."""
+        super().__init__()
+        self.quirks = quirks
         self.group = Group(extras=quirks.extras, parts=quirks.current)
-        self._known: set[str] = set()
-        for message in request.messages if request else ():
+        self.subagents: dict[str, str] = {}
+        """Ids of the runs within tools that go on → under which the protocol knows them."""
+        self._request_messages = request.messages if request else ()
+        self._client_ids: set[str] = set()
+        """Ids of messages that the client said itself."""
+        for message in self._request_messages:
             self.group.meet(message)
             if message.id is not None and message.role is not Role.MODEL:
-                self._known.add(message.id)
+                self._client_ids.add(message.id)
         self._skipped: set[str] = set()
-        self._messages: dict[str, MessageParts] = {}
-        self._prefixes: dict[tuple[str, int], tuple[bytes, list[Any]]] = {}
-        self._held: list[MessageStarted | PartStarted] = []
-        self.steps: Mapping[type, Callable[[Any], None]] = {
-            MessageStarted: self._message_started,
-            PartStarted: self._part_started,
-            PartDelta: self._delta,
-            PartFinished: self._part_finished,
-            MessageFinished: self.carry,
-            MessageDropped: self._message_dropped,
-        }
-        """Type of an event → what tells of it."""
+        self.messages: dict[str, MessageParts] = {}
+        """Messages of the run that stand, by id."""
 
     def meta(self, extras: Mapping[str, Any], metadata: Mapping[str, Any] = {}) -> Object:
-        """The field `metadata`, where there is something to hold."""
-        return metadata_of(metadata, extras if self._quirks.extras else {})
+        """The field `metadata`, where there is something for it."""
+        return metadata_of(metadata, extras if self.quirks.extras else {})
 
-    def clear(self) -> None:
-        """Another run begins."""
-        self._messages.clear()
-
-    def settle(self, event: Event) -> None:
-        """What is held is told, where an event does not go on with it."""
-        if self._held and not self._joins(event):
-            self.release()
-
-    def delta(self, event: PartDelta) -> bytes | None:
-        """The bytes of a delta of a text, of thinking or of arguments; `None`: it is none of those."""
-        found = self._prefixes.get((event.message_id, event.index))
-        if found is None or self._held or not event.delta or isinstance(event.delta, bytes):
-            return None
-        prefix, deltas = found
-        deltas.append(event.delta)
-        return prefix + _encode(event.delta) + b"}\n\n"
+    def owner_of(self, run_id: str | None) -> str | None:
+        """The id under which the protocol knows a run within a tool; `None`: it is the run itself."""
+        return None if run_id is None else self.subagents.get(run_id)
 
     def carry(self, event: Event) -> None:
         """An event that the protocol has no form for, as it is."""
-        if not self._quirks.extras or getattr(event, "message_id", None) in self._skipped:
+        if not self.quirks.extras or getattr(event, "message_id", None) in self._skipped:
             return
         try:
             value = event_to_json(event).decode()
         except HistoryError:
             return
-        self._out.append({"type": "CUSTOM", "name": CARRIED, "value": value})
+        self.write({"type": "CUSTOM", "name": CARRIED, "value": value})
 
-    def end(self, owner: str | None) -> None:
-        """Closes the parts that are open: all, or those of a run within a tool."""
-        for message in self._messages.values():
-            if owner is None or message.owner == owner:
-                self._end_parts(message)
+    def end_parts(self, messages: list[MessageParts]) -> None:
+        """Closes the parts of these messages that are open, message by message."""
+        order = {message.id: position for position, message in enumerate(messages)}
+        for _, part in sorted(self.take_parts(order), key=lambda entry: order[entry[0][0]]):
+            self.write(*part.cut(self.meta))
 
-    def _end_parts(self, message: MessageParts) -> None:
-        for index, part in list(message.open.items()):
-            self._prefixes.pop((message.id, index), None)
-            self._out += part.cut(self.meta)
-            del message.open[index]
+    def messages_of(self, owner: str) -> list[MessageParts]:
+        """The messages of a run within a tool."""
+        return [message for message in self.messages.values() if message.owner == owner]
+
+    # what waits for the event behind it
+
+    def settle(self, event: Event) -> None:
+        """Carries what waits, where an event does not go on with it."""
+        if self.pending and not self._joins(event):
+            self.release()
 
     def _joins(self, event: Event) -> bool:
-        """Whether an event goes on with what is held, so that one object tells of both."""
-        last = self._held[-1]
-        if isinstance(last, PartStarted):
-            return (
-                isinstance(event, PartFinished)
-                and event.message_id == last.message_id
-                and event.index == last.index
-            )
-        return isinstance(event, PartStarted) and event.message_id == last.message_id
+        """Whether an event goes on with what waits, so that one object tells of both."""
+        last = self.pending[-1]
+        if isinstance(last, MessageStarted):
+            return isinstance(event, PartStarted) and event.message_id == last.message_id
+        is_end = isinstance(event, PartFinished)
+        return is_end and (event.message_id, event.index) == (last.message_id, last.index)
 
     def release(self) -> None:
-        """Tells what is held."""
-        held, self._held = self._held, []
-        for event in held:
+        """Carries what waits."""
+        pending, self.pending = self.pending, []
+        for event in pending:
             self.carry(event)
 
     def _message_started(self, event: MessageStarted) -> None:
-        if event.message_id in self._known and event.role is not Role.MODEL:
+        if event.message_id in self._client_ids and event.role is not Role.MODEL:
             self._skipped.add(event.message_id)
             return
         self._skipped.discard(event.message_id)
-        if (before := self._messages.get(event.message_id)) is not None:
-            self._end_parts(before)
-        self._messages[event.message_id] = MessageParts(
-            event, self._owner(event.run_id), self.group
-        )
+        if (earlier := self.messages.get(event.message_id)) is not None:
+            self.end_parts([earlier])
+        owner = self.owner_of(event.run_id)
+        self.messages[event.message_id] = MessageParts(event, owner, self.group)
         if event.candidate:
             self.carry(event)
         else:
-            self._held = [event]
+            self.pending = [event]
 
     def _part_started(self, event: PartStarted) -> None:
-        message = self._messages.get(event.message_id)
         if event.message_id in self._skipped:
             return
-        if message is None or not message.takes(event):
+        key = (event.message_id, event.index)
+        message = self.messages.get(event.message_id)
+        if message is None or key in self.open or not message.takes(event.part):
             self.release()
             self.carry(event)
             return
-        if message.holds(event):
-            self._held.append(event)
+        if isinstance(event.part, ToolResultPart):
+            self.pending.append(event)
             return
-        start = self._held[0] if self._held else None
-        self._held = []
-        part = message.start(event)
-        self._out += part.started(self.meta, cast("MessageStarted | None", start))
-        self._prefixes[event.message_id, event.index] = (part.prefix(), part.deltas)
+        start = self.pending[0] if self.pending else None
+        self.pending = []
+        part = self.open[key] = message.start(event)
+        part.frame = split_frame(self.frame(part.content("")))
+        self.write(*part.start(self.meta, start))
 
     def _delta(self, event: PartDelta) -> None:
-        message = self._messages.get(event.message_id)
-        part = message.open.get(event.index) if message else None
+        part = self.open.get((event.message_id, event.index))
         if part is None or isinstance(event.delta, bytes):
             self.carry(event)
         elif event.delta:
             part.deltas.append(event.delta)
-            self._out.append(part.delta(event.delta))
+            self.write(part.content(event.delta))
 
     def _part_finished(self, event: PartFinished) -> None:
-        message = self._messages.get(event.message_id)
-        if self._held:
-            held, self._held = self._held, []
-            begun = cast("PartStarted", held[-1])
-            start = cast("MessageStarted | None", held[0] if len(held) > 1 else None)
-            result = None if message is None else message.result(event, begun, start, self.meta)
-            if result is None:
-                self._held = held
-                self.release()
-                self.carry(event)
-            else:
-                self._out.append(result)
-            return
-        part: Part | None = message.open.pop(event.index, None) if message else None
-        if part is None:
+        if self.pending:
+            self._result(event)
+        elif (part := self.take_part((event.message_id, event.index))) is not None:
+            self.write(*part.finish(event.part, self.meta))
+        else:
+            self.carry(event)
+
+    def _result(self, event: PartFinished) -> None:
+        """The end of a result whose start waits. Where start and end differ, both are carried."""
+        *starts, begun = self.pending
+        piece = event.part
+        if not isinstance(piece, ToolResultPart) or not is_equal(piece, begun.part):
+            self.release()
             self.carry(event)
             return
-        self._prefixes.pop((event.message_id, event.index), None)
-        self._out += part.finished(event, self.meta)
+        self.pending = []
+        message = self.messages[event.message_id]
+        start = starts[0] if starts else None
+        self.write(message.result(event.index, piece, start, self.meta))
 
     def _message_dropped(self, event: MessageDropped) -> None:
-        message = self._messages.pop(event.message_id, None)
+        message = self.messages.pop(event.message_id, None)
         if message is None:
             self.carry(event)
             return
-        self._end_parts(message)
-        if not message.shown:
+        self.end_parts([message])
+        if not message.is_told:
             self.carry(event)
             return
-        standing = self._standing()
-        if self._quirks.extras and not any(each["role"] == "reasoning" for each in standing):
+        standing = self._list_standing()
+        if self.quirks.extras and not any(entry["role"] == "reasoning" for entry in standing):
             standing += message.void(self.meta)
-        held = self.meta({"dropped": {"message_id": event.message_id, "reason": event.reason}})
-        self._out.append({"type": "MESSAGES_SNAPSHOT", "messages": standing, **held})
+        dropped = {"message_id": event.message_id, "reason": event.reason}
+        metadata = self.meta({"dropped": dropped})
+        self.write({"type": "MESSAGES_SNAPSHOT", "messages": standing, **metadata})
 
-    def _standing(self) -> list[Object]:
+    def _list_standing(self) -> list[Object]:
         """All messages that stand: those of the request, and what was told and not taken back."""
-        before = (
-            dump_conversation(self._request.messages, extras=self._quirks.extras)
-            if self._request
-            else []
-        )
-        return [
-            *before,
-            *[entry for message in self._messages.values() for entry in message.entries(self.meta)],
-        ]
+        before = dump_conversation(self._request_messages, extras=self.quirks.extras)
+        told = [entry for message in self.messages.values() for entry in message.listed(self.meta)]
+        return [*before, *told]
+
+    STEPS = {
+        MessageStarted: _message_started,
+        PartStarted: _part_started,
+        PartDelta: _delta,
+        PartFinished: _part_finished,
+        MessageFinished: carry,
+        MessageDropped: _message_dropped,
+    }

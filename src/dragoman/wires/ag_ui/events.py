@@ -1,12 +1,16 @@
-"""The events that are objects of their own on both sides: runs, steps, state, and anything by name. Each is written as the protocol has it; what would
-be read otherwise is carried."""
+"""The events that are objects of their own on both sides: runs, steps, state, and anything by name. Each is written as the protocol has
+it, and what would be read otherwise is carried. Texts, reasoning and calls are families of objects: a start, content and an end.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
+from dragoman.codec.carried import changed, difference
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.response import dump_entries, load_entries
+from dragoman.errors import DragomanError
 from dragoman.event import (
     Custom,
     Event,
@@ -19,18 +23,57 @@ from dragoman.event import (
 )
 from dragoman.interrupt import Interrupt
 from dragoman.message import Native, ToolCallPart
-from dragoman.wires.ag_ui.extras import changed, difference, others, unpacked
-from dragoman.wires.ag_ui.interrupts import load_interrupt
-from dragoman.wires.ag_ui.quirks import OWN
-from dragoman.wires.ag_ui.usage import load_usage
+from dragoman.wires.ag_ui.errors import code_of
+from dragoman.wires.ag_ui.interrupts import dump_interrupt, load_interrupt
+from dragoman.wires.ag_ui.quirks import OWN, VERSION, others, unpacked
 
-__all__ = ["AS_CUSTOM", "EVENT", "READ", "Calls", "load_event", "unread"]
+__all__ = [
+    "CALL",
+    "FAMILIES",
+    "READ",
+    "REASONING",
+    "TEXT",
+    "Family",
+    "dump_event",
+    "dump_failed",
+    "dump_finished",
+    "dump_started",
+    "load_event",
+    "unread",
+]
 
-EVENT = "event"
-"""Key in the extras of an object: what of its event would be read otherwise."""
+
+class Family(NamedTuple):
+    """The types of the objects that tell of one kind of part, and the field that has its id."""
+
+    name: str
+    start: str
+    content: str
+    end: str
+    key: str
+
+
+TEXT = Family("TEXT", "TEXT_MESSAGE_START", "TEXT_MESSAGE_CONTENT", "TEXT_MESSAGE_END", "messageId")
+CALL = Family("TOOL", "TOOL_CALL_START", "TOOL_CALL_ARGS", "TOOL_CALL_END", "toolCallId")
+REASONING = Family(
+    "REASONING",
+    "REASONING_MESSAGE_START",
+    "REASONING_MESSAGE_CONTENT",
+    "REASONING_MESSAGE_END",
+    "messageId",
+)
+FAMILIES: Mapping[str, Family] = {
+    kind: family
+    for family in (TEXT, CALL, REASONING)
+    for kind in (family.start, family.content, family.end)
+}
+"""Type of an object → the family that it is of."""
+Fields = Mapping[str, Any]
 Calls = Mapping[str, ToolCallPart]
 """Calls by the ids under which the protocol knows them."""
-AS_CUSTOM: Mapping[str, str] = {
+_EVENT = "event"
+"""Key in the extras of an object: what of its event would be read otherwise."""
+_AS_CUSTOM: Mapping[str, str] = {
     "RAW": "raw",
     "ACTIVITY_SNAPSHOT": "activity",
     "ACTIVITY_DELTA": "activity_delta",
@@ -39,139 +82,223 @@ AS_CUSTOM: Mapping[str, str] = {
 _COMMON = ("type", "metadata", "timestamp", "rawEvent")
 
 
-def load_event(fields: Mapping[str, Any], calls: Calls) -> Event | None:
+def load_event(fields: Fields, calls: Calls) -> Event | None:
     """An object whose type is one of `READ` → the event; `None`: it says nothing.
 
     Raises:
         KeyError: it is of another type.
     """
-    made = READ[fields["type"]](fields, calls)
-    return (
-        None
-        if made is None
-        else changed(made, unpacked(fields.get("metadata")).get(EVENT), type(made))
-    )
-
-
-def unread(event: Event, fields: Mapping[str, Any], calls: Calls) -> dict[str, Any]:
-    """What of an event would not be read from the object that is written for it."""
     read = READ[fields["type"]](fields, calls)
+    if read is None:
+        return None
+    return changed(read, unpacked(fields.get("metadata")).get(_EVENT), type(read))
+
+
+def unread(event: Event, fields: Fields) -> dict[str, Any]:
+    """The extras of an object that is written for an event: what would be read otherwise."""
+    read = READ[fields["type"]](fields, {})
     more = {} if read is None else difference(event, read)
-    return {EVENT: more} if more else {}
+    return {_EVENT: more} if more else {}
 
 
-def _own(fields: Mapping[str, Any], *known: str) -> Native:
-    own = rest(fields, *_COMMON, *known)
-    metadata = others(fields.get("metadata"))
-    return OWN.note({**own, **({"metadata": metadata} if metadata else {})})
+# written
 
 
-def _owner(fields: Mapping[str, Any]) -> str | None:
-    return if_text(fields.get("subagentRunId")) or None
+def dump_event(event: Event) -> dict[str, Any]:
+    """A step, a state or a custom event → its object, without its extras and without the run that it is of."""
+    write = _WRITE[type(event)]
+    return {**OWN.fields(getattr(event, "native", None)), **write(event)}
 
 
-def _run_started(fields: Mapping[str, Any], _: Calls) -> Event:
+def dump_started(thread_id: str, run_id: str, parent: str | None = None) -> dict[str, Any]:
+    """The start of a run. `parent`: the run that it goes on from."""
+    fields = {
+        "type": "RUN_STARTED",
+        "threadId": thread_id,
+        "runId": run_id,
+        "protocolVersion": VERSION,
+    }
+    return {**fields, "parentRunId": parent} if parent else fields
+
+
+def dump_failed(error: DragomanError) -> dict[str, Any]:
+    """The end of a run that failed."""
+    return {"type": "RUN_ERROR", "message": error.message or "error", "code": code_of(error)}
+
+
+def dump_finished(
+    event: RunFinished, thread_id: str, run_id: str, call_ids: Mapping[str, str], *, current: bool
+) -> dict[str, Any]:
+    """The end of a run. `call_ids`: of calls that wait → under which the protocol knows them. `current`: the peer reads what came with 1.0.
+
+    What the client must run is no interrupt: it answers such calls with tool messages.
+    """
+    fields: dict[str, Any] = {
+        "type": "RUN_FINISHED",
+        "threadId": thread_id,
+        "runId": run_id,
+        "outcome": _outcome(event, call_ids, current=current),
+    }
+    if event.result is not None:
+        fields["result"] = event.result
+    if usage := dump_entries(event.usage):
+        fields["usage"] = usage
+    return {**OWN.fields(event.native), **fields}
+
+
+def _outcome(event: RunFinished, call_ids: Mapping[str, str], *, current: bool) -> dict[str, Any]:
+    interrupts = [
+        dump_interrupt(interrupt, call_ids.get(interrupt.call.id) if interrupt.call else None)
+        for interrupt in event.pending
+        if interrupt.reason != "tool"
+    ]
+    if interrupts:
+        return {"type": "interrupt", "interrupts": interrupts}
+    if event.outcome == "cancelled" and current:
+        return {"type": "cancelled"}
+    calls = [
+        call_ids.get(interrupt.call.id, interrupt.call.id)
+        for interrupt in event.pending
+        if interrupt.call
+    ]
+    return {"type": "success", **({"pendingToolCallIds": calls} if calls and current else {})}
+
+
+def _dump_state(event: StateSnapshot) -> dict[str, Any]:
+    return {"type": "STATE_SNAPSHOT", "snapshot": event.state}
+
+
+def _dump_patch(event: StateDelta) -> dict[str, Any]:
+    return {"type": "STATE_DELTA", "delta": [dict(operation) for operation in event.operations]}
+
+
+def _dump_custom(event: Custom) -> dict[str, Any]:
+    """A custom event; what was read of an object of another type is such an object again."""
+    kind = OWN.form(event.native).get("type")
+    value = if_object(event.value)
+    if value and _AS_CUSTOM.get(str(kind)) == event.name:
+        return {**value, "type": kind}
+    return {"type": "CUSTOM", "name": event.name, "value": event.value}
+
+
+_WRITE: Mapping[type, Callable[[Any], dict[str, Any]]] = {
+    StepStarted: lambda event: {"type": "STEP_STARTED", "stepName": event.name},
+    StepFinished: lambda event: {"type": "STEP_FINISHED", "stepName": event.name},
+    StateSnapshot: _dump_state,
+    StateDelta: _dump_patch,
+    Custom: _dump_custom,
+}
+"""Type of an event → the fields of its object that are neutral."""
+
+# read
+
+
+def _read_native(fields: Fields, *neutral: str) -> Native:
+    """The fields of an object that are not neutral."""
+    native = rest(fields, *_COMMON, *neutral)
+    if metadata := others(fields.get("metadata")):
+        native["metadata"] = metadata
+    return OWN.note(native)
+
+
+def _read_rest(fields: Fields, *neutral: str) -> dict[str, Any]:
+    """What every step, state and custom event has beside its own fields."""
+    run_id = if_text(fields.get("subagentRunId")) or None
+    return {"native": _read_native(fields, "subagentRunId", *neutral), "run_id": run_id}
+
+
+def _read_started(fields: Fields, _: Calls) -> Event:
     return RunStarted(
         if_text(fields.get("runId")),
         if_text(fields.get("threadId")) or None,
         if_text(fields.get("parentRunId")) or None,
-        native=_own(fields, "runId", "threadId", "parentRunId", "protocolVersion", "input"),
+        native=_read_native(fields, "runId", "threadId", "parentRunId", "protocolVersion", "input"),
     )
 
 
-def _run_finished(fields: Mapping[str, Any], calls: Calls) -> Event:
+def _read_finished(fields: Fields, calls: Calls) -> Event:
     outcome = if_object(fields.get("outcome"))
-    kind = if_text(outcome.get("type"))
-    pending = tuple(
-        [
-            load_interrupt(each, calls.get(if_text(each.get("toolCallId"))))
-            for each in if_objects(outcome.get("interrupts"))
-        ]
-    )
-    waits = [id_ for id_ in if_list(outcome.get("pendingToolCallIds")) if isinstance(id_, str)]
+    interrupts = [
+        load_interrupt(interrupt, calls.get(if_text(interrupt.get("toolCallId"))))
+        for interrupt in if_objects(outcome.get("interrupts"))
+    ]
+    client_calls = [
+        Interrupt(id_, "tool", calls.get(id_))
+        for id_ in if_list(outcome.get("pendingToolCallIds"))
+        if isinstance(id_, str)
+    ]
+    pending = "pending" if client_calls else "success"
+    outcomes: Mapping[str, Any] = {"cancelled": "cancelled", "interrupt": "pending"}
     return RunFinished(
         if_text(fields.get("runId")),
-        "cancelled"
-        if kind == "cancelled"
-        else "pending"
-        if kind == "interrupt" or waits
-        else "success",
-        load_usage(fields.get("usage")),
-        (*pending, *[Interrupt(id_, "tool", calls.get(id_)) for id_ in waits]),
+        outcomes.get(if_text(outcome.get("type")), pending),
+        load_entries(fields.get("usage")),
+        (*interrupts, *client_calls),
         fields.get("result"),
-        _own(fields, "runId", "threadId", "outcome", "usage", "result"),
+        _read_native(fields, "runId", "threadId", "outcome", "usage", "result"),
     )
 
 
-def _subagent_started(fields: Mapping[str, Any], _: Calls) -> Event:
+def _read_subagent_started(fields: Fields, _: Calls) -> Event:
     return RunStarted(
         if_text(fields.get("subagentRunId")),
         parent_run_id=if_text(fields.get("parentSubagentRunId")) or None,
-        native=_own(fields, "subagentRunId", "parentSubagentRunId"),
+        native=_read_native(fields, "subagentRunId", "parentSubagentRunId"),
     )
 
 
-def _subagent_finished(fields: Mapping[str, Any], _: Calls) -> Event:
-    suspended = if_object(fields.get("outcome")).get("type") == "suspended"
+def _read_subagent_finished(fields: Fields, _: Calls) -> Event:
+    is_suspended = if_object(fields.get("outcome")).get("type") == "suspended"
     return RunFinished(
         if_text(fields.get("subagentRunId")),
-        "pending" if suspended else "success",
+        "pending" if is_suspended else "success",
         result=fields.get("result"),
-        native=_own(fields, "subagentRunId", "outcome", "result"),
+        native=_read_native(fields, "subagentRunId", "outcome", "result"),
     )
 
 
-def _step_started(fields: Mapping[str, Any], _: Calls) -> Event:
-    name = if_text(fields.get("stepName"))
-    return StepStarted(name, _own(fields, "stepName", "subagentRunId"), _owner(fields))
+def _read_step_started(fields: Fields, _: Calls) -> Event:
+    return StepStarted(if_text(fields.get("stepName")), **_read_rest(fields, "stepName"))
 
 
-def _step_finished(fields: Mapping[str, Any], _: Calls) -> Event:
-    name = if_text(fields.get("stepName"))
-    return StepFinished(
-        name, native=_own(fields, "stepName", "subagentRunId"), run_id=_owner(fields)
-    )
+def _read_step_finished(fields: Fields, _: Calls) -> Event:
+    return StepFinished(if_text(fields.get("stepName")), **_read_rest(fields, "stepName"))
 
 
-def _snapshot(fields: Mapping[str, Any], _: Calls) -> Event:
-    return StateSnapshot(
-        fields.get("snapshot"), _own(fields, "snapshot", "subagentRunId"), _owner(fields)
-    )
+def _read_state(fields: Fields, _: Calls) -> Event:
+    return StateSnapshot(fields.get("snapshot"), **_read_rest(fields, "snapshot"))
 
 
-def _delta(fields: Mapping[str, Any], _: Calls) -> Event | None:
+def _read_patch(fields: Fields, _: Calls) -> Event | None:
     operations = fields.get("delta")
     if operations != [] and not if_objects(operations):
         return None
-    return StateDelta(
-        tuple(if_objects(operations)), _own(fields, "delta", "subagentRunId"), _owner(fields)
-    )
+    return StateDelta(tuple(if_objects(operations)), **_read_rest(fields, "delta"))
 
 
-def _custom(fields: Mapping[str, Any], _: Calls) -> Event:
+def _read_custom(fields: Fields, _: Calls) -> Event:
     name = if_text(fields.get("name"))
-    return Custom(
-        name, fields.get("value"), _own(fields, "name", "value", "subagentRunId"), _owner(fields)
-    )
+    return Custom(name, fields.get("value"), **_read_rest(fields, "name", "value"))
 
 
-def _as_custom(fields: Mapping[str, Any], _: Calls) -> Event:
-    kind = if_text(fields.get("type"))
+def _read_as_custom(fields: Fields, _: Calls) -> Event:
+    kind = fields["type"]
     value = rest(fields, *_COMMON, "subagentRunId")
-    native = _own(dict.fromkeys(["type"], kind) | {"metadata": fields.get("metadata")})
-    return Custom(AS_CUSTOM[kind], value, OWN.with_form(native, type=kind), _owner(fields))
+    common = _read_rest(fields, *value)
+    common["native"] = OWN.with_form(common["native"], type=kind)
+    return Custom(_AS_CUSTOM[kind], value, **common)
 
 
-READ: Mapping[str, Callable[[Mapping[str, Any], Calls], Event | None]] = {
-    "RUN_STARTED": _run_started,
-    "RUN_FINISHED": _run_finished,
-    "SUBAGENT_STARTED": _subagent_started,
-    "SUBAGENT_FINISHED": _subagent_finished,
-    "STEP_STARTED": _step_started,
-    "STEP_FINISHED": _step_finished,
-    "STATE_SNAPSHOT": _snapshot,
-    "STATE_DELTA": _delta,
-    "CUSTOM": _custom,
-    **dict.fromkeys(AS_CUSTOM, _as_custom),
+READ: Mapping[str, Callable[[Fields, Calls], Event | None]] = {
+    "RUN_STARTED": _read_started,
+    "RUN_FINISHED": _read_finished,
+    "SUBAGENT_STARTED": _read_subagent_started,
+    "SUBAGENT_FINISHED": _read_subagent_finished,
+    "STEP_STARTED": _read_step_started,
+    "STEP_FINISHED": _read_step_finished,
+    "STATE_SNAPSHOT": _read_state,
+    "STATE_DELTA": _read_patch,
+    "CUSTOM": _read_custom,
+    **dict.fromkeys(_AS_CUSTOM, _read_as_custom),
 }
-"""Type → what an object of it says, without what is carried."""
+"""Type of an object → what reads its event, without what is carried."""

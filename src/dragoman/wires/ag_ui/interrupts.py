@@ -8,12 +8,12 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.carried import changed, difference
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.message import ToolCallPart
-from dragoman.wires.ag_ui.extras import changed, difference, metadata_of, others, unpacked
-from dragoman.wires.ag_ui.quirks_names import renamed
+from dragoman.wires.ag_ui.quirks import metadata_of, others, renamed, unpacked
 
 __all__ = ["dump_interrupt", "dump_resume", "load_interrupt", "load_resume"]
 

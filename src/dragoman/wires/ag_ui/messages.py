@@ -12,10 +12,9 @@ from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.wires.ag_ui.extras import unpacked
 from dragoman.wires.ag_ui.messages_dump import Group, dump_group
 from dragoman.wires.ag_ui.messages_load import ROLES, held_by, key_of, load_group
-from dragoman.wires.ag_ui.quirks_names import renamed_message
+from dragoman.wires.ag_ui.quirks import renamed_message, unpacked
 
 __all__ = [
     "dump_conversation",

@@ -8,6 +8,8 @@ from typing import Any
 
 import msgspec
 
+from dragoman.codec.carried import difference
+from dragoman.codec.ids import DistinctIds
 from dragoman.codec.json_values import if_object, merged, rest
 from dragoman.codec.native import signatures
 from dragoman.message import (
@@ -21,10 +23,8 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ag_ui.content import dump_content, is_block
-from dragoman.wires.ag_ui.extras import difference, metadata_of
-from dragoman.wires.ag_ui.ids import Ids
 from dragoman.wires.ag_ui.messages_load import ACTIVITY, load_group, load_thinking
-from dragoman.wires.ag_ui.quirks import NAME, OWN
+from dragoman.wires.ag_ui.quirks import NAME, OWN, metadata_of
 from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
 __all__ = ["Group", "dump_group", "dump_thinking", "lowered"]
@@ -43,8 +43,8 @@ class Group:
         self.extras = extras
         self.parts = parts
         self.names: dict[str, str] = {}
-        self._ids = Ids()
-        self._call_ids = Ids()
+        self._ids = DistinctIds()
+        self._call_ids = DistinctIds()
         self._waiting: dict[str, list[str]] = {}
 
     def free(self, id_: str) -> str:

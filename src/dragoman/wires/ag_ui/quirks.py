@@ -1,14 +1,37 @@
-"""What AG-UI is here: its name, its version, and what the wire notes of it."""
+"""What AG-UI is here: its name, its version, and what a peer takes.
+
+What the protocol has no field for is one text under the key `dragoman` of metadata, so that no peer changes a byte of it
+(`packed`, `unpacked`). Names of fields as Python has them are read too: the protocol's own package writes them where it is not asked for
+its aliases.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
 
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_list, if_object
 from dragoman.codec.native import Own
 
-__all__ = ["CARRIED", "NAME", "OURS", "OWN", "RESERVED", "VERSION", "Quirks", "is_current"]
+__all__ = [
+    "CARRIED",
+    "NAME",
+    "OURS",
+    "OWN",
+    "RESERVED",
+    "VERSION",
+    "Quirks",
+    "is_current",
+    "metadata_of",
+    "others",
+    "packed",
+    "renamed",
+    "renamed_message",
+    "unpacked",
+]
 
 NAME = "ag_ui"
 OWN = Own(NAME)
@@ -21,6 +44,23 @@ CARRIED = "dragoman.event"
 """Name of the custom event whose value is one of our events as JSON's text: one that the protocol has no form for."""
 RESERVED = frozenset([OURS, "ag-ui"])
 """Keys in metadata that are no application's."""
+
+_OF_REQUEST: Mapping[str, str] = {
+    "thread_id": "threadId",
+    "run_id": "runId",
+    "parent_run_id": "parentRunId",
+    "forwarded_props": "forwardedProps",
+    "protocol_version": "protocolVersion",
+    "interrupt_id": "interruptId",
+}
+_OF_MESSAGE: Mapping[str, str] = {
+    "tool_calls": "toolCalls",
+    "tool_call_id": "toolCallId",
+    "encrypted_value": "encryptedValue",
+    "activity_type": "activityType",
+    "subagent_run_id": "subagentRunId",
+}
+_OF_PART: Mapping[str, str] = {"mime_type": "mimeType"}
 
 
 class Quirks(msgspec.Struct, frozen=True):
@@ -43,3 +83,60 @@ def is_current(version: Any) -> bool:
         and tail.isdigit()
         and int(head[:9]) >= 1
     )
+
+
+def packed(fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata that carries these fields; empty where there are none."""
+    return {OURS: json_bytes.encode(fields).decode()} if fields else {}
+
+
+def unpacked(metadata: Any) -> dict[str, Any]:
+    """The fields that metadata carries; empty where nothing of ours is there, or nothing that can be read."""
+    text = if_object(metadata).get(OURS)
+    if not isinstance(text, str):
+        return {}
+    try:
+        return if_object(json_bytes.decode(text))
+    except ValueError:
+        return {}
+
+
+def metadata_of(metadata: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[str, Any]:
+    """The field `metadata` of an object that has both; none where both are empty."""
+    both = {**metadata, **packed(fields)}
+    return {"metadata": both} if both else {}
+
+
+def others(metadata: Any) -> dict[str, Any]:
+    """The part of metadata that is the application's."""
+    return {key: value for key, value in if_object(metadata).items() if key not in RESERVED}
+
+
+def renamed(fields: Mapping[str, Any], names: Mapping[str, str] = _OF_REQUEST) -> dict[str, Any]:
+    """An object with the protocol's names, where these are not there already. By default those of a request and of an answer in it."""
+    return {
+        names.get(name, name) if names.get(name) not in fields else name: value
+        for name, value in fields.items()
+    }
+
+
+def renamed_message(fields: dict[str, Any]) -> dict[str, Any]:
+    """A message with the protocol's names; itself where it has them."""
+    if not fields.keys().isdisjoint(_OF_MESSAGE):
+        fields = renamed(fields, _OF_MESSAGE)
+    for name, change in (("toolCalls", _call), ("content", _part)):
+        listed = if_list(fields.get(name))
+        changed = [change(if_object(each)) if isinstance(each, dict) else each for each in listed]
+        if changed != listed:
+            fields = {**fields, name: changed}
+    return fields
+
+
+def _call(fields: dict[str, Any]) -> dict[str, Any]:
+    return fields if "encrypted_value" not in fields else renamed(fields, _OF_MESSAGE)
+
+
+def _part(fields: dict[str, Any]) -> dict[str, Any]:
+    if "mime_type" in (source := if_object(fields.get("source"))):
+        fields = {**fields, "source": renamed(source, _OF_PART)}
+    return renamed(fields, _OF_PART) if "mime_type" in fields else fields

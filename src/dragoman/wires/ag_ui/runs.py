@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.carried import with_carried
+from dragoman.codec.carried import difference, with_carried
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.run_request import RunRequest
-from dragoman.wires.ag_ui.extras import difference, packed, unpacked
 from dragoman.wires.ag_ui.interrupts import dump_resume, load_resume
 from dragoman.wires.ag_ui.messages import dump_conversation, load_conversation
-from dragoman.wires.ag_ui.quirks import OURS, OWN, VERSION
-from dragoman.wires.ag_ui.quirks_names import renamed
+from dragoman.wires.ag_ui.quirks import OURS, OWN, VERSION, packed, renamed, unpacked
 from dragoman.wires.ag_ui.tools import dump_tools, load_tools
 
 __all__ = ["dump_run", "load_run", "routes"]

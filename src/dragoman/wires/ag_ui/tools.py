@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from dragoman import json_bytes
+from dragoman.codec.carried import changed, difference
 from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest, text_or_json
 from dragoman.codec.media import as_text
 from dragoman.errors import HistoryError
@@ -15,8 +16,7 @@ from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.ag_ui.content import dump_block, load_content
-from dragoman.wires.ag_ui.extras import changed, difference, metadata_of, others, unpacked
-from dragoman.wires.ag_ui.quirks import OWN
+from dragoman.wires.ag_ui.quirks import OWN, metadata_of, others, unpacked
 
 __all__ = [
     "dump_call",

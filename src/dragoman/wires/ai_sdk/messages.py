@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.json_values import rest
-from dragoman.codec.layout import Layout
+from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, ThinkingPart
@@ -18,7 +18,11 @@ from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
 
 __all__ = ["dump_messages", "layout", "load_messages", "same_as", "votes"]
 
-layout = Layout(fields=("messages",), own=frozenset(["trigger", "messageId"]))
+layout = Layout(
+    fields=("messages",),
+    own=frozenset(["trigger", "messageId"]),
+    regeneration=Regeneration("trigger", "regenerate-message", "messageId"),
+)
 """Where its messages stand in what `useChat` sends."""
 same_as = "ai_sdk_ui"
 """Name of the format whose messages these are, by which they are detected."""

@@ -11,7 +11,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.blocks import ABSENT, dump_content
 from dragoman.codec.json_values import (
     bounded,
     has_error,
@@ -22,7 +21,7 @@ from dragoman.codec.json_values import (
     rest,
     text_or_json,
 )
-from dragoman.codec.loading import load_list
+from dragoman.codec.loading import ABSENT, dump_content, load_list
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.outgoing import prepared

@@ -56,7 +56,9 @@ __all__ = [
     "layout",
 ]
 
-layout = Layout(fields=("input",), beside=("instructions",), text=True)
+layout = Layout(
+    fields=("input",), beside=("instructions",), text=True, follows="previous_response_id"
+)
 """Where its messages stand."""
 
 

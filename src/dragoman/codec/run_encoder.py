@@ -1,0 +1,157 @@
+"""What every encoder of a run does the same way: the events of a run become the objects of a protocol's stream, and their bytes.
+
+A protocol's encoder is a subclass that gives a table and a few answers:
+
+- `STEPS`, the table: type of an event → the method that writes its objects with `write`. Write it at the end of the class.
+- `admit` looks at an event before its step: it opens a run that nobody opened, writes what waits, or keeps an event out.
+- `end_stream` writes what ends a run that no event ended.
+- `open` has the parts that are open. A wire enters an `OpenPart` (or a subclass) when it writes a start, and takes it out
+  at the end; `take_part` and `take_parts` do both for it.
+
+Nearly all of a stream are deltas of an open part, so these have a short way: the bytes around a delta are made once for
+each part (`OpenPart.frame`), and `feed` puts the delta's JSON between them. A wire that must write something else first
+overrides `delta_bytes`, or leaves `frame` empty: then the delta takes its step in the table.
+
+A stream that our own decoder reads gives back the very events by one rule: an object that would be read as another event than
+the one it was written for carries what would be read otherwise (`codec.carried`).
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, ClassVar, Generic, TypeVar
+
+from dragoman import json_bytes
+from dragoman.codec.encoder import NONE, Objects
+from dragoman.codec.framing import event_bytes
+from dragoman.event import Event, OpenText, PartDelta
+from dragoman.message import Content
+
+__all__ = ["Key", "OpenPart", "RunEncoder", "Step", "split_frame"]
+
+Key = tuple[str, int]
+"""Id of a message, and the index of a part in it."""
+Step = Callable[[Any, Any], None]
+"""Writes the objects of one type of event: a method of the encoder, not bound to it."""
+_encode = json_bytes.encode
+
+
+class OpenPart:
+    """A part that is open: what is known of it, and what came of it so far."""
+
+    __slots__ = ("begun", "deltas", "frame")
+
+    def __init__(self, begun: Content | OpenText) -> None:
+        """`begun`: as `PartStarted` has it."""
+        self.begun = begun
+        self.deltas: list[str | bytes] = []
+        self.frame: tuple[bytes, bytes] | None = None
+        """Bytes before and behind its next delta; `None`: a delta has no short way."""
+
+
+P = TypeVar("P", bound=OpenPart)
+
+
+def split_frame(data: bytes) -> tuple[bytes, bytes]:
+    """The bytes of an object whose last empty text is the place of a delta → those before and those behind it."""
+    before, _, behind = data.rpartition(b'""')
+    return before, behind
+
+
+class RunEncoder(ABC, Generic[P]):
+    """Events → objects and bytes. Whatever comes, in whatever order, nothing is raised."""
+
+    STEPS: ClassVar[Mapping[type, Step]] = {}
+    """Type of an event → what writes its objects; other types write none."""
+    DONE: ClassVar[bytes] = b""
+    """What stands behind the last object."""
+
+    def __init__(self) -> None:
+        """Subclasses take what they need of the run's request."""
+        self.open: dict[Key, P] = {}
+        """Parts that are open."""
+        self.pending: list[Any] = []
+        """What must be written before anything else; while there is some, no delta takes the short way."""
+        self.over = False
+        """Whether the run ended; what follows writes nothing."""
+        self._written: list[Mapping[str, Any]] = []
+        self._closed = False
+
+    # what a wire gives
+
+    def admit(self, event: Event) -> bool:  # noqa: ARG002 for those that look at it
+        """What comes before an event's step. `False`: it has none."""
+        return not self.over
+
+    @abstractmethod
+    def end_stream(self) -> None:
+        """Writes the end of a run that no event ended."""
+
+    def frame(self, data: Mapping[str, Any]) -> bytes:
+        """An object as bytes."""
+        return event_bytes(_encode(data))
+
+    def delta_bytes(self, event: PartDelta) -> bytes | None:
+        """The bytes of a delta, the short way; `None`: it takes its step in the table."""
+        part = self.open.get((event.message_id, event.index))
+        if part is None or part.frame is None or self.pending:
+            return None
+        delta = event.delta
+        if not delta or not isinstance(delta, str):
+            return None
+        part.deltas.append(delta)
+        before, behind = part.frame
+        return before + _encode(delta) + behind
+
+    # what a caller asks
+
+    def feed(self, event: Event) -> bytes:
+        """One event → the bytes that tell of it."""
+        if type(event) is PartDelta and (data := self.delta_bytes(event)) is not None:
+            return data
+        return self._framed(self.objects(event))
+
+    def objects(self, event: Event) -> Objects:
+        """One event → the objects that tell of it, before they are framed."""
+        if self.admit(event) and (step := self.STEPS.get(type(event))) is not None:
+            step(self, event)
+        return self._taken()
+
+    def close(self) -> bytes:
+        """The end of the events → the end of the stream."""
+        if self._closed:
+            return b""
+        self._closed = True
+        return self._framed(self.closing()) + self.DONE
+
+    def closing(self) -> Objects:
+        """The end of the events → the objects that end the run, where no event did."""
+        if not self.over:
+            self.end_stream()
+            self.over = True
+        return self._taken()
+
+    # what a wire's steps use
+
+    def write(self, *objects: Mapping[str, Any]) -> None:
+        """Adds objects to the stream."""
+        self._written.extend(objects)
+
+    def take_part(self, key: Key) -> P | None:
+        """The open part of that key, which is open no longer."""
+        return self.open.pop(key, None)
+
+    def take_parts(self, message_ids: Collection[str] | None = None) -> list[tuple[Key, P]]:
+        """The open parts of these messages, or of all, which are open no longer."""
+        keys = [key for key in self.open if message_ids is None or key[0] in message_ids]
+        return [(key, self.open.pop(key)) for key in keys]
+
+    def _taken(self) -> Objects:
+        if not self._written:
+            return NONE
+        objects, self._written = self._written, []
+        return objects
+
+    def _framed(self, objects: Sequence[Mapping[str, Any]]) -> bytes:
+        return b"".join([self.frame(data) for data in objects])

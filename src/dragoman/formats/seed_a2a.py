@@ -1,0 +1,410 @@
+"""A2A → AG-UI → OpenAI as documents of the year 2025 have it: map, reduce, map. `a2a.load_messages` is the direct way to the same messages.
+
+events = compact_events([convert_a2a_message_to_agui_event(message) for message in history])
+messages = [convert_agui_event_to_openai_chat(event) for event in events]
+
+The names of events are those of the time (`text-message-content`); today's AG-UI is the wire `ag_ui`. Programs of that time find these
+functions in `dragoman.wires.a2a`, and three of them in `dragoman.wires.ag_ui`.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
+from dragoman.errors import HistoryError
+from dragoman.wires.a2a.compact import (
+    ARGS,
+    CHUNK,
+    CONTENT,
+    END,
+    RESULT,
+    START,
+    Entry,
+    field,
+    get_agui_event_type_from_a2a_message,
+    merge_arguments,
+    reduce_entries,
+    role_name,
+    text_in,
+    tool_calls_of,
+    tool_results_of,
+)
+from dragoman.wires.a2a.tools import load_call, load_result
+
+__all__ = [
+    "STATE_TYPES",
+    "add_canonical_type_to_message",
+    "compact_events",
+    "convert_a2a_message_to_agui_event",
+    "convert_a2a_message_to_openai",
+    "convert_agui_event_to_openai_chat",
+    "convert_agui_event_to_responses_api",
+    "convert_mcp_tool_to_openai",
+    "convert_openai_tool_call_to_mcp",
+    "convert_task_status_update_to_agui_event",
+    "convert_tool_result_to_openai",
+    "extract_event_data",
+    "extract_task_from_event",
+    "extract_task_from_tuple",
+    "extract_user_text_and_tool_results",
+    "get_agui_event_type_from_a2a_message",
+    "get_agui_event_type_from_task_status_update",
+]
+
+Json = dict[str, Any]
+_TYPES: Mapping[str, str] = {
+    CONTENT: "text-message-content",
+    CHUNK: "text-message-chunk",
+    END: "text-message-end",
+    START: "tool-call-start",
+    ARGS: "tool-call-args",
+    RESULT: "tool-call-result",
+}
+"""Canonical type → the `type` of its event."""
+_KINDS = {type_: kind for kind, type_ in _TYPES.items()}
+_RUN = "RunStartedEvent"
+STATE_TYPES: Mapping[str, str] = {
+    "created": _RUN,
+    "submitted": _RUN,
+    "working": "StepStartedEvent",
+    "input-required": "StepFinishedEvent",
+    "completed": "RunFinishedEvent",
+    "failed": "RunErrorEvent",
+    "canceled": "RunErrorEvent",
+    "rejected": "RunErrorEvent",
+}
+"""State of a task → canonical type of its update; all others start a run."""
+_RESPONSES: Mapping[str, str] = {
+    "run-started": "run.started",
+    "step-started": "run.step.started",
+    "step-finished": "run.step.done",
+    "run-finished": "run.done",
+    "run-error": "run.error",
+}
+
+
+def get_agui_event_type_from_task_status_update(update: Any) -> str:
+    """The canonical type of a task's update, by its state, which is a text, an enum or an object with a `value`. A task as its stream begins
+    with it (`kind: "task"`, at work) is the beginning of a run."""
+    state = field(field(update, "status"), "state")
+    word = if_text(state) or if_text(field(state, "value"))
+    if word.startswith("TASK_STATE_"):
+        word = word.removeprefix("TASK_STATE_").lower().replace("_", "-")
+    if word == "working" and field(update, "kind") == "task":
+        return _RUN
+    return STATE_TYPES.get(word, _RUN)
+
+
+def add_canonical_type_to_message(message: Any) -> Any:
+    """Notes in a message which event it is, and returns it. An update of a task, whose state says it, is left as it is."""
+    if field(message, "status") is not None or field(message, "role") is None:
+        return message
+    known = field(message, "metadata")
+    metadata = {**if_object(known), "canonical_type": get_agui_event_type_from_a2a_message(message)}
+    if isinstance(message, dict):
+        message["metadata"] = metadata
+    else:
+        message.metadata = metadata
+    return cast("Any", message)
+
+
+def convert_a2a_message_to_agui_event(message: Any) -> Json:
+    """A message → its event. One call is `toolCall` and one result `toolCallId` and `result`; several are lists. Text beside calls or
+    results is their event's `content`."""
+    kind = get_agui_event_type_from_a2a_message(message)
+    text = text_in(message) or ""
+    beside = {"content": text} if text else {}
+    if kind in (START, ARGS):
+        calls = [_call(each) for each in tool_calls_of(message) or []]
+        held: Json = {"toolCall": calls[0]} if len(calls) == 1 else {"toolCalls": calls}
+        return {"type": _TYPES[kind], **held, **beside}
+    if kind == RESULT:
+        results = [_result(each) for each in tool_results_of(message) or []]
+        return {
+            "type": _TYPES[kind],
+            **(results[0] if len(results) == 1 else {"results": results}),
+            **beside,
+        }
+    role = "user" if role_name(message) == "user" else "assistant"
+    return {"type": _TYPES.get(kind, _TYPES[CONTENT]), "message": {"role": role, "content": text}}
+
+
+def convert_task_status_update_to_agui_event(update: Any, task: Any = None) -> Json:
+    """A task's update, or the task itself → its event. `task`: whose id is the run's; without it, the update's own. The beginning of a run has
+    the task's context as its `threadId`."""
+    kind = get_agui_event_type_from_task_status_update(update)
+    run_id = field(task, "id") or field(update, "taskId", "task_id", "id")
+    event = {"type": _kebab(kind), "runId": if_text(run_id)}
+    context_id = if_text(field(task, "contextId", "context_id")) or if_text(
+        field(update, "contextId", "context_id")
+    )
+    return {**event, "threadId": context_id} if kind == _RUN and context_id else event
+
+
+def compact_events(events: Sequence[Mapping[str, Any]]) -> list[Json]:
+    """The events that stay once their stream is over. Chunks, each of which holds the text so far, go where a later event of the answer
+    holds their text; where none does, the last stays, as an end. Arguments in pieces are merged into those of their call. The
+    events given are left as they are.
+
+    Raises:
+        HistoryError: it is no list of objects.
+    """
+    _checked(events)
+    out: list[Json] = []
+    for stays in reduce_entries([_entry(event) for event in events]):
+        event = dict(events[stays.place])
+        if stays.is_text:
+            event = {"type": _TYPES[END], "message": _said(event)}
+        out.append(_with_arguments(event, stays.arguments) if stays.arguments else event)
+    return out
+
+
+def convert_agui_event_to_openai_chat(
+    event: Mapping[str, Any] | None,
+) -> tuple[Json | None, list[Json]]:
+    """An event → the message of Chat Completions that it is (`None`: none), and the messages of tools, which go before it.
+
+    Raises:
+        HistoryError: it is no object.
+    """
+    _checked([event or {}])
+    type_ = if_text((event or {}).get("type"))
+    if not event or type_ not in _KINDS or type_ in (_TYPES[CHUNK], _TYPES[ARGS]):
+        return None, []
+    beside = if_text(event.get("content"))
+    if type_ == _TYPES[START]:
+        calls = [_openai_call(call) for call in _calls(event)]
+        return {"role": "assistant", "content": beside, "tool_calls": calls}, []
+    if type_ == _TYPES[RESULT]:
+        message = {"role": "user", "content": beside} if beside else None
+        return message, [_tool_message(each) for each in _results(event)]
+    message = if_object(event.get("message"))
+    if not message:  # T-34
+        return None, []
+    return {"role": message.get("role", "assistant"), "content": message.get("content", "")}, []
+
+
+def convert_agui_event_to_responses_api(event: Mapping[str, Any] | None) -> Json | list[Json]:
+    """An event → what the document's `event` and `data` of it are; of several results a list, one each; of an unknown event, and of one
+    without its message, `{}`.
+
+    Raises:
+        HistoryError: it is no object.
+    """
+    event = event or {}
+    _checked([event])
+    type_ = if_text(event.get("type"))
+    if type_ in _RESPONSES:
+        return {"event": _RESPONSES[type_], "data": {"runId": event.get("runId", "")}}
+    beside = {"content": content} if (content := if_text(event.get("content"))) else {}
+    if type_ in (_TYPES[START], _TYPES[ARGS]):
+        calls = [_openai_call(call) for call in _calls(event)]
+        return {
+            "event": "message.delta",
+            "data": {"role": "assistant", **beside, "tool_calls": calls},
+        }
+    if type_ == _TYPES[RESULT]:
+        entries = [_tool_message(each) for each in _results(event)]
+        entries += [{"role": "user", **beside}] if beside else []
+        listed = [{"event": "message.delta", "data": data} for data in entries]
+        return listed[0] if len(listed) == 1 else listed
+    message = if_object(event.get("message"))
+    if type_ not in _KINDS or not message:
+        return {}
+    name = "message.done" if type_ == _TYPES[END] else "message.delta"
+    return {
+        "event": name,
+        "data": {"role": message.get("role", "assistant"), "content": message.get("content", "")},
+    }
+
+
+def convert_a2a_message_to_openai(message: Any) -> tuple[Json | None, list[Json]]:
+    """A message → what `convert_agui_event_to_openai_chat` makes of its event."""
+    return convert_agui_event_to_openai_chat(convert_a2a_message_to_agui_event(message))
+
+
+def _checked(events: Any) -> None:
+    """Refuses what are no events.
+
+    Raises:
+        HistoryError: it is no list of objects.
+    """
+    if not isinstance(events, list | tuple):
+        raise HistoryError(f"events are given as a list of objects, not as {type(events).__name__}")
+    for place, event in enumerate(cast("Sequence[Any]", events)):
+        if not isinstance(event, Mapping):
+            raise HistoryError(
+                f"event [{place}] is an object with a type, as convert_a2a_message_to_agui_event makes it, not {event!r:.100}"
+            )
+
+
+def _kebab(kind: str) -> str:
+    name = kind.removesuffix("Event")
+    return "".join([f"-{each.lower()}" if each.isupper() else each for each in name]).removeprefix(
+        "-"
+    )
+
+
+def _call(call: Any) -> Json:
+    fields = if_object(call)
+    if "toolCallId" in fields:
+        read = load_call(fields)
+        return {"id": read.id, "name": read.name, "arguments": read.arguments}
+    arguments = fields.get("arguments")
+    id_, name = (if_text(fields.get(key)) for key in ("call_id", "name"))
+    return {"id": id_, "name": name, "arguments": {} if arguments is None else arguments}
+
+
+def _result(result: Any) -> Json:
+    fields = if_object(result)
+    if "toolCallId" in fields:
+        read = load_result(fields)
+        return {"toolCallId": read.id, "result": read.result}
+    return {"toolCallId": if_text(fields.get("call_id")), "result": fields.get("output")}
+
+
+def _calls(event: Mapping[str, Any]) -> list[Json]:
+    """The calls of an event, of either form."""
+    listed = (
+        if_list(event["toolCalls"])
+        if "toolCalls" in event
+        else [event["toolCall"]]
+        if "toolCall" in event
+        else []
+    )
+    return [if_object(each) for each in listed]
+
+
+def _results(event: Mapping[str, Any]) -> list[Json]:
+    if "results" in event:
+        return [if_object(each) for each in if_list(event["results"])]
+    return (
+        [{"toolCallId": event["toolCallId"], "result": event.get("result")}]
+        if "toolCallId" in event
+        else []
+    )
+
+
+def _entry(event: Mapping[str, Any]) -> Entry:
+    """An event as compaction reads it."""
+    kind = _KINDS.get(if_text(event.get("type")), "")
+    calls = [(if_text(call.get("id")), call.get("arguments")) for call in _calls(event)]
+    return Entry(kind, if_text(_said(event).get("content")), calls)
+
+
+def _said(event: Mapping[str, Any]) -> Json:
+    """The message of an event; of calls their text."""
+    return if_object(event.get("message")) or {
+        "role": "assistant",
+        "content": if_text(event.get("content")),
+    }
+
+
+def _with_arguments(event: Json, arguments: Mapping[str, Json]) -> Json:
+    calls = [
+        {
+            **call,
+            "arguments": merge_arguments(
+                call.get("arguments"), arguments.get(if_text(call.get("id")))
+            ),
+        }
+        for call in _calls(event)
+    ]
+    return {**event, "toolCall": calls[0]} if "toolCall" in event else {**event, "toolCalls": calls}
+
+
+def _openai_call(call: Mapping[str, Any]) -> Json:
+    arguments = call.get("arguments", {})
+    text = arguments if isinstance(arguments, str) else _json(arguments)
+    function = {"name": call.get("name", ""), "arguments": text}
+    return {"id": call.get("id", ""), "type": "function", "function": function}
+
+
+def _tool_message(result: Mapping[str, Any]) -> Json:
+    value = result.get("result")
+    content = value if isinstance(value, str) else _json(value)
+    return {"role": "tool", "tool_call_id": result.get("toolCallId", ""), "content": content}
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, ensure_ascii=False, default=str)
+
+
+def extract_user_text_and_tool_results(message: Any) -> tuple[str, list[Any]]:
+    """All text of a message, joined, and the results of all its parts."""
+    return text_in(message) or "", tool_results_of(message) or []
+
+
+def convert_mcp_tool_to_openai(tool: Any) -> Json:
+    """A tool as MCP lists it → as Chat Completions takes it."""
+    schema = field(tool, "inputSchema", "input_schema")
+    function: Json = {
+        "name": field(tool, "name"),
+        "description": field(tool, "description") or "",
+        "parameters": {} if schema is None else schema,
+    }
+    return {"type": "function", "function": function}
+
+
+def convert_openai_tool_call_to_mcp(call: Any) -> Json:
+    """A call of Chat Completions, a dictionary or an object → its id, its name and its arguments. Text that is no JSON is no arguments."""
+    function = field(call, "function")
+    arguments = field(function, "arguments")
+    if isinstance(arguments, str):
+        try:
+            arguments = json.loads(arguments)
+        except (ValueError, RecursionError):
+            arguments = {}
+    return {
+        "call_id": field(call, "id"),
+        "name": field(function, "name"),
+        "arguments": {} if arguments is None else arguments,
+    }
+
+
+def convert_tool_result_to_openai(result: Any) -> Json:
+    """A result of an A2A message → the message of a tool.
+
+    Raises:
+        ValueError: it does not say which call it answers, or has no output.
+    """
+    call_id, output = field(result, "call_id", "toolCallId"), field(result, "output", "content")
+    if not if_text(call_id):
+        raise ValueError("a tool result names the call that it answers; send its call_id")
+    if output is None:
+        raise ValueError(f"the tool result of call {call_id!r:.100} has no output; send one")
+    return {"role": "tool", "tool_call_id": call_id, "content": text_or_json(output)}
+
+
+def extract_event_data(event: Any) -> Any:
+    """What an event of a client holds: of a pair the second, of a tuple of one that one, of anything else itself."""
+    if not isinstance(event, tuple):
+        return event
+    held = cast("tuple[Any, ...]", event)
+    return held[1] if len(held) == 2 else held[0] if len(held) == 1 else held
+
+
+def extract_task_from_tuple(event: Any) -> Any:
+    """The task that stands first in a tuple; `None`: there is none."""
+    held = cast("tuple[Any, ...]", event) if isinstance(event, tuple) else ()
+    return held[0] if held and _is_task(held[0]) else None
+
+
+def extract_task_from_event(event: Any) -> Any:
+    """The task in an event: a tuple's, a member's (`task`, `result`), or the event itself; `None`: there is none."""
+    if isinstance(event, tuple):
+        return extract_task_from_tuple(event)
+    if _is_task(event):
+        return event
+    for name in ("task", "result", "root"):
+        inner = field(event, name)
+        if inner is not None and (found := extract_task_from_event(inner)) is not None:
+            return found
+    return None
+
+
+def _is_task(value: Any) -> bool:
+    return field(value, "status") is not None and isinstance(field(value, "id"), str)

@@ -1,0 +1,133 @@
+"""Tasks in pages: a client's tasks that it asks for, without reading those that it does not."""
+
+from __future__ import annotations
+
+import base64
+from collections.abc import Mapping, Sequence
+from datetime import UTC, datetime
+from typing import Any, cast
+
+from dragoman.codec.json_values import if_list, if_text
+from dragoman.serve.apis.a2a_frames import TaskError
+from dragoman.serve.apis.a2a_tasks import load_task
+from dragoman.serve.calls.call import Call
+from dragoman.serve.conversations.threads import resource_of, thread_id
+from dragoman.serve.store.answers import TaskQuery
+from dragoman.serve.store.records import Stage
+from dragoman.wires import a2a
+
+__all__ = ["list_tasks", "trim_history"]
+
+_MOST = 100
+"""Tasks of a page."""
+_FEW = 50
+"""Of one whose client does not say how many."""
+_LONGEST_PLACE = 18
+"""Digits of the place of a task."""
+
+
+async def list_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
+    """A page of the tasks of a client, the latest first.
+
+    Raises:
+        TaskError: what is asked for is no page.
+    """
+    size, token = (
+        _number(params.get("pageSize"), _FEW, "pageSize"),
+        if_text(params.get("pageToken")),
+    )
+    if not 0 < size <= _MOST:
+        raise TaskError(f"pageSize must be a number from 1 to {_MOST}", "INVALID_PARAMS")
+    history = params.get("historyLength")
+    trim_history({}, history)
+    wanted = TaskQuery(
+        thread=_thread(call, params.get("contextId")),
+        stages=_stages(params.get("status")),
+        since=_time(params.get("statusTimestampAfter")),
+        after=_place(token),
+        most=size,
+    )
+    page = await call.service.answers.tasks(call.caller.id, wanted)
+    wholes = [await load_task(call, run) for _, run in page.runs]
+    left_out = () if params.get("includeArtifacts") in (True, "true") else ("artifacts",)
+    return {
+        "tasks": [trim_history(_without(whole, left_out), history) for whole in wholes],
+        "nextPageToken": _token(page.runs[-1][0]) if page.more else "",
+        "pageSize": size,
+        "totalSize": page.total,
+    }
+
+
+def trim_history(task: dict[str, Any], most: Any) -> dict[str, Any]:
+    """A task with the end of its history alone, where its client wants no more.
+
+    Raises:
+        TaskError: `most` is no number.
+    """
+    if most is None:
+        return task
+    count = _number(most, 0, "historyLength")
+    if count < 0:
+        raise TaskError("historyLength must be 0 or more", "INVALID_PARAMS")
+    history = if_list(task.get("history"))
+    left = _without(task, ["history"])
+    return {**left, "history": history[-count:]} if count and history else left
+
+
+def _thread(call: Call, context: Any) -> str | None:
+    if context in (None, ""):
+        return None
+    if not isinstance(context, str):
+        raise TaskError("contextId must be text", "INVALID_PARAMS")
+    return thread_id(resource_of(call), context)
+
+
+def _stages(status: Any) -> tuple[Stage, ...] | None:
+    if status in (None, "", *a2a.NO_STATE):
+        return None
+    if not isinstance(status, str) or status not in a2a.STAGES:
+        raise TaskError(f"status must be one of {', '.join(a2a.STAGES)}", "INVALID_PARAMS")
+    return cast("tuple[Stage, ...]", a2a.STAGES[status])
+
+
+def _time(text: Any) -> datetime | None:
+    if text in (None, ""):
+        return None
+    try:
+        time = datetime.fromisoformat(text)
+        return time if time.tzinfo is not None else time.replace(tzinfo=UTC)
+    except (TypeError, ValueError) as error:
+        raise TaskError(
+            "statusTimestampAfter must be a time such as 2026-01-02T03:04:05Z", "INVALID_PARAMS"
+        ) from error
+
+
+def _without(task: dict[str, Any], names: Sequence[str]) -> dict[str, Any]:
+    return {name: value for name, value in task.items() if name not in names}
+
+
+def _number(value: Any, default: int, name: str) -> int:
+    if value is None or value == "":
+        return default
+    digits = value.removeprefix("-") if isinstance(value, str) else ""
+    if isinstance(value, str) and digits.isascii() and digits.isdigit() and len(digits) < 10:
+        return int(value)
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value
+    raise TaskError(f"{name} must be a whole number", "INVALID_PARAMS")
+
+
+def _token(place: int) -> str:
+    return base64.urlsafe_b64encode(b"%d" % place).decode()
+
+
+def _place(token: str) -> int | None:
+    if not token:
+        return None
+    try:
+        digits = base64.urlsafe_b64decode(token.encode())
+    except ValueError:
+        digits = b""
+    if not digits.isdigit() or len(digits) > _LONGEST_PLACE:
+        raise TaskError("pageToken is none of this server's", "INVALID_PARAMS")
+    return int(digits)

@@ -1,0 +1,359 @@
+"""A stream of older agents, reduced to what stays once it is over: nothing that was said is lost, and nothing is said twice.
+
+A chunk holds the text of its answer so far. It goes where a later chunk, the end of the answer or its call says the same text
+and more; an answer that was cut stays as its last chunk. Arguments that came in pieces, before or behind their call, are merged
+into it. An answer ends, for both, where the user says something or a tool answers.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from importlib import import_module
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.message import Message, Role
+from dragoman.wires.a2a.quirks import EXTENSION
+from dragoman.wires.a2a.tools import CALL, TOOL_CALLS_KEY, TOOL_RESULTS_KEY
+from dragoman.wires.a2a.tools import RESULT as RESULT_PART
+
+__all__ = [
+    "ARGS",
+    "CHUNK",
+    "CONTENT",
+    "END",
+    "Entry",
+    "KINDS",
+    "RESULT",
+    "Remaining",
+    "START",
+    "canonical_type",
+    "compact_messages",
+    "continuation",
+    "field",
+    "get_agui_event_type_from_a2a_message",
+    "holds",
+    "merge_arguments",
+    "parts_of",
+    "reduce_entries",
+    "role_name",
+    "text_in",
+    "tool_calls_of",
+    "tool_results_of",
+]
+
+Json = dict[str, Any]
+Calls = Sequence[tuple[str, Any]]
+"""Id of each call, and its arguments."""
+_TRIES = 20
+"""How many answers that were cut may stand before one whose chunks hold only what is new: a bound of the work."""
+CONTENT = "TextMessageContentEvent"
+CHUNK = "TextMessageChunkEvent"
+END = "TextMessageEndEvent"
+START = "ToolCallStartEvent"
+ARGS = "ToolCallArgsEvent"
+RESULT = "ToolCallResultEvent"
+
+KINDS = (CONTENT, CHUNK, END, START, ARGS, RESULT)
+"""All types of messages."""
+
+
+class Entry(msgspec.Struct, frozen=True):
+    """One event of a stream, as far as compaction reads it."""
+
+    kind: str
+    """Canonical type; any other is passed on."""
+    text: str = ""
+    calls: Calls = ()
+
+
+class Remaining:
+    """An entry that stays."""
+
+    __slots__ = ("arguments", "is_text", "place")
+
+    def __init__(self, place: int, *, is_text: bool = False) -> None:
+        self.place = place
+        self.is_text = is_text
+        """It stays as the end of an answer: a chunk behind which no end came, or the text of a call that came again without it."""
+        self.arguments: dict[str, Json] = {}
+        """Id of a call → its arguments, where they came in pieces."""
+
+
+def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:
+    """The entries that stay, in their order (T-20 to T-28)."""
+    compaction = _Compaction(entries)
+    for place, entry in enumerate(entries):
+        compaction.add(place, entry)
+    return compaction.end()
+
+
+class _Compaction:
+    def __init__(self, entries: Sequence[Entry]) -> None:
+        self._entries = entries
+        self._remaining: dict[int, Remaining] = {}
+        self._chunks: list[int] = []
+        """Places of chunks whose text no later entry holds yet."""
+        self._repeatable: dict[str, Remaining] = {}
+        """Id of a call → where it stays, while the same answer may still say it again."""
+        self._calls: dict[str, Remaining] = {}
+        """Id of a call → where it stays, while its arguments may go on."""
+        self._early: dict[str, Json] = {}
+        """Id of a call that did not come yet → its arguments."""
+
+    def add(self, place: int, entry: Entry) -> None:
+        if entry.kind == CHUNK:
+            self._add_chunk(place, entry.text)
+        elif entry.kind == ARGS:
+            self._add_arguments(entry.calls)
+        else:
+            if entry.kind in (START, END):
+                self._cover(entry.text)
+            if entry.kind in (CONTENT, RESULT):
+                self._begin_turn(keeps_early=entry.kind == RESULT)
+            stays = self._remaining[place] = Remaining(place)
+            if entry.kind == START:
+                self._add_start(stays, entry)
+            elif entry.kind == END:
+                self._repeatable.clear()
+
+    def end(self) -> list[Remaining]:
+        self._keep(self._chunks)
+        return [self._remaining[place] for place in sorted(self._remaining)]
+
+    def _add_chunk(self, place: int, text: str) -> None:
+        if self._chunks and holds(text, self._entries[self._chunks[-1]].text):
+            self._chunks.pop()
+        self._chunks.append(place)
+
+    def _cover(self, text: str) -> None:
+        """The answer says `text` at its end: chunks that it holds go, also where each had only what was new."""
+        texts = [self._entries[place].text for place in self._chunks]
+        first = next(
+            (at for at in range(min(len(texts), _TRIES)) if holds(text, "".join(texts[at:]))),
+            len(texts),
+        )
+        self._keep(
+            [place for place in self._chunks[:first] if not holds(text, self._entries[place].text)]
+        )
+        self._chunks.clear()
+
+    def _keep(self, chunks: Sequence[int]) -> None:
+        for place in chunks:
+            if self._entries[place].text:
+                self._remaining[place] = Remaining(place, is_text=True)
+
+    def _begin_turn(self, *, keeps_early: bool) -> None:
+        self._keep(self._chunks)
+        self._chunks.clear()
+        self._repeatable.clear()
+        self._calls.clear()
+        if not keeps_early:
+            self._early.clear()
+
+    def _add_arguments(self, calls: Calls) -> None:
+        for id_, arguments in calls:
+            if not isinstance(arguments, dict):
+                continue
+            target = self._calls[id_].arguments if id_ in self._calls else self._early
+            target.setdefault(id_, {}).update(if_object(arguments))
+
+    def _add_start(self, start: Remaining, entry: Entry) -> None:
+        pieces: dict[str, Json] = {}
+        repeatable = {
+            id(stays): stays
+            for id_, _ in entry.calls
+            if (stays := self._repeatable.get(id_)) is not None
+        }
+        for earlier in filter(lambda stays: self._is_repeated(stays, entry), repeatable.values()):
+            for id_, arguments in self._entries[earlier.place].calls:
+                pieces[id_] = merge_arguments(arguments, earlier.arguments.get(id_, {}))
+            if holds(entry.text, self._entries[earlier.place].text):
+                del self._remaining[earlier.place]
+            else:
+                earlier.is_text, earlier.arguments = True, {}
+        for id_, arguments in entry.calls:
+            before = {**pieces.get(id_, {}), **self._early.pop(id_, {})}
+            if isinstance(arguments, dict):
+                before |= if_object(arguments)
+            if before and (isinstance(arguments, dict) or not arguments) and before != arguments:
+                start.arguments[id_] = before
+            self._calls[id_] = self._repeatable[id_] = start
+
+    def _is_repeated(self, earlier: Remaining, entry: Entry) -> bool:
+        """Whether a later call event has all calls of this one, so that it is the same one, gone on (T-25)."""
+        before = {id_ for id_, _ in self._entries[earlier.place].calls}
+        return bool(before) and "" not in before and before <= {id_ for id_, _ in entry.calls}
+
+
+def merge_arguments(arguments: Any, pieces: Json | None) -> Any:
+    """The arguments of a call with those that came in pieces, of which the later win (T-24)."""
+    if pieces is None:
+        return arguments
+    return {**if_object(arguments), **pieces}
+
+
+def holds(text: str, earlier: str) -> bool:
+    """Whether a text is an earlier one that went on. White space around the whole does not count: many trim it at the end."""
+    trimmed = text.strip()
+    return (
+        text.startswith(earlier)
+        or trimmed.startswith(earlier.lstrip())
+        or trimmed == earlier.strip()
+    )
+
+
+def continuation(text: str, earlier: str) -> str:
+    """What a text has beyond an earlier one that it `holds`."""
+    if text.startswith(earlier):
+        return text[len(earlier) :]
+    return text.strip()[len(earlier.lstrip()) :]
+
+
+def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
+    """The messages that stay of a list, with their places in it. One in which nothing came in pieces is left as it is."""
+    if not any(_named_kind(message) in (CHUNK, ARGS) or _calls(message) for message in messages):
+        return list(enumerate(messages))
+    remaining = reduce_entries([_entry(message) for message in messages])
+    return [(stays.place, _reduced(messages[stays.place], stays)) for stays in remaining]
+
+
+def _entry(message: Any) -> Entry:
+    if not isinstance(message, dict) or EXTENSION in if_object(if_object(message).get("metadata")):
+        return Entry("")
+    kind = get_agui_event_type_from_a2a_message(message)
+    return Entry(kind if kind in KINDS else CONTENT, text_in(message) or "", _calls(message))
+
+
+def _named_kind(message: Any) -> str:
+    return if_text(if_object(if_object(message).get("metadata")).get("canonical_type"))
+
+
+def _calls(message: Any) -> Calls:
+    calls = [
+        call for part in if_list(if_object(message).get("parts")) for call in _listed_calls(part)
+    ]
+    return [(if_text(call.get("call_id")), call.get("arguments")) for call in map(if_object, calls)]
+
+
+def _listed_calls(part: Any) -> list[Any]:
+    fields = if_object(part)
+    data = if_object(fields.get("data", if_object(fields.get("root")).get("data")))
+    return if_list(data.get(TOOL_CALLS_KEY))
+
+
+def _reduced(message: Any, stays: Remaining) -> Any:
+    if not stays.arguments and not stays.is_text:
+        return message
+    parts = if_list(if_object(message)["parts"])
+    if stays.is_text:
+        return {**if_object(message), "parts": [part for part in parts if not _listed_calls(part)]}
+    return {**if_object(message), "parts": [_merged_part(part, stays.arguments) for part in parts]}
+
+
+def _merged_part(part: Any, arguments: Mapping[str, Json]) -> Any:
+    if not _listed_calls(part):
+        return part
+    inner = if_object(if_object(part).get("root")) or if_object(part)
+    data = if_object(inner["data"])
+    calls = [_merged_call(call, arguments) for call in if_list(data[TOOL_CALLS_KEY])]
+    return {**inner, "data": {**data, TOOL_CALLS_KEY: calls}}
+
+
+def _merged_call(call: Any, arguments: Mapping[str, Json]) -> Any:
+    pieces = arguments.get(if_text(if_object(call).get("call_id")))
+    if pieces is None:
+        return call
+    return {
+        **if_object(call),
+        "arguments": merge_arguments(if_object(call).get("arguments"), pieces),
+    }
+
+
+def canonical_type(message: Message) -> str:
+    """Which event a message is."""
+    if message.role is Role.MODEL:
+        return START if message.tool_calls else END
+    return RESULT if message.tool_results else CONTENT
+
+
+def get_agui_event_type_from_a2a_message(message: Any) -> str:
+    """The canonical type of a message: what its metadata says, else by its role and its parts."""
+    named = field(field(message, "metadata"), "canonical_type")
+    if isinstance(named, str) and named:
+        return named
+    role = role_name(message)
+    has_text = text_in(message) is not None
+    if role == "user" and tool_results_of(message) is not None:
+        return RESULT
+    if role == "agent" and tool_calls_of(message) is not None:
+        return START
+    return END if role == "agent" and has_text else CONTENT
+
+
+def field(value: Any, *names: str) -> Any:
+    """A field under the first of these names that is there, of a dictionary or an object; `None`: there is none."""
+    value = _plain(value)
+    for name in names:
+        if isinstance(value, Mapping):
+            if name in value:
+                return cast("Mapping[str, Any]", value)[name]
+        elif hasattr(value, name):
+            return getattr(value, name)
+    return None
+
+
+def _plain(value: Any) -> Any:
+    """A message of protobuf as a dictionary; anything else as it is."""
+    if not hasattr(value, "DESCRIPTOR"):
+        return value
+    to_dict: Any = import_module("google.protobuf.json_format").MessageToDict
+    return to_dict(value)
+
+
+def role_name(message: Any) -> str:
+    """`user` or `agent`, from any age's word for it; else the word itself, or empty."""
+    role = field(message, "role")
+    word = if_text(role) or if_text(getattr(role, "value", None))
+    return word.removeprefix("ROLE_").lower() if word.startswith("ROLE_") else word
+
+
+def parts_of(message: Any) -> list[Any]:
+    """The parts of a message, each out of its wrapper."""
+    parts = field(message, "parts")
+    found = list(cast("list[Any]", parts)) if isinstance(parts, list | tuple) else []
+    roots = [field(part, "root") for part in found]
+    return [part if root is None else root for part, root in zip(found, roots, strict=True)]
+
+
+def text_in(message: Any) -> str | None:
+    """All text, joined without a separator; `None`: there is no part of text."""
+    texts = [text for part in parts_of(message) if isinstance(text := field(part, "text"), str)]
+    return "".join(texts) if texts else None
+
+
+def tool_calls_of(message: Any) -> list[Any] | None:
+    """The calls of all its parts; `None`: no part has calls, not even an empty list."""
+    return _tools(message, TOOL_CALLS_KEY, CALL)
+
+
+def tool_results_of(message: Any) -> list[Any] | None:
+    """The results, likewise."""
+    return _tools(message, TOOL_RESULTS_KEY, RESULT_PART)
+
+
+def _tools(message: Any, key: str, kind: str) -> list[Any] | None:
+    found: list[Any] | None = None
+    for part in parts_of(message):
+        data = if_object(field(part, "data"))
+        if key in data:
+            listed = data[key]
+            found = [
+                *(found or []),
+                *(cast("list[Any]", listed) if isinstance(listed, list) else []),
+            ]
+        elif data.get("type") == kind:
+            found = [*(found or []), data]
+    return found
