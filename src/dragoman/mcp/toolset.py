@@ -15,12 +15,12 @@ import msgspec
 
 from dragoman.arguments import expect, expect_each
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
 from dragoman.logs import logger
 from dragoman.mcp.offers import MCP, hints
 from dragoman.mcp.options import ApprovalPolicy, Options, Sampling, label, parse_server
 from dragoman.mcp.sessions import Sessions
 from dragoman.message import DataPart, LinkPart, Message, TextPart
+from dragoman.runtime import extra_hint
 from dragoman.tools import SignIn, Tool, ToolContext, Toolset
 
 if TYPE_CHECKING:

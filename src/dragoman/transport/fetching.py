@@ -18,9 +18,8 @@ from urllib.parse import unquote, urljoin, urlsplit
 
 import msgspec
 
-from dragoman.content import DataPart
+from dragoman.content import DataPart, file_type
 from dragoman.errors import InvalidRequestError, ProviderError, ProviderTimeoutError
-from dragoman.file_type import file_type
 from dragoman.logs import logger
 from dragoman.retry_after import retry_after
 from dragoman.transport.address_policy import AddressPolicy

@@ -28,7 +28,7 @@ from dragoman.codec.json_values import (
 from dragoman.errors import DragomanError
 from dragoman.event import PartDelta
 from dragoman.fold import parse_call
-from dragoman.json_end import JsonEnd
+from dragoman.json_bytes import JsonEnd
 from dragoman.message import (
     Content,
     FinishReason,
