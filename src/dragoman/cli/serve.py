@@ -212,8 +212,7 @@ def _policy(on_disconnect: str) -> AgentPolicy:
 
 def _keys(given: list[str], file: Path | None) -> list[Key] | None:
     """The keys of the command line, else of the variable; and of the file. `None`: there are none."""
-    from dragoman.serve.http.callers import Key
-    from dragoman.serve.http.callers import keys_in, read_keys
+    from dragoman.serve.http.callers import Key, keys_in, read_keys
 
     keys = [Key(each) for each in given]
     if not keys and (variable := os.environ.get(_KEY)):
