@@ -1,7 +1,8 @@
 """Tools of an MCP server: `mcp`, and `MCPToolset`, which it makes.
 
 A set asks its server by `Requests`, which needs the library `mcp` and is imported with the first request. What the server lists becomes
-tools of ours, the same ones as long as it lists the same; while somebody must sign in, one tool that asks for that stands for all."""
+tools of ours, the same ones as long as it lists the same; while somebody must sign in, one tool that asks for that stands for all.
+"""
 
 from __future__ import annotations
 

@@ -34,12 +34,12 @@ from dragoman.telemetry.attributes import (
     conversation,
     error_type,
     finish_reason,
+    recorder,
     request,
     response,
     tool_call,
     usage,
 )
-from dragoman.telemetry.failure import recorder
 from dragoman.telemetry.metrics import Metrics
 from dragoman.tools.record import AskUser
 
