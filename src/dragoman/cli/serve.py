@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.terminal import echo
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

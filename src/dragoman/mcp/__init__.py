@@ -5,9 +5,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dragoman.install_hint import extra_hint
-from dragoman.lazy import lazy
 from dragoman.mcp.toolset import mcp  # not when first asked for: the package has its name
+from dragoman.runtime import extra_hint, lazy
 
 if TYPE_CHECKING:
     from dragoman.mcp.offers import Prompt, PromptArgument, Resource, ToolHints, hints

@@ -2,7 +2,8 @@
 
 A server of today asks in the answer to a call, which is sent again with what it wants to know. One of before asks by requests of its own
 while it works; nothing in them says for which call. Either way a question for a person ends the call (`AskUser`): the run waits, and the
-call is made again with the answer."""
+call is made again with the answer.
+"""
 
 from __future__ import annotations
 

@@ -1,7 +1,8 @@
 """A session with an MCP server, in one event loop: `Connection`. A task of its own owns all that it holds.
 
 The task opens the transport and the library's client, and stays until `close` or until the server ends; so each scope is left in the task
-that entered it, whoever uses the session. What the server logs meanwhile goes to our log."""
+that entered it, whoever uses the session. What the server logs meanwhile goes to our log.
+"""
 
 from __future__ import annotations
 

@@ -16,8 +16,8 @@ from dragoman.errors import SettingsError
 from dragoman.message import Message
 from dragoman.request import ModelRequest
 from dragoman.tools import Tool
+from dragoman.tools.context import Sender
 from dragoman.tools.definition import Approval
-from dragoman.tools.inner import Sender
 
 __all__ = [
     "ApprovalPolicy",

@@ -29,12 +29,11 @@ from dragoman.interrupt import Interrupt, Resume
 from dragoman.logs import logger
 from dragoman.mcp.server_content import error_result
 from dragoman.mcp.server_forms import answer, question, summary
-from dragoman.message import Message, Role, ToolCallPart
-from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.message import Message, Role, ToolCallPart, dump_messages, load_messages
+from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.orchestration.shown import is_text
 from dragoman.result import ChatResult
 from dragoman.run import Run
-from dragoman.saved import dump_messages, load_messages
 from dragoman.tools.context import PROGRESS
 
 __all__ = ["Begin", "Context", "Progress", "Report", "Show", "Waiting", "answered", "joined"]

@@ -29,7 +29,7 @@ from dragoman.content import ResultPart
 from dragoman.errors import ToolError
 from dragoman.mcp.offers import MCP
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolResultPart
-from dragoman.orchestration.output import typed_output
+from dragoman.orchestration.typed import typed_output
 from dragoman.tools import Tool
 
 __all__ = [

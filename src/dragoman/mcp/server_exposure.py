@@ -47,9 +47,9 @@ from dragoman.providers.provider import Provider
 from dragoman.result import ChatResult
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolContext
+from dragoman.tools.agent_tool import Handoff
 from dragoman.tools.outcome import as_json
 from dragoman.tools.toolsets import CombinedToolset
-from dragoman.tools.transfer import Handoff
 
 __all__ = ["Exposure", "Options", "caller"]
 

@@ -1,7 +1,8 @@
 """Tools of an MCP server: `mcp`, and `MCPToolset`, which it makes.
 
 A set asks its server by `Requests`, which needs the library `mcp` and is imported with the first request. What the server lists becomes
-tools of ours, the same ones as long as it lists the same; while somebody must sign in, one tool that asks for that stands for all."""
+tools of ours, the same ones as long as it lists the same; while somebody must sign in, one tool that asks for that stands for all.
+"""
 
 from __future__ import annotations
 
@@ -15,12 +16,12 @@ import msgspec
 
 from dragoman.arguments import expect, expect_each
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
 from dragoman.logs import logger
 from dragoman.mcp.offers import MCP, hints
 from dragoman.mcp.options import ApprovalPolicy, Options, Sampling, label, parse_server
 from dragoman.mcp.sessions import Sessions
 from dragoman.message import DataPart, LinkPart, Message, TextPart
+from dragoman.runtime import extra_hint
 from dragoman.tools import SignIn, Tool, ToolContext, Toolset
 
 if TYPE_CHECKING:

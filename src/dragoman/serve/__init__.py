@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.lazy import lazy
+from dragoman.runtime import lazy
 from dragoman.serve.app import app  # not when first asked for: its module has its name
 
 if TYPE_CHECKING:

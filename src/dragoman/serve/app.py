@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman import wires
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

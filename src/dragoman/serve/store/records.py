@@ -13,8 +13,7 @@ import msgspec
 from dragoman.history.projection import is_shared, key
 from dragoman.interrupt import Interrupt
 from dragoman.message import Content, Message, Role, TextPart, Usage
-from dragoman.request import ModelRequest
-from dragoman.run_request import RunRequest
+from dragoman.request import ModelRequest, RunRequest
 
 __all__ = [
     "Answered",

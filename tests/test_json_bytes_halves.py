@@ -10,8 +10,8 @@ import pytest
 
 from dragoman import Agent, Message, formats, json_bytes, serve, tool, wires
 from dragoman.event import PartDelta
-from dragoman.halves import replace_halves
 from dragoman.history.list import MessageList
+from dragoman.json_bytes import replace_halves
 from dragoman.message import DataPart, ToolCallPart
 from dragoman.testing import ScriptedModel, call
 from support.asgi import exchange

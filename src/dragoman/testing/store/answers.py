@@ -7,7 +7,7 @@ so that they may run against a database that is in use.
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable
+from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -18,42 +18,23 @@ from dragoman.message import Message
 from dragoman.request import ModelRequest
 from dragoman.serve.store.answers import AnswerStore, TaskQuery
 from dragoman.serve.store.records import Answered
-from dragoman.testing.check import Check, CheckFailed, demand, same
+from dragoman.testing.check import Bench, Check, CheckFailed, Maker, check_maker, demand, same
 
-__all__ = ["CHECKS", "AnswerStoreBench", "AnswerStoreMaker"]
+__all__ = ["CHECKS", "AnswerStoreBench"]
 
 START = datetime(2026, 1, 2, 3, 4, 5, tzinfo=UTC)
 """When the first answer is given."""
 
 
-class AnswerStoreMaker:
-    """How a store is made, and what it is called."""
-
-    def __init__(self, make: Callable[[], AnswerStore], name: str) -> None:
-        self.make, self.name = make, name
-
-
-class AnswerStoreBench:
+class AnswerStoreBench(Bench):
     """A store of answers on the bench.
 
     Args:
         maker: makes the store.
     """
 
-    def __init__(self, maker: AnswerStoreMaker) -> None:
+    def __init__(self, maker: Maker[AnswerStore]) -> None:
         self.maker, self.name = maker, maker.name
-
-    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a store has no server
-        """See `Bench.lacks`."""
-        return None
-
-    def doubts(self, error: Exception) -> bool:  # noqa: ARG002 - a store has no model
-        """See `Bench.doubts`."""
-        return False
-
-    def blames(self, error: BaseException) -> str | None:  # noqa: ARG002 - a store has no key
-        """See `Bench.blames`."""
-        return None
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[_Shelf]:
@@ -93,22 +74,10 @@ class _Shelf:
         return answered
 
 
-def _check(
-    look: str,
-) -> Callable[[Callable[[AnswerStoreBench], Awaitable[None]]], Check[AnswerStoreBench]]:
-    def made(function: Callable[[AnswerStoreBench], Awaitable[None]]) -> Check[AnswerStoreBench]:
-        return Check(
-            function=function,
-            bench=AnswerStoreBench,
-            needs=(),
-            look=f"AnswerStore.{look}",
-            kind="answer store ",
-        )
-
-    return made
+_check = check_maker(AnswerStoreBench, "answer store ")
 
 
-@_check("save")
+@_check(look="AnswerStore.save")
 async def an_answer_comes_back_equal(bench: AnswerStoreBench) -> None:
     """An answer is found by its id with all its fields; one that is saved again takes the place of the first."""
     async with bench.open() as shelf:
@@ -119,7 +88,7 @@ async def an_answer_comes_back_equal(bench: AnswerStoreBench) -> None:
         same(await shelf.store.get(shelf.owner, "missing"), None, "an answer that is not there")
 
 
-@_check("delete")
+@_check(look="AnswerStore.delete")
 async def an_answer_is_never_taken_for_one_that_was_deleted(bench: AnswerStoreBench) -> None:
     """What was read of a deleted answer is not given for the next one, of whichever owner, also after many turns."""
     async with bench.open() as shelf:
@@ -137,7 +106,7 @@ async def an_answer_is_never_taken_for_one_that_was_deleted(bench: AnswerStoreBe
             await shelf.store.delete(shelf.other, theirs.id)
 
 
-@_check("get")
+@_check(look="AnswerStore.get")
 async def an_answer_is_seen_by_its_owner_alone(bench: AnswerStoreBench) -> None:
     """To anybody else it is as if it were not there, in every function; two owners may use one id."""
     async with bench.open() as shelf:
@@ -156,7 +125,7 @@ async def an_answer_is_seen_by_its_owner_alone(bench: AnswerStoreBench) -> None:
         same(await store.find(other, ["key"]), theirs, "the other owner's answer of that id")
 
 
-@_check("find")
+@_check(look="AnswerStore.find")
 async def the_latest_answer_under_the_first_key_is_found(bench: AnswerStoreBench) -> None:
     """Keys are asked in order; under one key the answer that was saved last counts. Saving again adds keys."""
     async with bench.open() as shelf:
@@ -176,7 +145,7 @@ async def the_latest_answer_under_the_first_key_is_found(bench: AnswerStoreBench
             same(found and found.id, "b", f"an answer that was saved again, by its key {key}")
 
 
-@_check("chain")
+@_check(look="AnswerStore.chain")
 async def a_conversation_is_its_answers_the_oldest_first(bench: AnswerStoreBench) -> None:
     """As far as they are kept; one with more bytes than may be is refused."""
     async with bench.open() as shelf:
@@ -204,7 +173,7 @@ async def a_conversation_is_its_answers_the_oldest_first(bench: AnswerStoreBench
         )
 
 
-@_check("delete")
+@_check(look="AnswerStore.delete")
 async def a_deleted_answer_cannot_be_asked_for(bench: AnswerStoreBench) -> None:
     """Deleting says whether it was there; by id and keys it is gone."""
     async with bench.open() as shelf:
@@ -221,7 +190,7 @@ async def a_deleted_answer_cannot_be_asked_for(bench: AnswerStoreBench) -> None:
         )
 
 
-@_check("tasks")
+@_check(look="AnswerStore.tasks")
 async def tasks_come_in_pages_the_latest_first(bench: AnswerStoreBench) -> None:
     """A task is its runs, the oldest first; a page says how many there are and whether more follow."""
     async with bench.open() as shelf:
@@ -254,7 +223,7 @@ async def tasks_come_in_pages_the_latest_first(bench: AnswerStoreBench) -> None:
         )
 
 
-@_check("save_push")
+@_check(look="AnswerStore.save_push")
 async def notifications_of_a_task_are_kept_by_their_ids(bench: AnswerStoreBench) -> None:
     """One of the same id takes the first one's place; they are the owner's alone."""
     async with bench.open() as shelf:
@@ -275,7 +244,7 @@ async def notifications_of_a_task_are_kept_by_their_ids(bench: AnswerStoreBench)
         )
 
 
-@_check("prune")
+@_check(look="AnswerStore.prune")
 async def old_answers_are_forgotten_unless_a_later_one_goes_on(bench: AnswerStoreBench) -> None:
     """`prune` counts what it forgets and leaves what a later answer goes on from."""
     async with bench.open() as shelf:

@@ -10,8 +10,8 @@ from typing import Any
 
 import pytest
 
-from dragoman import install_hint
-from dragoman.install_hint import extra_hint
+from dragoman import runtime
+from dragoman.runtime import extra_hint
 
 ROOT = Path(__file__).parents[1]
 pytestmark = pytest.mark.mend("4.2")
@@ -36,17 +36,17 @@ def test_the_hint_fits_the_installation(
             return None if record is None else json.dumps(record)
 
     monkeypatch.setattr("importlib.metadata.distribution", lambda name: Distribution())
-    install_hint._direct_url.cache_clear()
+    runtime._direct_url.cache_clear()
     try:
         assert extra_hint("sql") == hint
     finally:
-        install_hint._direct_url.cache_clear()
+        runtime._direct_url.cache_clear()
 
 
 def test_no_message_names_a_package_of_an_index() -> None:
     """The name may be somebody else's there."""
     for path in (ROOT / "src").rglob("*.py"):
-        if path.name != "install_hint.py":
+        if path.name != "runtime.py":
             text = re.sub(r'""".*?"""', "", path.read_text(), flags=re.DOTALL)
             assert not re.search(r"pip install ['\"]dragoman", text), path
 
