@@ -110,6 +110,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
     def read_object(self, kind: str, fields: Fields) -> None:
         """See `RunDecoder.read_object`. A message, or a state in which nothing more comes, ends the run."""
         super().read_object(kind, fields)
+        if kind == "artifactUpdate":
+            return
         state = state_of(if_object(fields.get("status")).get("state"))
         if kind == "message" or is_over(state):
             self._over = True
