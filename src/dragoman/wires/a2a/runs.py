@@ -24,6 +24,7 @@ from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, extras, json_of, oth
 __all__ = [
     "METHODS",
     "OLD_METHODS",
+    "OLD_NAMES",
     "dump_run",
     "framed",
     "in_task",
@@ -63,6 +64,8 @@ OLD_METHODS: Mapping[str, str] = {
     "agent/getAuthenticatedExtendedCard": "GetExtendedAgentCard",
 }
 """Name in 0.3 → in 1.0."""
+OLD_NAMES = {name: old_name for old_name, name in OLD_METHODS.items()}
+"""Name in 1.0 → in 0.3."""
 
 
 def is_rpc(value: Any) -> bool:
