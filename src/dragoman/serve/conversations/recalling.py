@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.codec.serving import Links
 from dragoman.errors import HistoryError, InvalidRequestError
-from dragoman.history.lens import put
+from dragoman.history.client_copy import put
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Message, Role, ToolResultPart
 from dragoman.request import ModelRequest

@@ -9,9 +9,7 @@ import msgspec
 
 from dragoman.agent import Agent
 from dragoman.errors import HistoryError, InvalidRequestError
-from dragoman.history.changes import Changes
-from dragoman.history.lens import put
-from dragoman.history.received import Received
+from dragoman.history.client_copy import Changes, Received, put
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.conversation import load_thread
 from dragoman.memory.memory import Memory
@@ -19,7 +17,7 @@ from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import since_model
 from dragoman.repair import open_calls
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.agents.requests import check_results
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of, thread_id, thread_name

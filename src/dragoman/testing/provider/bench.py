@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, 
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, ModelRequest, ToolSpec
 from dragoman.result import Vector
-from dragoman.testing.check import Check, Doubtful, demand
+from dragoman.testing.check import Bench, Doubtful, check_maker, demand
 from dragoman.testing.samples import SCHEMA
 from dragoman.testing.scripted_answer import Answer
 from dragoman.testing.server import ScriptedServer
@@ -46,7 +46,7 @@ Reply = (
 )
 
 
-class ProviderBench:
+class ProviderBench(Bench):
     """A provider on the bench.
 
     Scripted, as it is without any of `live`, `transport` and `recordings`, a `ScriptedServer` answers what each check tells
@@ -203,18 +203,8 @@ def played(folder: Path | str) -> Player:
     return Player.load(folder)
 
 
-def provider_check(
-    *needs: Capability, shows: tuple[Capability, ...] = (), look: str = "", live: bool = False
-) -> Callable[[Callable[[ProviderBench], Awaitable[None] | None]], Check[ProviderBench]]:
-    """Makes a check of a function on a provider's bench. `needs`, `shows`: capabilities; `live`: it also
-    runs on a real server."""
-
-    def made(function: Callable[[ProviderBench], Awaitable[None] | None]) -> Check[ProviderBench]:
-        return Check(
-            function=function, bench=ProviderBench, needs=needs, shows=shows, look=look, live=live
-        )
-
-    return made
+provider_check = check_maker(ProviderBench)
+"""Makes a check of a function on a provider's bench. `needs`, `shows`: capabilities."""
 
 
 def says(*content: Any, reason: FinishReason | None = None, usage: Usage | None = None) -> Message:

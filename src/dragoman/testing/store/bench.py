@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -12,12 +12,11 @@ from dragoman.errors import HistoryError
 from dragoman.memory.store import Batch, MessageQuery, Store, ThreadChange, ThreadQuery
 from dragoman.memory.thread import Thread
 from dragoman.message import Message
-from dragoman.testing.check import Check, CheckFailed, demand
+from dragoman.testing.check import Bench, CheckFailed, Maker, check_maker, demand
 
 __all__ = [
     "START",
     "StoreBench",
-    "StoreMaker",
     "changed",
     "refused",
     "save_texts",
@@ -29,14 +28,7 @@ START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 """When the first thing is written."""
 
 
-class StoreMaker:
-    """How a store is made, and what it is called."""
-
-    def __init__(self, make: Callable[[], Store], name: str) -> None:
-        self.make, self.name = make, name
-
-
-class StoreBench:
+class StoreBench(Bench):
     """A message store on the bench.
 
     Args:
@@ -44,7 +36,7 @@ class StoreBench:
         shared: whether two that are made hold the same, as processes do that share a database.
     """
 
-    def __init__(self, maker: StoreMaker, *, shared: bool = False) -> None:
+    def __init__(self, maker: Maker[Store], *, shared: bool = False) -> None:
         self.maker, self.name, self.shared = maker, maker.name, shared
 
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a store has no server
@@ -52,14 +44,6 @@ class StoreBench:
         return (
             "stores of one process share nothing" if "shared" in needs and not self.shared else None
         )
-
-    def doubts(self, error: Exception) -> bool:  # noqa: ARG002 - a store has no model
-        """See `Bench.doubts`."""
-        return False
-
-    def blames(self, error: BaseException) -> str | None:  # noqa: ARG002 - a store has no key
-        """See `Bench.blames`."""
-        return None
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store, None]:
@@ -81,15 +65,8 @@ class StoreBench:
                 await store.delete_thread(thread_id)
 
 
-def store_check(
-    *needs: str, look: str = ""
-) -> Callable[[Callable[[StoreBench], Awaitable[None]]], Check[StoreBench]]:
-    """Makes a check of a function on a store's bench."""
-
-    def made(function: Callable[[StoreBench], Awaitable[None]]) -> Check[StoreBench]:
-        return Check(function=function, bench=StoreBench, needs=needs, look=look, kind="store ")
-
-    return made
+store_check = check_maker(StoreBench, "store ")
+"""Makes a check of a function on a store's bench."""
 
 
 async def save_texts(

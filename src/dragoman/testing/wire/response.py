@@ -14,8 +14,7 @@ from dragoman.fold import fold
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
 from dragoman.testing.check import attempt, demand, same
 from dragoman.testing.samples import ANSWER, USAGE, comparable
-from dragoman.testing.wellformed import fault_of
-from dragoman.testing.wire.bench import OWN, WireBench, cut_into, events_of, wire_check
+from dragoman.testing.wire.bench import OWN, WireBench, cut_into, events_of, fault_of, wire_check
 
 __all__ = [
     "answers_know_their_origin",

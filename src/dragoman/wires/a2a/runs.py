@@ -16,13 +16,12 @@ from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Native, Origin, Role
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.a2a.interrupts import dump_resume, load_resume
 from dragoman.wires.a2a.messages import dump_message, load_message
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, extras, json_of, others, text_of
 
 __all__ = [
-    "METHODS",
     "OLD_METHODS",
     "OLD_NAMES",
     "dump_run",
@@ -37,20 +36,6 @@ __all__ = [
     "task_of",
 ]
 
-METHODS = (
-    "SendMessage",
-    "SendStreamingMessage",
-    "GetTask",
-    "ListTasks",
-    "CancelTask",
-    "SubscribeToTask",
-    "CreateTaskPushNotificationConfig",
-    "GetTaskPushNotificationConfig",
-    "ListTaskPushNotificationConfigs",
-    "DeleteTaskPushNotificationConfig",
-    "GetExtendedAgentCard",
-)
-"""Of JSON-RPC and gRPC."""
 OLD_METHODS: Mapping[str, str] = {
     "message/send": "SendMessage",
     "message/stream": "SendStreamingMessage",
