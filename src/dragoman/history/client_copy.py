@@ -96,14 +96,24 @@ def put(
     allowed = Allowed(system, results, answers, signatures, whole, given.regenerates)
     stored = tuple(stored)
     merged = _merge(stored, format, given, allowed)
+    messages = [message for message, _ in merged]
+    # Equal messages that stand beside each other may be taken for new ones; what is written of the stored ones decides then.
+    is_doubtful = given is not payload and _has_answer(given.messages) >= _has_answer(stored)
     if (
-        [message for message, _ in merged] != [*stored]
-        and given is not payload
+        is_doubtful
+        and messages != [*stored]
         and payload == formats.get(format).dump_messages(stored)
     ):
-        merged = _unchanged(stored)  # equal messages stand beside each other in it
-    messages = [message for message, _ in merged]
+        merged, messages = _unchanged(stored), [*stored]
     return _changes(stored, merged, _answered_approvals(given.messages, messages, stored))
+
+
+def _has_answer(messages: Iterable[Message]) -> bool:
+    return any(_is_answer(message) for message in messages)
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role is Role.MODEL and bool(message.parts)
 
 
 # what was sent
@@ -271,11 +281,7 @@ def _start(
         for message in spoken
     ):
         return _Start(is_sure=is_sure)
-    answers = [
-        position
-        for position, message in enumerate(stored)
-        if message.role is Role.MODEL and message.parts
-    ]
+    answers = [position for position, message in enumerate(stored) if _is_answer(message)]
     if not answers:
         return _Start()
     questions = [said_key(message) for message in stored if _asks(message)]
