@@ -94,7 +94,7 @@ MADE_BY_DECODING = re.compile(
 NAMED_ONLY = {
     "codec.agent_card.Abilities", "codec.agent_card.AgentCard", "codec.agent_card.Skill",
     "codec.error_rules.ErrorInfo", "codec.error_rules.ErrorRules", "codec.json_dialect.Dialect", "codec.outgoing.Outgoing", "hooks.Hooks",
-        "limits.Limits", "limits.Spent", "mcp.oauth.OAuth", "mcp.options.Options", "message.Usage",
+        "limits.Limits", "limits.Spent", "mcp.options.OAuth", "mcp.options.Options", "message.Usage",
     "memory.store.Batch", "memory.store.MessageQuery", "memory.store.ThreadChange", "memory.store.ThreadQuery", "memory.thread.Branch",
         "memory.thread.Page", "memory.thread.StoredMessage", "memory.thread.Thread",
     "orchestration.iteration.StreamingIterationResult", "providers.provider.Provider", "request.Settings", "serve.agents.policy.AgentPolicy", "serve.store.answers.TaskQuery", "serve.http.limits.ServerLimits", "serve.store.records.Answered", "sql.dialects.Dialect",

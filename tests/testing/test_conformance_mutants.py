@@ -38,7 +38,7 @@ from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageDropped, MessageFinished, RunError
 from dragoman.message import DataPart, FilePart, FinishReason, LinkPart, MarkPart
 from dragoman.request import EmbeddingsRequest, HttpRequest
-from dragoman.testing import scripted_response
+from dragoman.testing import scripted_answer
 from dragoman.testing.provider import faults as kit_faults
 from dragoman.testing.provider import record as kit_record
 from dragoman.transport import Recorder
@@ -689,7 +689,7 @@ def wordy(event: Event) -> Event:
 def never_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def close(self: object) -> None: ...
 
-    monkeypatch.setattr(scripted_response.ScriptedResponse, "close", close)
+    monkeypatch.setattr(scripted_answer.ScriptedResponse, "close", close)
 
 
 def no_retry(monkeypatch: pytest.MonkeyPatch) -> None:

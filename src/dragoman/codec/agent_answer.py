@@ -20,6 +20,7 @@ from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
     Custom,
     Event,
+    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -32,7 +33,6 @@ from dragoman.event import (
     StateDelta,
     StateSnapshot,
 )
-from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.message import (
     Content,

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 
 __all__ = ["changed", "difference", "is_equal", "with_carried"]
 
@@ -23,6 +23,10 @@ _encode = msgspec.json.Encoder(order="deterministic").encode
 
 def is_equal(value: Any, other: Any) -> bool:
     """Whether two values are the same JSON: `1`, `1.0` and `true` are not."""
+    if value is other:
+        return True
+    if type(value) is str is type(other):  # nearly all that is compared, without encoding it
+        return value == other
     return _stored(value) == _stored(other)
 
 

@@ -16,6 +16,7 @@ from dragoman.codec.marks import unmarked
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
+    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -24,9 +25,9 @@ from dragoman.event import (
     PartStarted,
     RunError,
     RunFinished,
+    without_inner_runs,
 )
 from dragoman.fold import fold
-from dragoman.inner_runs import InnerRuns, without_inner_runs
 from dragoman.loss import Loss, Lost
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 

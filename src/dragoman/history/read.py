@@ -11,8 +11,8 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layouts
-from dragoman.halves import replace_halves
 from dragoman.history.format_fields import thread_names
+from dragoman.json_bytes import replace_halves
 from dragoman.message import Message
 
 __all__ = ["Given", "read", "unreadable"]

@@ -24,9 +24,8 @@ from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import OpenCall, open_calls
 from dragoman.tools import AskUser, Tool
-from dragoman.tools.inner import AgentWaits
 from dragoman.tools.outcome import words
-from dragoman.tools.record import CallRecord
+from dragoman.tools.record import AgentWaits, CallRecord
 
 __all__ = ["closed_round", "held_back", "question_of"]
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman import wires
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -75,13 +75,12 @@ def app(
     from dragoman.serve.calls.service import Service
     from dragoman.serve.endpoint import Endpoint
     from dragoman.serve.handlers import HANDLERS
-    from dragoman.serve.http.absent import absent
     from dragoman.serve.http.callers import authenticator
     from dragoman.serve.http.limits import ServerLimits
-    from dragoman.serve.http.places import places
+    from dragoman.serve.http.places import absent, places
     from dragoman.serve.operations import Probes, operations
     from dragoman.serve.protocols.agent_card import cards_of
-    from dragoman.serve.store.open import open_answers
+    from dragoman.serve.store.answers import open_answers
 
     _check(gateway, limits, webhooks)
     names, pages = (

@@ -2,23 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from functools import lru_cache
+from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
+
+from opentelemetry.context import Context
+from opentelemetry.trace import Span, StatusCode
 
 from dragoman.hooks import ModelEnd, ModelStart, ToolStart
 from dragoman.message import FinishReason, Origin, Usage
 from dragoman.providers.registry import REGISTRY
-from dragoman.request import Settings
-from dragoman.run_info import RunInfo
+from dragoman.request import RunInfo, Settings
+from dragoman.tools.outcome import words
+
+if TYPE_CHECKING:
+    from opentelemetry._logs import LoggerProvider
 
 __all__ = [
     "Attributes",
+    "Failed",
     "conversation",
     "error_type",
     "finish_reason",
     "measured",
     "provider_name",
+    "recorder",
     "request",
     "response",
     "target",
@@ -50,6 +59,9 @@ _CACHE_WRITE = {
 }
 _FLOATS = ("temperature", "top_p", "presence_penalty", "frequency_penalty")
 _NOTHING = Settings()
+
+Failed = Callable[[str, Span, Context, BaseException], None]
+"""Takes what failed (`client.operation`, `execute_tool`; `""`: a run, for which there is no event), its span and context, and why."""
 
 
 def provider_name(name: str) -> str:
@@ -165,3 +177,31 @@ def finish_reason(reason: FinishReason) -> str | None:
 def error_type(error: BaseException) -> str:
     """The class of an error: one of `dragoman.errors`, or of code of the user's."""
     return type(error).__qualname__
+
+
+def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -> Failed:
+    """A function that notes an exception on a span, and as an event of the conventions, with the severity of a warning."""
+    from opentelemetry._logs import (
+        SeverityNumber,
+        get_logger,
+    )  # where OpenTelemetry keeps it until it is final
+
+    logger = get_logger(scope, release, logger_provider)
+
+    def failed(what: str, span: Span, context: Context, error: BaseException) -> None:
+        kind, text = error_type(error), words(error) if isinstance(error, Exception) else ""
+        span.set_attribute("error.type", kind)
+        span.set_status(StatusCode.ERROR, text)
+        span.record_exception(error)
+        if not what:
+            return
+        module = type(error).__module__
+        name = kind if module == "builtins" else f"{module}.{kind}"
+        logger.emit(
+            context=context,
+            severity_number=SeverityNumber.WARN,
+            event_name=f"gen_ai.{what}.exception",
+            attributes={"exception.type": name, "exception.message": text},
+        )
+
+    return failed

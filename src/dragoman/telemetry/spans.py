@@ -27,21 +27,21 @@ from dragoman.hooks import (
     ToolStart,
 )
 from dragoman.message import Role
-from dragoman.run_info import RunInfo
+from dragoman.request import RunInfo
 from dragoman.telemetry import content
 from dragoman.telemetry.attributes import (
     Attributes,
     conversation,
     error_type,
     finish_reason,
+    recorder,
     request,
     response,
     tool_call,
     usage,
 )
-from dragoman.telemetry.failure import recorder
 from dragoman.telemetry.metrics import Metrics
-from dragoman.tools.ask import AskUser
+from dragoman.tools.record import AskUser
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

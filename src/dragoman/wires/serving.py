@@ -17,9 +17,8 @@ from dragoman.errors import DragomanError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, ToolCallPart
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, RunRequest
 from dragoman.result import ModelInfo
-from dragoman.run_request import RunRequest
 from dragoman.wires.wire import StreamEncoder, Wire
 
 __all__ = ["NEEDED", "ServedWire", "Serving", "serving", "stream_form"]

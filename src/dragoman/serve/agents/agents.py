@@ -12,10 +12,9 @@ from dragoman.arguments import expect
 from dragoman.errors import AuthenticationError, InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Role
-from dragoman.request import EmbeddingsRequest, ModelRequest
+from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.run_request import RunRequest
 from dragoman.serve.agents.answers import AgentAnswer
 from dragoman.serve.agents.cache_marks import without_cache_marks
 from dragoman.serve.agents.conversations import conversed

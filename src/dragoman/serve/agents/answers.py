@@ -8,6 +8,7 @@ import msgspec
 
 from dragoman.event import (
     Event,
+    InnerRuns,
     MessageStarted,
     PartDelta,
     PartStarted,
@@ -15,7 +16,6 @@ from dragoman.event import (
     RunFinished,
 )
 from dragoman.fold import unfold, whole_part
-from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import Message, Role

@@ -13,11 +13,9 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
-from dragoman.loopback import is_loopback
+from dragoman.runtime import extra_hint, is_loopback
 
 if TYPE_CHECKING:
-    from google.protobuf.message import Message
     from starlette.applications import Starlette
 
 __all__ = ["Method", "load_methods", "serve_grpc"]
@@ -42,10 +40,10 @@ class Method(msgspec.Struct, frozen=True):
 
     name: str
     """As in JSON-RPC."""
-    request_type: type[Message]
-    """Of its request."""
-    answer_type: type[Message]
-    """Of its answer, or of each of them."""
+    request_type: type[Any]
+    """The protobuf class of its request."""
+    answer_type: type[Any]
+    """The protobuf class of its answer, or of each of them."""
     streams: bool
     """Whether it answers with a stream."""
 

@@ -12,13 +12,12 @@ from dragoman.arguments import expect
 from dragoman.capability import Capability
 from dragoman.codec.agent_card import Abilities, AgentCard, Skill
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 from dragoman.serve.calls.call import Call
 from dragoman.serve.protocols.runs import Served
 from dragoman.serve.store.answers import NoAnswers
 from dragoman.tools import Tool
-from dragoman.tools.agent_tool import AgentTool
-from dragoman.tools.transfer import Handoff
+from dragoman.tools.agent_tool import AgentTool, Handoff
 
 __all__ = ["AgentCard", "Skill", "abilities_of", "card_of", "cards_of", "without_tools"]
 

@@ -17,7 +17,7 @@ from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import since_model
 from dragoman.repair import open_calls
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.agents.requests import check_results
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of, thread_id, thread_name

@@ -11,7 +11,7 @@ from dragoman import json_bytes
 from dragoman.errors import InvalidRequestError, ModelNotFoundError
 from dragoman.event import RunError
 from dragoman.message import Message, Role
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of, thread_id

@@ -14,9 +14,8 @@ from dragoman.agent import Agent
 from dragoman.errors import ContentRefusedError, DragomanError, ModelNotFoundError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.message import Message, Role
-from dragoman.request import ModelRequest, Settings
+from dragoman.request import ModelRequest, RunRequest, Settings
 from dragoman.result import ChatResult
-from dragoman.run_request import RunRequest
 from dragoman.serve.agents.agents import AgentBackend
 from dragoman.serve.agents.policy import AgentPolicy
 from dragoman.serve.agents.requests import allowed

@@ -30,6 +30,7 @@ from dragoman.errors import ContentRefusedError, StreamCutError
 from dragoman.event import (
     Custom,
     Event,
+    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -46,7 +47,6 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.fold import close_part, compact
-from dragoman.inner_runs import InnerRuns
 from dragoman.loss import Loss
 from dragoman.message import (
     Content,
@@ -59,7 +59,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_content, dump_data
 from dragoman.wires.a2a.encode_objects import WORKING, Object, TaskObjects
 from dragoman.wires.a2a.interrupts import dump_pending, waiting_state

@@ -19,6 +19,7 @@ from dragoman.codec.turns import turn_after
 from dragoman.event import (
     Custom,
     Event,
+    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -32,10 +33,9 @@ from dragoman.event import (
     StateSnapshot,
 )
 from dragoman.fold import fold, unfold
-from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, Role, ToolCallPart, ToolResultPart
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.ai_sdk.encode_parts import Chunk, PartEncoder
 from dragoman.wires.ai_sdk.quirks import OURS, Quirks
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui
