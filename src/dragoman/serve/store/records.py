@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.history.projection import is_shared, key
+from dragoman.history.pieces import is_shared, said_key
 from dragoman.interrupt import Interrupt
 from dragoman.message import Content, Message, Role, TextPart, Usage
 from dragoman.request import ModelRequest, RunRequest
@@ -124,7 +124,7 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
     """
     before = _key_of(conversation[-1]) if conversation else ""
     calls = [
-        f"call:{_digest(scope, before, call.id, key(Message.model(call)))}"
+        f"call:{_digest(scope, before, call.id, said_key(Message.model(call)))}"
         for message in answer
         for call in message.tool_calls
         if call.id
@@ -154,7 +154,7 @@ def _key_of(message: Message) -> str:
             joined[-1] = TextPart(before.text + piece.text)
         else:
             joined.append(piece)
-    return key(Message(message.role, tuple(joined)))
+    return said_key(Message(message.role, tuple(joined)))
 
 
 def _digest(*texts: str) -> str:
