@@ -331,7 +331,7 @@ def test_every_piece_of_content_has_a_form() -> None:
         ),
         Message.user(ToolResultPart("c1", "look", [DataPart(b"\x01", "text/csv")])),
     ]
-    user, model, tools = json.loads(content.json_text(content.dumped(messages)))
+    user, model, tools = json.loads(content.json_text(content.dump_conversation(messages)))
     assert [part["type"] for part in user["parts"]] == ["text", "blob", "uri", "file"]
     assert user["parts"][1] == {
         "type": "blob",
