@@ -10,12 +10,12 @@ from dragoman.serve.http.places import places
 __all__ = ["markdown"]
 
 _HEAD = """\
-# Endpoints of a server
+# Server endpoints
 
-Made by `make pages`. Each path stands at the root, where the API's own clients expect it, and below the wire's name: `/v1/messages` is `/anthropic/v1/messages` too. Where several wires have one path at the root, the first has it, and
-another where the request has that wire's header. [Clients](guides/clients.md) shows who talks to them.
+`make pages` generates this page. Each path is at the root, where the API's own clients expect it, and below the wire's name: `/v1/messages` is also `/anthropic/v1/messages`. If several wires share a path at the root, the first
+one gets it, and another one if the request has that wire's header. [Connect clients](guides/clients.md) shows how to use them.
 
-| at the root | wire | what is there |
+| path | wire | purpose |
 |---|---|---|
 """
 
