@@ -16,10 +16,10 @@ from google.protobuf import json_format
 
 from dragoman import serve
 from dragoman.codec.json_values import if_list, if_object
+from dragoman.serve.apis.a2a_grpc import load_methods
 from dragoman.serve.calls import webhooks
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.answers import TaskQuery
-from dragoman.serve.tasks.grpc_messages import methods
 from dragoman.testing.mutation import mutated_bytes
 from dragoman.transport import AddressPolicy
 from dragoman.transport.fetching import Posted
@@ -27,7 +27,7 @@ from support.protocols import served_agent
 
 pytestmark = [pytest.mark.anyio, pytest.mark.slow, pytest.mark.timeout(600)]
 
-SERVICE, METHODS = methods()
+SERVICE, METHODS = load_methods()
 FAULTS = {grpc.StatusCode.UNKNOWN, grpc.StatusCode.INTERNAL, grpc.StatusCode.DEADLINE_EXCEEDED}
 PARTS = [
     {"text": "Please roll and pay."},
@@ -96,14 +96,14 @@ def changed(chance: Random, value: Any) -> Any:
 def request_of(chance: Random, name: str, task: str) -> bytes:
     """The bytes of a request, of which something is not as it should be."""
     value = json.loads(json.dumps(chance.choice(ASKS[name])).replace("TASK", task))
-    message = METHODS[name].takes()
+    message = METHODS[name].request_type()
     kind = chance.randrange(4)
     try:
         json_format.ParseDict(
             changed(chance, value) if kind == 1 else value, message, ignore_unknown_fields=True
         )
     except (json_format.Error, ValueError, TypeError, OverflowError):
-        message = METHODS[name].takes()
+        message = METHODS[name].request_type()
     data = message.SerializeToString()
     if kind == 2 and data:
         return mutated_bytes(chance, data)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import pytest
@@ -245,6 +245,11 @@ class Counting(MemoryAnswers):
         super().__init__()
         self.read = 0
 
+    async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
+        keys = list(keys)
+        self.read += keys[0].startswith("task:")
+        return await super().find(owner, keys)
+
     async def task(self, owner: str, task_id: str) -> list[Answered]:
         self.read += 1
         return await super().task(owner, task_id)
@@ -261,7 +266,7 @@ async def test_a_list_of_tasks_reads_the_conversations_of_its_page_alone() -> No
         await asked(app, "Now pay.", contextId="c0")
         store.read = 0
         page = await method(app, "ListTasks", {"pageSize": 2})
-        assert (store.read, page["totalSize"], len(page["tasks"])) == (2, 10, 2)
+        assert (store.read, page["totalSize"], len(page["tasks"])) == (0, 10, 2)
         wanted = {"pageSize": 2, "contextId": "c0", "status": "TASK_STATE_COMPLETED"}
         found: list[str] = []
         while True:

@@ -175,10 +175,9 @@ async def test_a_log_in_memory_is_bounded_also_for_runs_that_go_on() -> None:
 
 async def test_grpc_clients_hold_their_runs_back_too() -> None:
     grpc = pytest.importorskip("grpc")
-    from dragoman.serve.tasks.grpc_messages import methods
-    from dragoman.serve.tasks.grpc_server import serve_grpc
+    from dragoman.serve.apis.a2a_grpc import load_methods, serve_grpc
 
-    service_name, found = methods()
+    service_name, found = load_methods()
     method = found["SendStreamingMessage"]
     source = Source()
     app = serve.app(Agent(ScriptedModel(source.reply)))

@@ -56,7 +56,7 @@ class Inputs:
 
     async def sample(
         self,
-        context: ClientRequestContext,
+        context: ClientRequestContext,  # noqa: ARG002 - as above
         params: types.CreateMessageRequestParams,
     ) -> Any:
         """Has a model asked."""

@@ -19,7 +19,7 @@ from dragoman.runs.weights import weigh_events
 if TYPE_CHECKING:
     from dragoman.run import Run
 
-__all__ = ["Driving", "Ended", "Last", "Put", "RunSource", "Source"]
+__all__ = ["Driving", "Ended", "Last", "Put", "RunSource", "Source", "Stored"]
 
 _LOG = logger("runs")
 _MOST = 4096
@@ -33,6 +33,8 @@ Last = RunFinished | RunError
 """The event that ends a run."""
 Ended = Callable[[ChatResult[str], Last], Awaitable[None]]
 """Is given what a run gave, however it ended, and how it did."""
+Stored = Callable[[Sequence[Event]], None]
+"""Is given events of a run that were stored."""
 
 
 class Source(Protocol):
@@ -87,8 +89,16 @@ class Driving:
     """Drives a run to its end, which is stored before anybody is told of it. What the log refuses ends the run here: another has it now,
     or will end it."""
 
-    def __init__(self, log: RunLog, source: Source, lease: Lease, tail: Tail) -> None:
+    def __init__(
+        self,
+        log: RunLog,
+        source: Source,
+        lease: Lease,
+        tail: Tail,
+        follow: Stored | None = None,
+    ) -> None:
         self._log, self._source, self._lease, self._tail = log, source, lease, tail
+        self._follow = follow
         self._waiting = _Waiting()
         self._last: Last | None = None
 
@@ -145,6 +155,8 @@ class Driving:
         """Events are stored: tells whom it concerns."""
         last = events[-1] if events else None
         is_over = False
+        if self._follow is not None:
+            self._follow(events)
         if isinstance(last, RunFinished | RunError) and last.run_id == self._lease.run_id:
             is_over = True
             try:

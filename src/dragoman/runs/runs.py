@@ -20,7 +20,7 @@ from dragoman.fold import fold
 from dragoman.message import Message, Role
 from dragoman.repair import repair
 from dragoman.run_request import RunRequest
-from dragoman.runs.driving import Driving, Ended, RunSource, Source
+from dragoman.runs.driving import Driving, Ended, RunSource, Source, Stored
 from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.tail import Cursor, Tail
@@ -76,11 +76,13 @@ class Runs:
         prompt: Prompt,
         *,
         ended: Ended | None = None,
+        stored: Stored | None = None,
         **how: Unpack[RunOptions[Deps]],
     ) -> str:
         """Starts a run, which goes on by itself → its id. `prompt` and `how`: as in `Agent.run`; the prompt may be a `RunRequest`.
         Where a `thread_id` is given, an answer to what its conversation waits for counts once (`RunLog.claim`).
-        `ended`: awaited with what the run gave, once its end is stored and before anybody reads of it here.
+        `ended`: awaited with what the run gave, once its end is stored and before anybody reads of it here. `stored`: called with the
+        run's events as they are stored, before that.
 
         Raises:
             LeaseLostError: there is a run with that id already.
@@ -92,7 +94,7 @@ class Runs:
         if how.get("thread_id") or (isinstance(prompt, RunRequest) and prompt.thread_id):
             how.setdefault("claim", self._log.claim)
         run = agent.run(prompt, **how)
-        return await self._driven(RunSource(run, ended), run.thread_id or None)
+        return await self._driven(RunSource(run, ended), run.thread_id or None, stored)
 
     async def record(self, source: Source, thread_id: str | None = None) -> str:
         """Starts what no agent does as a run: its events are those of a source. → its id
@@ -105,12 +107,14 @@ class Runs:
             raise not_entered()
         return await self._driven(source, thread_id)
 
-    async def _driven(self, source: Source, thread_id: str | None) -> str:
+    async def _driven(
+        self, source: Source, thread_id: str | None, stored: Stored | None = None
+    ) -> str:
         lease = await self._log.lease(
             source.id, self._owner, self._lease_seconds, token=0, thread_id=thread_id
         )
         tail = Tail()
-        driving = Driving(self._log, source, lease, tail)
+        driving = Driving(self._log, source, lease, tail, stored)
         task = asyncio.create_task(driving.run(), name=f"dragoman-drive-{source.id}")
         self._keeper.add(Driven(driving, lease, tail, task))
         return source.id

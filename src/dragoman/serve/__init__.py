@@ -9,13 +9,13 @@ from dragoman.serve.app import app  # not when first asked for: its module has i
 
 if TYPE_CHECKING:
     from dragoman.serve.agents.policy import AgentPolicy
+    from dragoman.serve.apis.a2a_grpc import serve_grpc
     from dragoman.serve.gateway.gateway import Gateway
     from dragoman.serve.http.callers import Caller, Key
     from dragoman.serve.http.key_files import read_keys
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.protocols.agent_card import AgentCard, Skill
     from dragoman.serve.server import run_server, serve_http
-    from dragoman.serve.tasks.grpc_server import serve_grpc
 
 __all__ = [
     "AgentCard",
@@ -42,7 +42,7 @@ _MODULES = {
     "Skill": "protocols.agent_card",
     "read_keys": "http.key_files",
     "run_server": "server",
-    "serve_grpc": "tasks.grpc_server",
+    "serve_grpc": "apis.a2a_grpc",
     "serve_http": "server",
 }
 

@@ -11,6 +11,7 @@ from dragoman.logs import logger
 from dragoman.model.tokens import request_tokens
 from dragoman.request import ModelRequest
 from dragoman.result import ModelInfo
+from dragoman.serve.apis import a2a
 from dragoman.serve.calls.call import Backend, Call
 from dragoman.serve.calls.fields import check_types
 from dragoman.serve.calls.losses import loss_headers
@@ -20,8 +21,6 @@ from dragoman.serve.conversations.references import with_references
 from dragoman.serve.http.limits import check_request
 from dragoman.serve.http.observed import offered_name
 from dragoman.serve.protocols import endpoints as protocol_endpoints
-from dragoman.serve.tasks import cards as task_cards
-from dragoman.serve.tasks import endpoints as task_endpoints
 from dragoman.wires.serving import serving
 
 __all__ = ["HANDLERS", "Handler", "respond"]
@@ -148,19 +147,7 @@ HANDLERS: Mapping[str, Handler] = {
     "attach": protocol_endpoints.attach,
     "cancel_run": protocol_endpoints.cancel_run,
     "capabilities": protocol_endpoints.capabilities,
-    "rpc": task_endpoints.rpc,
-    "send_message": task_endpoints.send_message,
-    "stream_message": task_endpoints.stream_message,
-    "task": task_endpoints.task,
-    "tasks": task_endpoints.tasks,
-    "cancel_task": task_endpoints.cancel_task,
-    "subscribe_task": task_endpoints.subscribe_task,
-    "create_push": task_endpoints.create_push,
-    "get_push": task_endpoints.get_push,
-    "list_push": task_endpoints.list_push,
-    "delete_push": task_endpoints.delete_push,
-    "card": task_cards.card,
-    "extended_card": task_endpoints.extended_card,
+    **a2a.HANDLERS,
     "version": version,
     "alive": alive,
 }

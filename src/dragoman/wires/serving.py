@@ -1,12 +1,11 @@
 """What a server uses of a wire beside messages, requests and events: functions and data of its package that only those have that need them.
 
-`Serving`: what any wire may have or lack. `ServedWire`: what a wire has whose routes have the purposes that are named there. `TaskWire`: the
-same of a protocol that has tasks.
+`Serving`: what any wire may have or lack. `ServedWire`: what a wire has whose routes have the purposes that are named there.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
@@ -16,16 +15,15 @@ from dragoman.codec.allowed import Allowed
 from dragoman.codec.forwarding import Forward
 from dragoman.codec.serving import BEARER, ErrorResponse, KeyPlace, Links, RequestFields
 from dragoman.errors import DragomanError
-from dragoman.event import Event
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, ToolCallPart
 from dragoman.request import ModelRequest
 from dragoman.result import ModelInfo
 from dragoman.run_request import RunRequest
-from dragoman.wires.wire import ProtocolWire, StreamEncoder, Wire
+from dragoman.wires.wire import StreamEncoder, Wire
 
-__all__ = ["NEEDED", "ServedWire", "Serving", "TaskEncoder", "TaskWire", "serving", "stream_form"]
+__all__ = ["NEEDED", "ServedWire", "Serving", "serving", "stream_form"]
 
 Json = dict[str, Any]
 
@@ -163,124 +161,4 @@ class ServedWire(Wire, Protocol):
 
     def dump_capabilities(self, card: AgentCard, abilities: Abilities) -> Json:
         """What an agent can do (`capabilities`)."""
-        ...
-
-
-class TaskEncoder(StreamEncoder, Protocol):
-    """An encoder whose objects may be framed elsewhere."""
-
-    def closing(self) -> Sequence[Mapping[str, Any]]:
-        """The end of the events → the last objects."""
-        ...
-
-
-class TaskWire(ProtocolWire, Protocol):
-    """A protocol in which the runs of an agent are tasks, with methods by name (`rpc`) and by path."""
-
-    @property
-    def MEDIA_TYPES(self) -> Collection[str]:  # noqa: N802 the protocol's name
-        """Of bodies that are read; an attribute."""
-        ...
-
-    @property
-    def OLD_METHODS(self) -> Mapping[str, str]:  # noqa: N802 the protocol's name
-        """Name of a method in the version before → its name today; an attribute."""
-        ...
-
-    @property
-    def STAGES(self) -> Mapping[str, tuple[Any, ...]]:  # noqa: N802 the protocol's name
-        """State of a task, as clients name it → the stages of a run that it may be; an attribute."""
-        ...
-
-    @property
-    def NO_STATE(self) -> Collection[str]:  # noqa: N802 the protocol's name
-        """Names of states by which clients ask for any; an attribute."""
-        ...
-
-    def encoder(self, **envelope: Any) -> TaskEncoder:
-        """As in `ProtocolWire`."""
-        ...
-
-    def task_of(self, request: RunRequest) -> str:
-        """The id of the task that a request goes on with; empty: it begins one."""
-        ...
-
-    def in_task(self, request: RunRequest, task_id: str) -> RunRequest:
-        """A request that goes on with a task; empty: that begins one."""
-        ...
-
-    def answered(self, request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
-        """A request whose words answer what its task waits for, with the answer in the place of the words."""
-        ...
-
-    def aggregated(self, objects: Iterable[Mapping[str, Any]]) -> Json:
-        """The objects of a stream → the task as it is after them."""
-        ...
-
-    def cancelled(self, task: Mapping[str, Any]) -> Json:
-        """A task that was cancelled while it waited."""
-        ...
-
-    def reply_of(self, events: Iterable[Event], context_id: str) -> Json | None:
-        """The message with which a run answers in the place of a task; `None`: it is a task."""
-        ...
-
-    def dump_card(
-        self,
-        card: AgentCard,
-        abilities: Abilities,
-        interfaces: Mapping[str, str],
-        *,
-        extended: bool = False,
-        security: Mapping[str, Any] = {},
-    ) -> Json:
-        """The card of an agent. `interfaces`: binding → its URL, the preferred one first."""
-        ...
-
-    def framed(self, value: Mapping[str, Any]) -> bytes:
-        """An object of a stream as bytes."""
-        ...
-
-    def rpc_result(self, result: Any, id: Any) -> Json:  # noqa: A002 the protocol's
-        """An answer by JSON-RPC. `id`: the request's."""
-        ...
-
-    def rpc_error(self, error: DragomanError, reason: str = "") -> Json:
-        """An exception → the `error` of such an answer. `reason`: the protocol's word for it."""
-        ...
-
-    def rpc_failure(self, error: Mapping[str, Any], id: Any = None) -> Json:  # noqa: A002 the protocol's
-        """An answer that tells an error."""
-        ...
-
-    def rest_error(self, error: DragomanError, reason: str = "") -> ErrorResponse:
-        """An exception → the answer at a path."""
-        ...
-
-    def new_params(self, params: Mapping[str, Any]) -> Json:
-        """Parameters as the version before has them at a path → as today's has."""
-        ...
-
-    def old_card(self, card: Mapping[str, Any]) -> Json:
-        """What a card says to clients of the version before, beside what it says to today's."""
-        ...
-
-    def old_object(self, each: Mapping[str, Any]) -> Json:
-        """An object of a stream for them."""
-        ...
-
-    def old_rest(self, each: Mapping[str, Any]) -> Json:
-        """The same at a path."""
-        ...
-
-    def old_task(self, task: Mapping[str, Any]) -> Json:
-        """A task for them."""
-        ...
-
-    def old_push(self, config: Mapping[str, Any]) -> Json:
-        """An address of notifications for them."""
-        ...
-
-    def old_rest_push(self, config: Mapping[str, Any]) -> Json:
-        """The same at a path."""
         ...

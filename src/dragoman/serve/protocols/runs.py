@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, AsyncIterator, Sequence
 from contextlib import aclosing, asynccontextmanager, suppress
-from typing import Any
+from typing import Any, Protocol
 
 import anyio
 import msgspec
@@ -30,7 +30,7 @@ from dragoman.serve.store.keeping import keep_answer, store_deadline
 from dragoman.serve.store.records import Answered, AnsweredState
 from dragoman.tools import Tool
 
-__all__ = ["Served", "begun", "latest_key", "read_run", "served_agent"]
+__all__ = ["Progress", "Served", "begun", "latest_key", "read_run", "served_agent"]
 
 _FORGET_SECONDS = 0.2
 
@@ -38,6 +38,22 @@ _FORGET_SECONDS = 0.2
 def latest_key(thread_id: str | None) -> str:
     """The key under which the run of a conversation is kept that was begun last, also while it goes on."""
     return f"latest:{thread_id}"
+
+
+class Progress(Protocol):
+    """Follows a run that is kept, for who keeps more of it than its messages."""
+
+    def begin(self, run: Answered) -> Answered:
+        """Returns the record of a run that begins, with what is to be kept of it."""
+        ...
+
+    def feed(self, events: Sequence[Event]) -> None:
+        """Takes events of the run that were stored."""
+        ...
+
+    def end(self, run: Answered) -> Answered:
+        """Returns the record of the run that is over, with what is to be kept of it."""
+        ...
 
 
 class Served(msgspec.Struct, frozen=True):
@@ -77,9 +93,11 @@ async def begun(
     *,
     task_id: str | None = None,
     shown: Sequence[Message] = (),
+    progress: Progress | None = None,
 ) -> str:
     """Begins the run that answers a request → its id in the server's log. What becomes of it is kept whether its client stays or leaves.
     `task_id`: of the task that it is a part of. `shown`: the client's messages, where an answer took the place of one.
+    `progress`: follows the run.
 
     Raises:
         OverloadedError: the server makes no runs now, or as many as it may.
@@ -108,7 +126,7 @@ async def begun(
         call.service.limits,
     )
     task_id = task_id or conversation.task_id
-    record = _Record(call, request, conversation, model_request, task_id, shown)
+    record = _Record(call, request, conversation, model_request, task_id, shown, progress)
     run = request.replace(
         messages=(*conversation.before, *conversation.new),
         run_id=call.id,
@@ -127,6 +145,7 @@ async def begun(
                 agent,
                 run,
                 ended=record.end,
+                stored=None if progress is None else progress.feed,
                 trusted_history=conversation.trusted,
                 reading=conversation.reading,
             )
@@ -185,6 +204,7 @@ class _Record:
         model_request: ModelRequest,
         task_id: str | None,
         shown: Sequence[Message],
+        progress: Progress | None,
     ) -> None:
         answer = tuple(shown[-1:]) if len(shown) > len(request.messages) else ()
         self._call = call
@@ -199,7 +219,8 @@ class _Record:
         self._given = {
             message.id for message in (*conversation.before, *conversation.new, *conversation.added)
         }
-        self._answered = Answered(
+        self._progress = progress
+        answered = Answered(
             id=call.id,
             owner=call.caller.id,
             wire=call.wire.name,
@@ -214,6 +235,7 @@ class _Record:
             ),
             state="in_progress",
         )
+        self._answered = answered if progress is None else progress.begin(answered)
 
     async def begin(self) -> None:
         """Keeps that there is a run."""
@@ -261,6 +283,8 @@ class _Record:
             usage=result.usage,
             pending=result.pending,
         )
+        if self._progress is not None:
+            answered = self._progress.end(answered)
         await keep_answer(self._store, answered, self._keys, seconds=self._seconds)
 
 

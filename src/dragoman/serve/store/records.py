@@ -63,6 +63,9 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
     """Of the whole answer."""
     pending: tuple[Interrupt, ...] = ()
     """What it waits for."""
+    task: Mapping[str, Any] | None = None
+    """The task that it is the latest part of, as its client reads it: after this run, or before it while that goes on. `None`: it is made of
+    all its runs when it is asked for."""
     key: str = ""
     """The key of the conversation up to and with it, as its client has it; empty: it is found by its id or its thread alone."""
     shared: bool = True

@@ -8,6 +8,8 @@ from collections.abc import AsyncGenerator, Mapping
 from contextlib import aclosing, asynccontextmanager
 from typing import TYPE_CHECKING, Any
 
+import msgspec
+
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
@@ -15,11 +17,10 @@ from dragoman.install_hint import extra_hint
 from dragoman.loopback import is_loopback
 
 if TYPE_CHECKING:
+    from google.protobuf.message import Message
     from starlette.applications import Starlette
 
-    from dragoman.serve.tasks.grpc_messages import Method
-
-__all__ = ["serve_grpc"]
+__all__ = ["Method", "load_methods", "serve_grpc"]
 
 _PATH = "/a2a"
 _PASSED = ("authorization", "x-api-key", "a2a-version", "a2a-extensions", "dragoman-thread")
@@ -34,6 +35,56 @@ _STATUSES: Mapping[int, str] = {
     503: "UNAVAILABLE",
 }
 _MOST_BYTES = 32 * 1024 * 1024
+
+
+class Method(msgspec.Struct, frozen=True):
+    """A method of the service: its messages, as bytes, and the JSON of the method of JSON-RPC that it stands for."""
+
+    name: str
+    """As in JSON-RPC."""
+    request_type: type[Message]
+    """Of its request."""
+    answer_type: type[Message]
+    """Of its answer, or of each of them."""
+    streams: bool
+    """Whether it answers with a stream."""
+
+    def read(self, data: bytes) -> dict[str, Any] | None:
+        """Returns the parameters of a request, or None if it is no message of that type, or holds what JSON has no form for."""
+        from google.protobuf import json_format, message
+
+        request = self.request_type()
+        try:
+            request.ParseFromString(data)
+            return json_format.MessageToDict(request)
+        except (message.DecodeError, json_format.Error, ValueError, RecursionError, OverflowError):
+            return None
+
+    def write(self, result: Any) -> bytes:
+        """Returns the answer for a result. Fields that the type does not have are left out."""
+        from google.protobuf import json_format
+
+        answer = self.answer_type()
+        json_format.ParseDict(if_object(result), answer, ignore_unknown_fields=True)
+        return answer.SerializeToString()
+
+
+def load_methods() -> tuple[str, dict[str, Method]]:
+    """Returns the service's name, and its methods by theirs.
+
+    Raises:
+        ImportError: a package is missing.
+    """
+    from a2a.types import a2a_pb2
+    from google.protobuf.message_factory import GetMessageClass
+
+    file: Any = a2a_pb2.DESCRIPTOR
+    service = file.services_by_name["A2AService"]
+    methods: dict[str, Method] = {}
+    for method in service.methods:
+        types = GetMessageClass(method.input_type), GetMessageClass(method.output_type)
+        methods[method.name] = Method(method.name, *types, method.server_streaming)
+    return service.full_name, methods
 
 
 @asynccontextmanager
@@ -54,13 +105,12 @@ async def serve_grpc(
     try:
         import grpc
 
-        from dragoman.serve.tasks.grpc_messages import methods
+        service_name, methods = load_methods()
     except ImportError as error:
         raise SettingsError(f"A2A over gRPC needs a2a-sdk: {extra_hint('a2a')}") from error
     made: Any = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST_BYTES)])
-    service_name, found = methods()
     handlers: dict[str, Any] = {}
-    for name, method in found.items():
+    for name, method in methods.items():
         kind: Any = (
             grpc.unary_stream_rpc_method_handler
             if method.streams
@@ -90,7 +140,7 @@ def _unary(app: Any, method: Method) -> Any:
         answer = if_object(json_bytes.decode(b"".join(pieces)))
         if "error" in answer:
             await _abort(context, if_object(answer["error"]))
-        return method.written(answer.get("result"))
+        return method.write(answer.get("result"))
 
     return call
 
@@ -104,7 +154,7 @@ def _stream(app: Any, method: Method) -> Any:
                 for frame in frames:
                     if frame.startswith(b"data: "):
                         answer = if_object(json_bytes.decode(frame.removeprefix(b"data: ")))
-                        yield method.written(answer.get("result"))
+                        yield method.write(answer.get("result"))
         if rest.strip().startswith(b"{"):
             await _abort(context, if_object(if_object(json_bytes.decode(rest)).get("error")))
 

@@ -5,17 +5,18 @@ from __future__ import annotations
 import base64
 from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_text
+from dragoman.serve.apis.a2a_frames import TaskError
+from dragoman.serve.apis.a2a_tasks import load_task
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of, thread_id
 from dragoman.serve.store.answers import TaskQuery
-from dragoman.serve.store.records import Answered, Stage
-from dragoman.serve.tasks.frames import TaskError, task_wire
-from dragoman.serve.tasks.tasks import TaskRecord, task_record, whole_task
+from dragoman.serve.store.records import Stage
+from dragoman.wires import a2a
 
-__all__ = ["bounded", "listed_tasks"]
+__all__ = ["list_tasks", "trim_history"]
 
 _MOST = 100
 """Tasks of a page."""
@@ -25,7 +26,7 @@ _LONGEST_PLACE = 18
 """Digits of the place of a task."""
 
 
-async def listed_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
+async def list_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
     """A page of the tasks of a client, the latest first.
 
     Raises:
@@ -38,26 +39,26 @@ async def listed_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
     if not 0 < size <= _MOST:
         raise TaskError(f"pageSize must be a number from 1 to {_MOST}", "INVALID_PARAMS")
     history = params.get("historyLength")
-    bounded({}, history)
+    trim_history({}, history)
     wanted = TaskQuery(
         thread=_thread(call, params.get("contextId")),
-        stages=_stages(call, params.get("status")),
+        stages=_stages(params.get("status")),
         since=_time(params.get("statusTimestampAfter")),
         after=_place(token),
         most=size,
     )
     page = await call.service.answers.tasks(call.caller.id, wanted)
-    wholes = [await _whole(call, last) for _, last in page.runs]
+    wholes = [await load_task(call, run) for _, run in page.runs]
     left_out = () if params.get("includeArtifacts") in (True, "true") else ("artifacts",)
     return {
-        "tasks": [bounded(_without(whole, left_out), history) for whole in wholes],
+        "tasks": [trim_history(_without(whole, left_out), history) for whole in wholes],
         "nextPageToken": _token(page.runs[-1][0]) if page.more else "",
         "pageSize": size,
         "totalSize": page.total,
     }
 
 
-def bounded(task: dict[str, Any], most: Any) -> dict[str, Any]:
+def trim_history(task: dict[str, Any], most: Any) -> dict[str, Any]:
     """A task with the end of its history alone, where its client wants no more.
 
     Raises:
@@ -73,11 +74,6 @@ def bounded(task: dict[str, Any], most: Any) -> dict[str, Any]:
     return {**left, "history": history[-count:]} if count and history else left
 
 
-async def _whole(call: Call, last: Answered) -> dict[str, Any]:
-    record = await task_record(call, last.task_id or last.id)
-    return await whole_task(call, record or TaskRecord(last.task_id or last.id, [last]))
-
-
 def _thread(call: Call, context: Any) -> str | None:
     if context in (None, ""):
         return None
@@ -86,13 +82,12 @@ def _thread(call: Call, context: Any) -> str | None:
     return thread_id(resource_of(call), context)
 
 
-def _stages(call: Call, status: Any) -> tuple[Stage, ...] | None:
-    wire = task_wire(call)
-    if status in (None, "", *wire.NO_STATE):
+def _stages(status: Any) -> tuple[Stage, ...] | None:
+    if status in (None, "", *a2a.NO_STATE):
         return None
-    if not isinstance(status, str) or status not in wire.STAGES:
-        raise TaskError(f"status must be one of {', '.join(wire.STAGES)}", "INVALID_PARAMS")
-    return wire.STAGES[status]
+    if not isinstance(status, str) or status not in a2a.STAGES:
+        raise TaskError(f"status must be one of {', '.join(a2a.STAGES)}", "INVALID_PARAMS")
+    return cast("tuple[Stage, ...]", a2a.STAGES[status])
 
 
 def _time(text: Any) -> datetime | None:

@@ -10,20 +10,21 @@ from typing import Any
 
 from dragoman import json_bytes
 from dragoman.errors import AuthenticationError, ModelNotFoundError
+from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.calls.call import Call
 from dragoman.serve.http.callers import STRANGER
 from dragoman.serve.protocols.agent_card import abilities_of, card_of, without_tools
 from dragoman.serve.protocols.runs import Served, served_agent
-from dragoman.serve.tasks.frames import Frame, TaskError, respond, task_wire
+from dragoman.wires import a2a
 
-__all__ = ["card", "extended"]
+__all__ = ["show_card", "show_extended_card"]
 
 _SIGNED = 64
 """Cards of which the signature is kept."""
 
 
-async def card(call: Call) -> None:
-    """What an agent can do, and where.
+async def show_card(call: Call) -> None:
+    """Shows what an agent can do, and where.
 
     Raises:
         AuthenticationError: a key is needed.
@@ -37,13 +38,12 @@ async def card(call: Call) -> None:
         if is_stranger:
             raise AuthenticationError("a key is needed, and none came with the request") from error
         raise
-    wire = task_wire(call)
     made = _made(call, served, is_whole=not is_stranger)
     is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get(
         "version", ""
     ).startswith("1")
     is_current |= not served.policy.older
-    body = json_bytes.encode(made if is_current else {**made, **wire.old_card(made)})
+    body = json_bytes.encode(made if is_current else {**made, **a2a.old_card(made)})
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     since = format_datetime(call.service.started_at, usegmt=True)
     kept = "private" if call.service.has_keys and not is_stranger else "public"
@@ -55,8 +55,8 @@ async def card(call: Call) -> None:
     await call.connection.respond(200, {"content-type": "application/json", **headers}, body)
 
 
-async def extended(call: Call, params: dict[str, Any], frame: Frame) -> None:  # noqa: ARG001 a method's
-    """All that is told of an agent to who has a key.
+async def show_extended_card(call: Call, params: dict[str, Any], frame: Frame) -> None:  # noqa: ARG001 a method's
+    """Shows all that is told of an agent to clients with a key.
 
     Raises:
         TaskError: there are no keys.
@@ -64,13 +64,11 @@ async def extended(call: Call, params: dict[str, Any], frame: Frame) -> None:  #
     if not call.service.has_keys:
         words = "the agent has one card, and no other for those who sign in"
         raise TaskError(words, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
-    wire = task_wire(call)
     made = _made(call, served_agent(call, call.parameters.get("model", "")), is_whole=True)
-    await respond(call, frame.result(wire, {**made, **wire.old_card(made)} if frame.old else made))
+    await frame.respond(call, {**made, **a2a.old_card(made)} if frame.old else made)
 
 
 def _made(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
-    wire = task_wire(call)
     service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
     root = f"{_origin(call)}/a2a" + (
         f"/agents/{call.parameters['model']}" if "model" in call.parameters else ""
@@ -83,7 +81,7 @@ def _made(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
     security = (
         {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if service.has_keys else {}
     )
-    made: dict[str, Any] = wire.dump_card(
+    made: dict[str, Any] = a2a.dump_card(
         agent_card,
         abilities if is_whole else without_tools(abilities),
         places,

@@ -1,0 +1,151 @@
+"""The API of A2A: methods by JSON-RPC, and the same by paths, for clients of 1.0 and of 0.3."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object
+from dragoman.errors import public
+from dragoman.serve.apis import a2a_methods as methods
+from dragoman.serve.apis import a2a_push as push
+from dragoman.serve.apis.a2a_frames import Frame, TaskError, respond
+from dragoman.serve.apis.cards import show_card, show_extended_card
+from dragoman.serve.calls.call import Call
+from dragoman.wires import a2a
+
+__all__ = ["HANDLERS"]
+
+_VERSIONS = ("", "1.0", "0.3")
+
+# by JSON-RPC
+
+
+async def answer_rpc(call: Call) -> None:
+    """Does what a method asks for; whatever is wrong is an answer of JSON-RPC."""
+    body, id_ = call.body, call.body.get("id")
+    frame = Frame(rpc=True, id=id_ if isinstance(id_, str | int | float) or id_ is None else None)
+    try:
+        _check_rpc(call, id_)
+        name = a2a.OLD_METHODS.get(body["method"], body["method"])
+        frame = msgspec.structs.replace(frame, old=name != body["method"])
+        await _method(name)(_of_key(call), _params(call), frame)
+    except Exception as error:
+        if call.connection.started:
+            raise
+        shown_error = error if isinstance(error, TaskError) else public(error)
+        call.observed.error = error
+        failure = a2a.rpc_error(shown_error, getattr(error, "reason", ""))
+        await respond(call, a2a.rpc_failure(failure, frame.id))
+
+
+def _method(name: str) -> methods.Method:
+    if name not in methods.METHODS:
+        raise TaskError(f"there is no method {name!r:.100} here", "METHOD_NOT_FOUND")
+    return methods.METHODS[name]
+
+
+def _params(call: Call) -> dict[str, Any]:
+    _check_version(call)
+    params: Any = call.body.get("params")
+    if params is not None and not isinstance(params, dict):
+        raise TaskError("params must be an object", "INVALID_PARAMS")
+    return _to_camel(if_object(params))
+
+
+def _check_rpc(call: Call, id_: Any) -> None:
+    body = call.body
+    is_wrong = body.get("jsonrpc") != "2.0" or not isinstance(body.get("method"), str)
+    if is_wrong or isinstance(id_, bool) or not isinstance(id_, str | int | float | None):
+        raise TaskError(
+            'a request of JSON-RPC has "jsonrpc": "2.0", a method and an id', "INVALID_REQUEST"
+        )
+
+
+# by paths
+
+
+def _by_path(method: methods.Method) -> Callable[[Call], Awaitable[None]]:
+    """Returns what answers a call at a path with a method."""
+
+    async def answer(call: Call) -> None:
+        try:
+            _check_version(call)
+            _check_type(call)
+            is_old = "/v1/" in call.route.path
+            await method(_of_key(call), _params_of_path(call, is_old=is_old), Frame(old=is_old))
+        except TaskError as error:
+            refused = a2a.rest_error(error, error.reason)
+            body = json_bytes.encode(refused.body)
+            await call.connection.respond(refused.status, refused.headers, body)
+
+    return answer
+
+
+def _params_of_path(call: Call, *, is_old: bool) -> dict[str, Any]:
+    named = call.parameters
+    ids = {"id": named["id"]} if "id" in named else {}
+    is_push = call.route.purpose.endswith("_push")
+    if is_push:
+        ids = {"taskId": named["id"], **({"id": named["config"]} if "config" in named else {})}
+    params = _to_camel({**call.query, **call.body, **ids})
+    return a2a.new_params(params) if is_old and call.body and not is_push else params
+
+
+def _check_type(call: Call) -> None:
+    media_type = call.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if call.body and media_type and media_type not in a2a.MEDIA_TYPES:
+        words = f"a body of the type {media_type!r:.100} is not read here; send {' or '.join(a2a.MEDIA_TYPES)}"
+        raise TaskError(words, "CONTENT_TYPE_NOT_SUPPORTED")
+
+
+# both
+
+
+def _to_camel(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns parameters by the names that JSON has for them; protobuf's are taken too."""
+    named = {_camel_name(name): value for name, value in params.items()}
+    configuration = params.get("configuration")
+    if isinstance(configuration, dict):
+        named["configuration"] = _to_camel(if_object(configuration))
+    return named
+
+
+def _camel_name(name: str) -> str:
+    first, *words = name.split("_")
+    return first + "".join([word.title() for word in words])
+
+
+def _of_key(call: Call) -> Call:
+    """Returns a call without what its body says of a user: a task is its key's, since other methods name no user."""
+    return msgspec.structs.replace(call, body={})
+
+
+def _check_version(call: Call) -> None:
+    version = call.headers.get("a2a-version") or call.query.get("A2A-Version", "")
+    if version not in _VERSIONS:
+        raise TaskError(
+            f"the version {version!r:.20} is not spoken here; 1.0 and 0.3 are",
+            "VERSION_NOT_SUPPORTED",
+        )
+
+
+HANDLERS: Mapping[str, Callable[[Call], Awaitable[None]]] = {
+    "rpc": answer_rpc,
+    "card": show_card,
+    "extended_card": _by_path(show_extended_card),
+    "send_message": _by_path(methods.send_message),
+    "stream_message": _by_path(methods.stream_message),
+    "task": _by_path(methods.get_task),
+    "tasks": _by_path(methods.show_tasks),
+    "cancel_task": _by_path(methods.cancel_task),
+    "subscribe_task": _by_path(methods.subscribe_to_task),
+    "create_push": _by_path(push.create_push),
+    "get_push": _by_path(push.get_push),
+    "list_push": _by_path(push.list_push),
+    "delete_push": _by_path(push.delete_push),
+}
+"""Purpose of a place → what answers there."""

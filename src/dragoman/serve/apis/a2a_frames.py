@@ -1,0 +1,78 @@
+"""How answers of A2A are framed for each of its versions and bindings, and the error of a request that a task does not allow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.errors import InvalidRequestError
+from dragoman.serve.calls.call import Call
+from dragoman.wires import a2a
+
+__all__ = ["Frame", "TaskError", "respond"]
+
+
+class TaskError(InvalidRequestError):
+    """A request that its task does not allow. `reason`: the protocol's name for that."""
+
+    def __init__(self, message: str, reason: str = "UNSUPPORTED_OPERATION") -> None:
+        super().__init__(message)
+        self.reason = reason
+
+
+class Frame(msgspec.Struct, frozen=True):
+    """How the answers to one request are framed."""
+
+    old: bool = False
+    """Whether the client is one of 0.3."""
+    rpc: bool = False
+    """Whether it asks by JSON-RPC."""
+    id: Any = None
+    """Of its request."""
+
+    @property
+    def envelope(self) -> dict[str, Any]:
+        """What an encoder takes to frame a stream for a client of today."""
+        return {"rpc_id": self.id} if self.rpc else {}
+
+    async def respond(self, call: Call, value: Any) -> None:
+        """Answers with a value that is not streamed."""
+        await respond(call, self._result(value))
+
+    def piece(self, item: Mapping[str, Any]) -> bytes:
+        """Returns the bytes of an object of a stream."""
+        return a2a.framed(self._result(self.shape(item)))
+
+    def shape(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
+        """Returns an object of a stream as the client's version has it."""
+        if not self.old:
+            return item
+        return a2a.old_object(item) if self.rpc else a2a.old_rest(item)
+
+    def task(self, task: Mapping[str, Any]) -> Any:
+        """Returns a task as the client's version has it."""
+        if not self.old:
+            return task
+        return a2a.old_task(task) if self.rpc else a2a.old_rest({"task": task})["task"]
+
+    def push(self, config: Mapping[str, Any]) -> Any:
+        """Returns an address of notifications as the client's version has it."""
+        if not self.old:
+            return config
+        return a2a.old_push(config) if self.rpc else a2a.old_rest_push(config)
+
+    def history_length(self, length: Any) -> Any:
+        """Returns how much of a task's history a client wants, or None for all. For clients of 0.3 that is 0 too."""
+        return None if self.old and type(length) is int and length == 0 else length
+
+    def _result(self, value: Any) -> Any:
+        return a2a.rpc_result(value, self.id) if self.rpc else value
+
+
+async def respond(call: Call, value: Any) -> None:
+    """Answers with JSON."""
+    headers = {"content-type": "application/json"}
+    await call.connection.respond(200, headers, json_bytes.encode(value))

@@ -1,0 +1,287 @@
+"""What a client of A2A may ask for, by the method's name."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, NamedTuple
+
+import anyio
+import msgspec
+
+from dragoman.codec.json_values import if_object, if_text
+from dragoman.event import Event, RunError
+from dragoman.interrupt import Interrupt
+from dragoman.run_request import RunRequest
+from dragoman.serve.agents.shown_events import shown
+from dragoman.serve.apis import a2a_push
+from dragoman.serve.apis.a2a_frames import Frame, TaskError
+from dragoman.serve.apis.a2a_lists import list_tasks, trim_history
+from dragoman.serve.apis.a2a_tasks import (
+    Progress,
+    context_of,
+    find_run,
+    is_over,
+    load_task,
+    request_of,
+    waits,
+)
+from dragoman.serve.apis.cards import show_extended_card
+from dragoman.serve.calls.call import Call
+from dragoman.serve.calls.waiting import look_seconds
+from dragoman.serve.conversations.threads import resource_of, thread_id
+from dragoman.serve.protocols.endpoints import logged
+from dragoman.serve.protocols.runs import Served, begun, read_run, served_agent
+from dragoman.serve.store.records import Answered
+from dragoman.wires import a2a
+
+__all__ = [
+    "METHODS",
+    "Method",
+    "cancel_task",
+    "get_task",
+    "send_message",
+    "show_tasks",
+    "stream_message",
+    "subscribe_to_task",
+]
+
+Method = Callable[[Call, dict[str, Any], Frame], Awaitable[None]]
+"""Answers a call with these parameters."""
+_LOOKS = 4
+"""How often a run is looked for that is kept, but has not begun."""
+
+
+class _Asked(NamedTuple):
+    """What a message asks for."""
+
+    request: RunRequest
+    """Of the run, with the answers that the message is."""
+    shown: RunRequest
+    """In the client's words."""
+    task_id: str
+    """The task that it begins or goes on with."""
+    before: Answered | None
+    """The latest run of the task that it goes on with; None: it begins one."""
+
+
+async def send_message(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Answers a message with its task, once that is over or waits."""
+    asked = await _read_message(call, params)
+    served = served_agent(call, call.parameters.get("model", ""))
+    run_id, progress = await _begin(call, params, asked, served)
+    options = if_object(params.get("configuration"))
+    if options.get("returnImmediately") is not True and options.get("blocking") is not False:
+        await _drain(call, run_id)
+    task, events = await progress.load()
+    task = trim_history(task, frame.history_length(options.get("historyLength")))
+    reply = a2a.reply_of(events, task["contextId"])
+    await frame.respond(call, frame.shape({"task": task} if reply is None else {"message": reply}))
+
+
+async def stream_message(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Answers a message with its task, streamed."""
+    asked = await _read_message(call, params)
+    served = served_agent(call, call.parameters.get("model", ""))
+    run_id, _ = await _begin(call, params, asked, served)
+    leaves = served.policy.on_disconnect == "cancel"
+    await _stream(call, run_id, asked.shown, asked.task_id, frame, cancel_on_leave=leaves)
+
+
+async def _begin(
+    call: Call, params: dict[str, Any], asked: _Asked, served: Served
+) -> tuple[str, Progress]:
+    """Begins the run of a message, and sends what happens in it where its client wants. Returns the run's id, and what becomes of the
+    task."""
+    task_id, before = asked.task_id, asked.before
+    task = None if before is None else await load_task(call, before)
+    progress = Progress(call, task, goes_on=before is not None)
+    config = await a2a_push.subscribe_address(call, task_id, params)
+    try:
+        run_id = await begun(
+            call,
+            asked.request,
+            served,
+            task_id=task_id,
+            shown=asked.shown.messages,
+            progress=progress,
+        )
+    except BaseException:
+        if config is not None:
+            with anyio.CancelScope(shield=True):
+                await call.service.webhooks.remove(call.caller.id, task_id, config)
+        raise
+    await a2a_push.notify(call, run_id, task_id, asked.shown)
+    return run_id, progress
+
+
+async def _read_message(call: Call, params: dict[str, Any]) -> _Asked:
+    """Reads what a message asks for.
+
+    Raises:
+        TaskError: its task is over, works, or is of another conversation.
+    """
+    request = a2a.load_run(params, path=call.path, headers=call.headers)
+    task_id = a2a.task_of(request)
+    if task_id:
+        return await _go_on(call, request, task_id)
+    pending: Sequence[Interrupt] = ()
+    if request.thread_id is None:
+        request = request.replace(thread_id=call.id)
+    else:  # it may wait for what was asked over another protocol, or in a task that the client does not name
+        thread = thread_id(resource_of(call), request.thread_id)
+        last = await call.service.answers.find(call.caller.id, [f"thread:{thread}"])
+        pending = () if last is None else last.pending
+        answer = a2a.answered(request, pending)
+        if last is not None and last.task_id and pending and answer.resume:
+            known = last.task_id
+            return _Asked(a2a.in_task(answer, known), a2a.in_task(request, known), known, last)
+    answer = a2a.answered(request, pending)
+    return _Asked(a2a.in_task(answer, ""), a2a.in_task(request, ""), call.id, None)
+
+
+async def _go_on(call: Call, request: RunRequest, task_id: str) -> _Asked:
+    run = await find_run(call, task_id)
+    context = context_of(call, run)
+    if request.thread_id not in (None, context):
+        raise TaskError(
+            "the task is of another conversation; leave contextId out", "INVALID_PARAMS"
+        )
+    if not waits(run):
+        state = "is over" if is_over(run) else "works"
+        raise TaskError(f"the task {state}, and takes no message; send it without a taskId")
+    request = request.replace(thread_id=context)
+    return _Asked(a2a.answered(request, run.pending), request, task_id, run)
+
+
+async def _drain(call: Call, run_id: str) -> None:
+    """Waits until a run is over."""
+    async with aclosing(call.service.runs.pages(run_id)) as pages:
+        async for page in pages:
+            call.observed.add(page)
+
+
+async def _stream(
+    call: Call,
+    run_id: str,
+    request: RunRequest,
+    task_id: str,
+    frame: Frame,
+    *,
+    cancel_on_leave: bool = False,
+) -> None:
+    connection = call.connection
+    envelope = a2a.envelope(request, id=task_id, now=call.now)
+    encoder = a2a.encoder(**{**envelope, **frame.envelope, "now": call.service.clock})
+
+    def piece(event: Event) -> bytes:
+        if not frame.old:
+            return encoder.feed(event)
+        return b"".join([frame.piece(item) for item in encoder.objects(event)])
+
+    def end() -> bytes:
+        if not frame.old:
+            return encoder.close()
+        return b"".join([frame.piece(item) for item in encoder.closing()])
+
+    headers = {"content-type": a2a.stream_type}
+    connection.stream(headers, a2a.ping, lambda error: piece(RunError(error)) + end())
+    async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
+        async for page in pages:
+            call.observed.add(page)
+            if data := b"".join([piece(event) for event in shown(page, resource_of(call))]):
+                await connection.write(data)
+    await connection.end(end())
+
+
+async def get_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Shows a task."""
+    run = await find_run(call, if_text(params.get("id")))
+    length = frame.history_length(params.get("historyLength"))
+    task = trim_history(await load_task(call, run), length)
+    await frame.respond(call, frame.task(task))
+
+
+async def show_tasks(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Shows tasks, a page at a time."""
+    await frame.respond(call, await list_tasks(call, params))
+
+
+async def cancel_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Ends a task."""
+    task_id = if_text(params.get("id"))
+    run = await find_run(call, task_id)
+    if is_over(run):
+        raise TaskError("the task is over, and cannot be cancelled", "TASK_NOT_CANCELABLE")
+    if waits(run):
+        answers = call.service.answers
+        ended = msgspec.structs.replace(run, state="cancelled", pending=(), updated_at=call.now)
+        newest = await answers.find(call.caller.id, [f"thread:{run.thread_id}"])
+        await answers.save(ended, [f"task:{task_id}"])
+        if newest is not None and newest.id != run.id:  # the conversation went on, and stays there
+            await answers.save(newest)
+        call.service.waiting.changed((call.caller.id, task_id))
+    elif run.run_id is not None and await logged(call, run.run_id):
+        await call.service.runs.cancel(run.run_id)
+        await _drain(call, run.run_id)
+    task = await load_task(call, await find_run(call, task_id))
+    await frame.respond(call, frame.task(task))
+
+
+async def subscribe_to_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Streams a task that goes on or waits."""
+    task_id = if_text(params.get("id"))
+    run = await find_run(call, task_id)
+    if is_over(run):
+        raise TaskError(
+            "the task is over, so that there is nothing to subscribe to; get it instead"
+        )
+    if waits(run):
+        run = await _wait_for_change(call, run, task_id, frame)
+    run_id = run.run_id
+    if is_over(run) or run_id is None or not await logged(call, run_id):
+        await call.connection.end(frame.piece({"task": await load_task(call, run)}))
+        return
+    await _stream(call, run_id, request_of(call, run), task_id, frame)
+
+
+async def _wait_for_change(call: Call, run: Answered, task_id: str, frame: Frame) -> Answered:
+    """Shows a task that waits, and stays until somebody goes on with it or ends it. Returns its latest run then."""
+    headers = {
+        "content-type": a2a.stream_type,
+        "cache-control": "no-cache",
+        "x-accel-buffering": "no",
+    }
+    call.connection.stream(headers, a2a.ping, lambda error: b"")  # noqa: ARG005 the task is as it was
+    await call.connection.write(frame.piece({"task": await load_task(call, run)}))
+    shown_id, looks = run.id, 0
+    for seconds in look_seconds():
+        with call.service.waiting.change((call.caller.id, task_id)) as changed:
+            run = await find_run(call, task_id)
+            # answered elsewhere, and perhaps it waits again
+            if is_over(run) or (waits(run) and run.id != shown_id):
+                break
+            if not waits(run):
+                # another process keeps a run a moment before it begins
+                looks += 1
+                if looks > _LOOKS or await logged(call, run.run_id):
+                    break
+            with anyio.move_on_after(seconds):
+                await changed.wait()
+    return run
+
+
+METHODS: Mapping[str, Method] = {
+    "SendMessage": send_message,
+    "SendStreamingMessage": stream_message,
+    "GetTask": get_task,
+    "ListTasks": show_tasks,
+    "CancelTask": cancel_task,
+    "SubscribeToTask": subscribe_to_task,
+    "CreateTaskPushNotificationConfig": a2a_push.create_push,
+    "GetTaskPushNotificationConfig": a2a_push.get_push,
+    "ListTaskPushNotificationConfigs": a2a_push.list_push,
+    "DeleteTaskPushNotificationConfig": a2a_push.delete_push,
+    "GetExtendedAgentCard": show_extended_card,
+}
+"""Name of a method in 1.0 → what answers it."""

@@ -1,0 +1,145 @@
+"""Push notifications of A2A's tasks: what clients ask about their addresses, and what is sent of a run."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from typing import Any
+
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.errors import ModelNotFoundError
+from dragoman.logs import logger
+from dragoman.run_request import RunRequest
+from dragoman.serve.agents.shown_events import shown
+from dragoman.serve.apis.a2a_frames import Frame, TaskError
+from dragoman.serve.apis.a2a_tasks import find_run, request_of
+from dragoman.serve.calls.call import Call
+from dragoman.serve.conversations.threads import resource_of
+from dragoman.serve.store.records import Answered
+from dragoman.wires import a2a
+
+__all__ = ["create_push", "delete_push", "get_push", "list_push", "notify", "subscribe_address"]
+
+_LOG = logger("serve")
+_NAMES = ("taskPushNotificationConfig", "pushNotificationConfig", "pushNotification")
+"""Field with an address in 1.0, in 0.3, and in the latter's REST binding."""
+
+
+async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Takes an address for notifications."""
+    run, task_id = await _push_task(call, params)
+    hooks = call.service.webhooks
+    config = {name: value for name, value in _config(params).items() if name != "taskId"}
+    kept = await hooks.add(call.caller.id, task_id, config, call.service.new_id())
+    if run.state == "in_progress" and run.run_id is not None:
+        objects = _objects(call, run.run_id, task_id, request_of(call, run))
+        hooks.send(call.caller.id, task_id, kept["id"], run.run_id, objects)
+    await frame.respond(call, frame.push(kept))
+
+
+async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Shows such an address."""
+    _, task_id = await _push_task(call, params)
+    configs = await call.service.webhooks.of(call.caller.id, task_id)
+    config = configs.get(_config_id(params))
+    is_named = "pushNotificationConfigId" in params or not (frame.old and frame.rpc)
+    if config is None and not is_named:  # as 0.3 may ask
+        config = next(iter(configs.values()), None)
+    if config is None:
+        raise ModelNotFoundError("there is no such configuration of push notifications here")
+    await frame.respond(call, frame.push(config))
+
+
+async def list_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Shows all addresses of a task."""
+    _, task_id = await _push_task(call, params)
+    configs = await call.service.webhooks.of(call.caller.id, task_id)
+    items = [frame.push(config) for config in configs.values()]
+    is_plain = frame.old and frame.rpc
+    await frame.respond(call, items if is_plain else {"configs": items, "nextPageToken": ""})
+
+
+async def delete_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
+    """Forgets an address."""
+    _, task_id = await _push_task(call, params)
+    await call.service.webhooks.remove(call.caller.id, task_id, _config_id(params))
+    await frame.respond(call, None if frame.old and frame.rpc else {})
+
+
+async def _push_task(call: Call, params: dict[str, Any]) -> tuple[Answered, str]:
+    """Returns the latest run of the task that the parameters name, and the task's id.
+
+    Raises:
+        TaskError: the server sends no notifications.
+        ModelNotFoundError: there is no such task.
+    """
+    if call.service.webhooks.policy is None:
+        raise TaskError(
+            "push notifications are not sent by this server", "PUSH_NOTIFICATION_NOT_SUPPORTED"
+        )
+    task_id = if_text(params.get("taskId")) or if_text(params.get("id"))
+    return await find_run(call, task_id), task_id
+
+
+async def subscribe_address(call: Call, task_id: str, params: Mapping[str, Any]) -> str | None:
+    """Takes the address that comes with a message. Returns its id, or None if none came.
+
+    Raises:
+        InvalidRequestError: the policy refuses it.
+    """
+    options = if_object(params.get("configuration"))
+    is_named = any(if_object(options.get(name)) for name in _NAMES)
+    hooks = call.service.webhooks
+    if not is_named or hooks.policy is None:
+        return None
+    kept = await hooks.add(call.caller.id, task_id, _config(options), call.service.new_id())
+    return kept["id"]
+
+
+async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> None:
+    """Sends what happens in a run to the addresses that its task has now, whichever process took them."""
+    hooks = call.service.webhooks
+    if hooks.policy is None:
+        return
+    try:
+        configs = await hooks.of(call.caller.id, task_id)
+    except Exception:  # noqa: BLE001 a store of the user's raises what it likes; the run goes on
+        _LOG.exception("where notifications of a task go could not be read")
+        return
+    for config in configs:
+        objects = _objects(call, run_id, task_id, request)
+        hooks.send(call.caller.id, task_id, config, run_id, objects)
+
+
+async def _objects(
+    call: Call, run_id: str, task_id: str, request: RunRequest
+) -> AsyncGenerator[Mapping[str, Any], None]:
+    envelope = a2a.envelope(request, id=task_id, now=call.now)
+    encoder = a2a.encoder(**{**envelope, "now": call.service.clock})
+    async with aclosing(call.service.runs.pages(run_id)) as pages:
+        async for page in pages:
+            for event in shown(page, resource_of(call)):
+                for item in encoder.objects(event):
+                    yield item
+    for item in encoder.closing():
+        yield item
+
+
+def _config(params: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the address that the parameters name: by themselves, or in a field of theirs. Of several schemes, as 0.3 has them, the
+    first counts."""
+    config: dict[str, Any] = dict(params)
+    for name in ("config", *_NAMES):
+        if isinstance(params.get(name), dict):
+            inner = if_object(params[name])
+            config = if_object(inner.get("pushNotificationConfig")) or inner
+            break
+    auth = if_object(config.get("authentication"))
+    schemes = if_list(auth.get("schemes"))
+    if not schemes or "scheme" in auth:
+        return config
+    return {**config, "authentication": {**rest(auth, "schemes"), "scheme": schemes[0]}}
+
+
+def _config_id(params: Mapping[str, Any]) -> str:
+    return if_text(params.get("pushNotificationConfigId")) or if_text(params.get("id"))

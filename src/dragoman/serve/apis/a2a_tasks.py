@@ -1,0 +1,207 @@
+"""Whole tasks. A task is the runs of one conversation until none of them waits for the client any more.
+
+A task is made of what happened in its runs, one after the other. With the record of each run the task is kept as it was after that
+run, so that reading it takes one read of the store. While a run goes on its record holds the task before it, to which the events of
+the log are added. Where nothing is kept (records of before, a task that is too large, a run that another protocol began) all runs are
+read and the task is made anew.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_list, if_object
+from dragoman.errors import ContentRefusedError, ModelNotFoundError, ProviderError
+from dragoman.event import Event, RunError, RunFinished, RunStarted
+from dragoman.fold import compact, unfold
+from dragoman.message import Message
+from dragoman.run_request import RunRequest
+from dragoman.serve.agents.shown_events import shown
+from dragoman.serve.calls.call import Call
+from dragoman.serve.conversations.threads import name_of, resource_of
+from dragoman.serve.store.records import Answered
+from dragoman.wires import a2a
+
+__all__ = [
+    "Progress",
+    "context_of",
+    "find_run",
+    "is_over",
+    "load_events",
+    "load_task",
+    "request_of",
+    "waits",
+]
+
+_MOST_KEPT = 256 * 1024
+"""Bytes of a task that is kept beside its run: each later run keeps it again."""
+
+Task = Mapping[str, Any]
+
+
+async def find_run(call: Call, task_id: str) -> Answered:
+    """Returns the latest run of the client's task of that id.
+
+    Raises:
+        ModelNotFoundError: the client has none.
+    """
+    run = await call.service.answers.find(call.caller.id, [f"task:{task_id}"]) if task_id else None
+    if run is None:
+        raise ModelNotFoundError(f"there is no task {task_id!r:.200} here")
+    return run
+
+
+def waits(run: Answered) -> bool:
+    """Returns whether a task waits for its client after its latest run."""
+    return run.state == "completed" and bool(run.pending)
+
+
+def is_over(run: Answered) -> bool:
+    """Returns whether a task came to its end with its latest run."""
+    return run.state != "in_progress" and not waits(run)
+
+
+def context_of(call: Call, run: Answered) -> str:
+    """Returns the id of a task's conversation, as its client calls it."""
+    return name_of(resource_of(call), run.thread_id or run.task_id or run.id)
+
+
+def request_of(call: Call, run: Answered) -> RunRequest:
+    """Returns what the client asked of a run, as an envelope of its stream takes it: its last message."""
+    # What the client said in words may be an answer: then the words stand in `asked`.
+    messages = (run.asked.messages if run.asked is not None else ()) or run.request.messages
+    return _in_task(call, run, messages[-1:])
+
+
+async def load_task(call: Call, run: Answered) -> dict[str, Any]:
+    """Returns a task as it is now. `run`: its latest."""
+    if run.task is None:
+        task: Task = {}
+        for each in await _runs(call, run):
+            task = _add_run(call, task, each, await load_events(call, each))
+    elif run.state == "in_progress":
+        task = _add_run(call, run.task, run, await load_events(call, run))
+    else:
+        task = run.task
+    return _end_cancelled(task, run)
+
+
+def _end_cancelled(task: Task, run: Answered) -> dict[str, Any]:
+    """Returns a task that says it was cancelled if it was: perhaps while it waited, which no event says."""
+    if run.state != "cancelled" or run.pending:
+        return dict(task)
+    ended = a2a.cancelled(task)
+    if run.updated_at is not None:
+        time = run.updated_at.isoformat(timespec="milliseconds").replace("+00:00", "Z")
+        ended["status"]["timestamp"] = time
+    return ended
+
+
+async def _runs(call: Call, run: Answered) -> Sequence[Answered]:
+    if run.task_id in (None, run.id):
+        return [run]
+    return await call.service.answers.task(call.caller.id, run.task_id or run.id) or [run]
+
+
+async def load_events(call: Call, run: Answered) -> list[Event]:
+    """Returns what happened in a run so far; where the log has forgotten it, what is kept of it."""
+    log, events = call.service.log, list[Event]()
+    if run.run_id is not None:
+        while page := await log.read(run.run_id, len(events)):
+            events += page
+    return events or [RunStarted(run.id), *unfold(run.output), *_last_events(run)]
+
+
+def _last_events(run: Answered) -> list[Event]:
+    if run.state == "in_progress":
+        return []
+    if run.state == "failed":
+        failure = ContentRefusedError("the agent refused") if run.refused else None
+        return [RunError(failure or ProviderError("the run failed"), run.id)]
+    outcome = "pending" if run.pending else "success"
+    outcome = "cancelled" if run.state == "cancelled" else outcome
+    return [RunFinished(run.id, outcome, run.usage, run.pending)]
+
+
+class Progress:
+    """What becomes of a task in a run that this process begins: what is kept with the run's record, and what its client is answered."""
+
+    def __init__(self, call: Call, before: Task | None, *, goes_on: bool) -> None:
+        """`before`: the task before the run. `goes_on`: whether there was one."""
+        self._call, self._goes_on = call, goes_on
+        self._before: Task = before or {}
+        self._run: Answered | None = None
+        self.events: list[Event] = []
+        """What happened in the run, as far as it is stored; deltas are joined."""
+        self.task: dict[str, Any] | None = None
+        """The task after the run; None while that goes on."""
+
+    def begin(self, run: Answered) -> Answered:
+        """Returns the record of the run that begins, with the task before it."""
+        self._run = msgspec.structs.replace(
+            run, task=_if_small(self._before) if self._goes_on else None
+        )
+        return self._run
+
+    def feed(self, events: Iterable[Event]) -> None:
+        """Takes events of the run that were stored."""
+        self.events += compact(events)
+
+    def end(self, run: Answered) -> Answered:
+        """Returns the record of the run that is over, with the task after it."""
+        self.task = _end_cancelled(_add_run(self._call, self._before, run, self.events), run)
+        return msgspec.structs.replace(run, task=_if_small(self.task))
+
+    async def load(self) -> tuple[dict[str, Any], list[Event]]:
+        """Returns the task as it is now, and what happened in the run, which may go on or have been taken over by another process."""
+        if self.task is not None:
+            return self.task, self.events
+        assert self._run is not None, "a run begins before it is asked for"
+        events = await load_events(self._call, self._run)
+        return _add_run(self._call, self._before, self._run, events), events
+
+
+def _if_small(task: Task) -> Task | None:
+    return task if len(json_bytes.encode(task)) <= _MOST_KEPT else None
+
+
+def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> dict[str, Any]:
+    """Returns a task after one more run."""
+    messages = (run.asked.messages if run.asked is not None else ()) or run.request.messages
+    envelope = a2a.envelope(
+        _in_task(call, run, messages),
+        id=run.task_id or run.id,
+        now=run.updated_at or run.created_at,
+    )
+    encoder = a2a.encoder(**envelope)
+    seen = shown(compact(events), resource_of(call))
+    after = a2a.aggregated([item for event in seen for item in encoder.objects(event)])
+    if not task:
+        return after
+    question = if_object(task.get("status")).get("message")
+    history = [
+        *if_list(task.get("history")),
+        *([question] if question else []),
+        *if_list(after.get("history")),
+    ]
+    artifacts = {
+        artifact["artifactId"]: artifact
+        for artifact in [*if_list(task.get("artifacts")), *if_list(after.get("artifacts"))]
+    }
+    whole = {**task, **after}
+    if history:
+        whole["history"] = history
+    if artifacts:
+        whole["artifacts"] = list(artifacts.values())
+    return whole
+
+
+def _in_task(call: Call, run: Answered, messages: Sequence[Message]) -> RunRequest:
+    """Returns a request of these messages: of the task of a run, unless that is its first."""
+    request = RunRequest(tuple(messages), thread_id=context_of(call, run))
+    task_id = run.task_id or run.id
+    return request if run.id == task_id else a2a.in_task(request, task_id)
