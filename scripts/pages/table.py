@@ -8,7 +8,7 @@ from typing import NamedTuple
 
 from dragoman import formats
 from dragoman.codec.native import signatures
-from dragoman.formats.format import Format
+from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Native, ThinkingPart, ToolCallPart, ToolResultPart
 from pages.switching import PROBES

@@ -14,7 +14,7 @@ from hypothesis import strategies as st
 
 from dragoman import formats, wires
 from dragoman.codec.marks import only_waits
-from dragoman.formats.format import Format
+from dragoman.formats.registry import Format
 from dragoman.history import plan
 from dragoman.history.target import find_target
 from dragoman.history.writing import write

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from dragoman import formats
-from dragoman.formats.format import Format
+from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 

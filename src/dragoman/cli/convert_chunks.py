@@ -12,8 +12,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
-from dragoman.formats.conversion import Converted, convert, placed
-from dragoman.formats.jsonl import decoded
+from dragoman.formats.conversion import Converted, convert, decoded, placed
 from dragoman.message import Origin
 
 __all__ = ["Chunk", "Done", "Errors", "Job", "Place", "Summary", "convert_chunk"]

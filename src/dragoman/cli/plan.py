@@ -38,7 +38,7 @@ def plan(
     """
     from dragoman.errors import HistoryError
     from dragoman.formats import get
-    from dragoman.formats.jsonl import read_jsonl
+    from dragoman.formats.conversion import read_jsonl
     from dragoman.history import plan
     from dragoman.history.target import find_target
 

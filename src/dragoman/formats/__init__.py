@@ -7,11 +7,9 @@ messages = formats.get(name).load_messages(payload)
 from __future__ import annotations
 
 from dragoman.codec.layout import Layout
-from dragoman.formats.conversion import Converted, convert
+from dragoman.formats.conversion import Converted, Line, convert, read_jsonl
 from dragoman.formats.detection import Detected, detect, detected
-from dragoman.formats.format import Format
-from dragoman.formats.jsonl import Line, read_jsonl
-from dragoman.formats.registry import get, names, register, shown_by_uis
+from dragoman.formats.registry import Format, get, names, register, shown_by_uis
 
 __all__ = [
     "Converted",

@@ -1,24 +1,162 @@
-"""A conversation of one format, written in another."""
+"""Conversations in one format → their messages, or another format; and files with a conversation on each line.
+
+`read` finds out the format, loads the messages and notes what cannot be read. `convert` writes them in the other format: between two wires
+a body that holds more than the conversation stays one. `read_jsonl` holds one line at a time in memory.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from inspect import signature
+from itertools import groupby
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, cast
 
-from dragoman import wires
-from dragoman.codec.json_values import if_object, rest
+from dragoman import json_bytes, wires
+from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.native import Own
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
-from dragoman.formats.reading import read
+from dragoman.formats.detection import Detected, detected_in, opened
 from dragoman.formats.registry import get, layout
 from dragoman.halves import replace_halves
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest
 
-__all__ = ["Converted", "check_version", "convert", "placed"]
+__all__ = [
+    "Conversation",
+    "Converted",
+    "Line",
+    "check_version",
+    "convert",
+    "decoded",
+    "placed",
+    "read",
+    "read_jsonl",
+]
+
+
+class Conversation(NamedTuple):
+    """What a conversation is read as."""
+
+    format: str
+    """Name of its format, of the first where there are several; empty: plain texts."""
+    field: str
+    """Field of the body that held it; empty: none did."""
+    messages: list[Message]
+    """All of it."""
+
+
+def read(
+    value: Any, given: str | None, problems: list[Problem] | None, origin: Origin | None = None
+) -> Conversation:
+    """A conversation as JSON has it → its messages. `given`: the name of its format, which otherwise is told by its structure. `origin` is
+    given to the model's messages where they do not say whose they are. With `problems`, what cannot be read is left out and noted there.
+
+    Raises:
+        HistoryError: it is no conversation, or something in it cannot be read and no problems are noted.
+    """
+    found: list[Detected] = []
+    messages: list[Message] = []
+    start, field = 0, ""
+    for plain, part in _parts(value):
+        if plain:
+            messages += [Message.user(text) for text in part if text]
+        else:
+            it = opened(part)
+            field = it.field
+            whole = (
+                None
+                if given is None
+                else [Detected(given, layout(given).payload(it.messages, it.body))]
+            )
+            runs = detected_in(it) if whole is None else whole
+            found += runs
+            for name, payload, at in runs:
+                noted: list[Problem] | None = None if problems is None else []
+                messages += get(name).load_messages(payload, origin=origin, problems=noted)
+                for index, of_field, error in (
+                    (each.index, each.field, each.error) for each in noted or ()
+                ):
+                    cast("list[Problem]", problems).append(
+                        Problem(index if index < 0 else start + at + index, of_field, error)
+                    )
+        start += len(if_list(part))
+    return Conversation(found[0].format if found else "", field, messages)
+
+
+def _parts(value: Any) -> Iterator[tuple[bool, Any]]:
+    """A conversation, apart at its plain texts → whether it is such texts, and they or the rest."""
+    if isinstance(value, str):
+        yield True, [value]
+    elif not isinstance(value, list):
+        yield False, value
+    elif not any(isinstance(each, str) for each in cast("list[Any]", value)):
+        yield False, cast("list[Any]", value)
+    else:
+        for plain, part in groupby(cast("list[Any]", value), lambda each: isinstance(each, str)):
+            yield plain, list(part)
+
+
+class Line(NamedTuple):
+    """A line that holds a conversation."""
+
+    number: int
+    """Of the line in the file, from 1."""
+    format: str
+    """Name of the format of its messages, of the first where there are several; empty: plain texts, or nothing that can be read."""
+    messages: list[Message]
+    """The conversation."""
+    problems: list[Problem]
+    """What of it could not be read; index -1: the line as a whole."""
+
+
+def read_jsonl(
+    source: str | Path | Iterable[bytes | str],
+    *,
+    format: str | None = None,  # noqa: A002 the word that the whole library has for it
+    errors: Literal["raise", "collect"] = "raise",
+) -> Iterator[Line]:
+    """The conversations of a file, one after the other: a line is a list of messages, the body of a request or any other object that holds
+    such a list, or a text, which is the user's. Lines that are empty are passed over.
+
+    `source`: the file's path, or what gives its lines, such as an open file. `format`: of all lines; otherwise it is told of each.
+    `errors`: what is to be done where something cannot be read: raise, or note it in the line's problems and go on.
+
+    Raises:
+        HistoryError: a line cannot be read and `errors` is "raise"; it names the line.
+        OSError: the file cannot be read.
+    """
+    if isinstance(source, str | Path):
+        with Path(source).open("rb") as file:
+            yield from read_jsonl(file, format=format, errors=errors)
+        return
+    for number, text in enumerate(source, start=1):
+        if not text.strip():
+            continue
+        problems: list[Problem] | None = [] if errors == "collect" else None
+        try:
+            name, _, messages = read(decoded(text), format, problems)
+        except HistoryError as error:
+            if problems is None:
+                raise HistoryError(f"line {number}: {error.message}") from error
+            name, messages = "", []
+            problems.append(Problem(-1, None, error.message))
+        yield Line(number, name, messages, problems or [])
+
+
+def decoded(text: bytes | str) -> Any:
+    """A line → its value.
+
+    Raises:
+        HistoryError: it is no JSON.
+    """
+    try:
+        return json_bytes.decode(text)
+    except ValueError as error:
+        raise HistoryError(f"it is no JSON: {error}") from error
+
 
 _NOTHING = ModelRequest("")
 

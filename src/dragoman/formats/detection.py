@@ -10,7 +10,7 @@ from dragoman.codec.json_values import bounded, if_object, if_text
 from dragoman.codec.layout import Layout
 from dragoman.errors import HistoryError
 from dragoman.formats import registry
-from dragoman.formats.format import Format
+from dragoman.formats.registry import Format
 
 __all__ = [
     "Detected",

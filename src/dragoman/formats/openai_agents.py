@@ -1,25 +1,285 @@
 """Items of OpenAI's Agents SDK: what `to_input_list()` gives and its sessions store. They are items of the Responses API, in the list alone,
-and with them what the SDK notes of models that it reaches otherwise (`provider_data`).
+and with them what the SDK notes of models that it does not reach by that API (`provider_data` of an item).
 
-Signatures in it are lifted to the wire of the provider that signed, so that they go back to it.
+Signatures in it are lifted to the wire of the provider that signed, so that they go back to it. A reasoning item of Anthropic's stands for
+several blocks of thinking: it is as many pieces, each with its signature; the first knows what else the item held.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_list, if_object, rest
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.layout import Layout
+from dragoman.codec.native import Own, signatures
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
-from dragoman.formats.openai_agents_signed import FAKE_ID, lift, lower
-from dragoman.loss import Loss
-from dragoman.message import Message, Origin, Role
+from dragoman.loss import Loss, Lost
+from dragoman.message import (
+    NOTES,
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Message,
+    Origin,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+)
 from dragoman.wires import openai_responses
-from dragoman.wires.openai_responses.quirks import OWN
+from dragoman.wires.openai_responses.content import dump_reasoning, load_reasoning
+from dragoman.wires.openai_responses.quirks import NAME, OWN
+from dragoman.wires.openai_responses.quirks import OWN as RESPONSES
 
-__all__ = ["dump_messages", "layout", "load_messages", "name", "votes"]
+__all__ = ["FAKE_ID", "dump_messages", "layout", "lift", "load_messages", "lower", "name", "votes"]
+
+FAKE_ID = "__fake_id__"
+"""The id of items that no Responses API made."""
+_OWN = Own("openai_agents")
+_DATA = "provider_data"
+_BLOCKS = "thinking_blocks"
+_FAMILIES = {"claude": "anthropic", "gemini": "google"}
+_PREFIXES = {"gemini": "google", "vertex_ai": "google"}
+
+
+def lift(message: Message) -> Message:
+    """A model's message as the Responses wire reads it → with the origin that its items name, and signatures where their provider's wire
+    has them."""
+    message = message.replace(content=_with_items(message.content, {}))
+    own = [_item(piece) for piece in message.content]
+    if any(item.get("id") == FAKE_ID for item in own):
+        message = message.replace(origin=None)
+    data = [found for item in own if (found := if_object(item.get(_DATA)))]
+    if not data:
+        return message
+    content: list[Content] = []
+    for piece in message.content:
+        if isinstance(piece, ThinkingPart):
+            content += _lift_thinking(piece)
+        elif isinstance(piece, ToolCallPart):
+            content.append(_lift_call(piece))
+        else:
+            content.append(piece)
+    return message.replace(content=tuple(content), origin=_origin(data) or message.origin)
+
+
+def lower(message: Message, position: int, losses: list[Loss]) -> tuple[Message, tuple[int, ...]]:
+    """The inverse: a message → one that the Responses wire writes as the SDK has it, and for each of its pieces the place that it had.
+    Signatures that have no place are added to `losses`."""
+    if message.role is not Role.MODEL:
+        return message, tuple(range(len(message.content)))
+    content: list[Content] = []
+    places: list[int] = []
+    at = 0
+    given = message.content
+    if not any(
+        isinstance(piece, DataPart | LinkPart | FilePart) for piece in given
+    ):  # they are texts beside items
+        given = _with_items(given, {"id": FAKE_ID, "status": "completed", "type": "message"})
+    while at < len(given):
+        piece, taken = given[at], 1
+        if isinstance(piece, ThinkingPart):
+            piece, taken = _lower_thinking(message, at)
+            if taken == 1 and _is_signed_elsewhere(piece):
+                why = "the SDK has no place for what this provider signed"
+                losses.append(Loss(position, at, Lost.signature, why))
+        else:
+            held = (NAME, "google") if isinstance(piece, ToolCallPart) else (NAME,)
+            if not isinstance(piece, ProviderPart) and rest(signatures(piece.native), *held):
+                losses.append(
+                    Loss(
+                        position,
+                        at,
+                        Lost.signature,
+                        "the SDK has no place for what this provider signed",
+                    )
+                )
+            if isinstance(piece, ToolCallPart):
+                piece = _lower_call(piece, message.origin)
+        content.append(piece)
+        places.append(at)
+        at += taken
+    return message.replace(content=tuple(content)), tuple(places)
+
+
+def _with_items(content: Sequence[Content], item: dict[str, Any]) -> tuple[Content, ...]:
+    """The content, where each text that no item of the API's begins begins one with these fields: the SDK takes a text without them for
+    a message of its own, apart from the thinking before and the calls behind it."""
+    pieces: list[Content] = []
+    goes_on = False
+    for piece in content:
+        ours = RESPONSES.is_ours(piece.native)
+        goes_on = isinstance(piece, TextPart) and (ours or goes_on)
+        if isinstance(piece, TextPart) and not goes_on:
+            piece = replace(
+                piece,
+                native={**(piece.native or {}), **(RESPONSES.with_notes(None, item=item) or {})},
+            )
+        pieces.append(piece)
+    return tuple(pieces)
+
+
+def _item(piece: Content) -> dict[str, Any]:
+    """Fields of the item that a piece is, or begins."""
+    return {
+        **RESPONSES.fields(piece.native),
+        **if_object(RESPONSES.notes(piece.native).get("item")),
+    }
+
+
+def _origin(data: Sequence[Mapping[str, Any]]) -> Origin | None:
+    """Whose answer it is, where the items say so."""
+    model = next((found for each in data if (found := if_text(each.get("model")))), "")
+    prefix, slash, rest_of_it = model.partition("/")
+    provider = _PREFIXES.get(prefix, prefix) if slash else ""
+    if not slash:
+        provider = next((of for family, of in _FAMILIES.items() if prefix.startswith(family)), "")
+    if not provider and any(_BLOCKS in each for each in data):
+        provider = "anthropic"
+    if not provider:
+        return None
+    response_id = next(
+        (found for each in data if (found := if_text(each.get("response_id")))), None
+    )
+    return Origin(provider, model=(rest_of_it or model) or None, response_id=response_id)
+
+
+def _is_by(origin: Origin | None, provider: str) -> bool:
+    """Whether a provider answered, or nothing says that another did."""
+    return origin is None or origin.provider == provider
+
+
+def _data(prefix: str, origin: Origin | None) -> dict[str, Any]:
+    """What the SDK notes of a model that another library reaches under this prefix."""
+    model = origin and (origin.model or origin.served_model)
+    return {"model": f"{prefix}/{model}"} if model else {}
+
+
+# ------------------------------------------------------------------ thinking
+
+
+def _lift_thinking(part: ThinkingPart) -> list[ThinkingPart]:
+    item = dump_reasoning(part)
+    data = if_object(item.get(_DATA))
+    blocks = if_objects(data.get(_BLOCKS))
+    if not blocks or not all(_is_block(block) for block in blocks):
+        return [part]
+    envelope = rest(item, "type", "summary", "content", "encrypted_content")
+    envelope[_DATA] = rest(data, _BLOCKS)
+    note = envelope if _reasoning(envelope, blocks) == item else item
+    parts = [_load_block(block) for block in blocks]
+    first = parts[0]
+    noted = _OWN.note(item=note, blocks=len(parts), mark=True) or {}
+    return [replace(first, native={**noted, **(first.native or {})}), *parts[1:]]
+
+
+def _lower_thinking(message: Message, at: int) -> tuple[ThinkingPart, int]:
+    """Pieces of thinking, from that place on → the one that is written as their item, and how many they are."""
+    first = message.content[at]
+    assert isinstance(first, ThinkingPart)
+    notes = _OWN.notes(first.native)
+    ours = "item" in notes
+    if not ours and not (_is_by(message.origin, "anthropic") and _is_anthropics(first)):
+        if not RESPONSES.is_ours(first.native):  # the SDK knows no item of thinking without an id
+            first = replace(first, native={**(first.native or {}), NAME: {"id": FAKE_ID}})
+        return first, 1
+    most = notes.get("blocks") if ours else None
+    parts: list[ThinkingPart] = []
+    for piece in message.content[at:]:
+        if not isinstance(piece, ThinkingPart) or (
+            isinstance(most, int) and len(parts) >= max(most, 1)
+        ):
+            break
+        if parts and (not _is_anthropics(piece) or _OWN.is_ours(piece.native)):
+            break
+        parts.append(piece)
+    blocks = [_dump_block(part) for part in parts]
+    item = if_object(notes.get("item"))
+    if not ours:
+        item = {"id": FAKE_ID, _DATA: _data("anthropic", message.origin)}
+    whole = item.get("type") == "reasoning"
+    if whole and if_object(item.get(_DATA)).get(_BLOCKS) == blocks:
+        return load_reasoning(item), len(parts)
+    envelope = rest(item, "type", "summary", "content", "encrypted_content")
+    return load_reasoning(
+        _reasoning({**envelope, _DATA: rest(if_object(item.get(_DATA)), _BLOCKS)}, blocks)
+    ), len(parts)
+
+
+def _reasoning(envelope: Mapping[str, Any], blocks: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
+    """The item that the SDK makes of blocks of thinking. `around`: its other fields."""
+    texts = [text for block in blocks if (text := if_text(block.get("thinking")))]
+    signatures = [signature for block in blocks if (signature := if_text(block.get("signature")))]
+    return {
+        "type": "reasoning",
+        **envelope,
+        "summary": [{"type": "summary_text", "text": "".join(texts)}] if texts else [],
+        "content": [{"type": "reasoning_text", "text": text} for text in texts],
+        **({"encrypted_content": "\n".join(signatures)} if signatures else {}),
+        _DATA: {**if_object(envelope.get(_DATA)), _BLOCKS: [*blocks]},
+    }
+
+
+def _is_block(block: Mapping[str, Any]) -> bool:
+    thinking = block.get("type") == "thinking" and isinstance(block.get("thinking"), str)
+    return thinking or (block.get("type") == "redacted_thinking" and "thinking" not in block)
+
+
+def _load_block(block: Mapping[str, Any]) -> ThinkingPart:
+    if block["type"] == "redacted_thinking":
+        return ThinkingPart(native={"anthropic": dict(block)})
+    own = rest(block, "type", "thinking")
+    return ThinkingPart(block["thinking"], {"anthropic": own} if own else None)
+
+
+def _dump_block(part: ThinkingPart) -> dict[str, Any]:
+    own = if_object((part.native or {}).get("anthropic"))
+    return dict(own) if "type" in own else {"type": "thinking", "thinking": part.text, **own}
+
+
+def _is_anthropics(part: ThinkingPart) -> bool:
+    return bool(part.native) and "anthropic" in part.native
+
+
+def _is_signed_elsewhere(part: ThinkingPart) -> bool:
+    native = part.native or {}
+    return any(
+        value
+        for key, value in native.items()
+        if not key.endswith(NOTES) and key not in (NAME, "openai_agents")
+    )
+
+
+# ------------------------------------------------------------------ calls
+
+
+def _lift_call(call: ToolCallPart) -> ToolCallPart:
+    fields = RESPONSES.fields(call.native)
+    data = if_object(fields.get(_DATA))
+    signature = if_text(data.get("thought_signature"))
+    if not signature:
+        return call
+    own = {**fields, _DATA: rest(data, "thought_signature")}
+    return replace(
+        call, native={**(call.native or {}), NAME: own, "google": {"thoughtSignature": signature}}
+    )
+
+
+def _lower_call(call: ToolCallPart, origin: Origin | None) -> ToolCallPart:
+    signature = if_text(if_object((call.native or {}).get("google")).get("thoughtSignature"))
+    if not signature:
+        return call
+    fields = RESPONSES.fields(call.native)
+    data = if_object(fields[_DATA]) if _DATA in fields else _data("gemini", origin)
+    own = {**fields, _DATA: {**data, "thought_signature": signature}}
+    return replace(call, native={**(call.native or {}), NAME: own})
+
 
 name = "openai_agents"
 layout = Layout(fields=())

@@ -18,8 +18,7 @@ from dragoman.codec.layout import Layout
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.formats.sharegpt_dump import dump_messages
-from dragoman.formats.sharegpt_pairing import Called, Pairing
-from dragoman.formats.sharegpt_tools import OWN
+from dragoman.formats.sharegpt_tools import OWN, Called, Pairing
 from dragoman.formats.sharegpt_values import (
     dump_function_call,
     load_answer,

@@ -13,8 +13,7 @@ from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.native import signatures
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import kind_of
-from dragoman.formats.sharegpt_pairing import Called, Pairing
-from dragoman.formats.sharegpt_tools import OWN
+from dragoman.formats.sharegpt_tools import OWN, Called, Pairing
 from dragoman.formats.sharegpt_values import (
     TAGS,
     Held,

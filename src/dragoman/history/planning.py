@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Sequence
 
 import msgspec
 
-from dragoman.formats.format import Format
+from dragoman.formats.registry import Format
 from dragoman.history.target import find_target
 from dragoman.history.unwritable import unwritable_named
 from dragoman.history.writing import write

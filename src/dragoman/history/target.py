@@ -9,7 +9,7 @@ from dragoman import formats, wires
 from dragoman.codec.replay import readable
 from dragoman.errors import SettingsError
 from dragoman.formats import dragoman
-from dragoman.formats.format import Format
+from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
 from dragoman.model.defaults import resolve

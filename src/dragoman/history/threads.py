@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.layout import FormatFields
 from dragoman.errors import HistoryError
-from dragoman.formats.format import Format
+from dragoman.formats.registry import Format
 from dragoman.history.format_fields import threads_of
 from dragoman.message import Message
 

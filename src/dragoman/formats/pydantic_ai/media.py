@@ -1,4 +1,4 @@
-"""What a user says, and the files in what a tool returns: the items of a content ↔ pieces."""
+"""Files, and what a user says: the items of a content ↔ pieces; and what the dump of a message must know beside it."""
 
 from __future__ import annotations
 
@@ -6,21 +6,35 @@ from base64 import b64decode, b64encode, urlsafe_b64decode, urlsafe_b64encode
 from collections.abc import Mapping
 from typing import Any
 
+import msgspec
+
 from dragoman.codec.json_values import if_object, if_text, text_or_json
-from dragoman.codec.media import guessed
+from dragoman.codec.media import ELSEWHERE, Media, as_text, guessed, label, text_of
+from dragoman.codec.replay import kind_of
 from dragoman.formats.pydantic_ai.own import NAME, OWN, applied, as_read
+from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
     DataPart,
     FilePart,
     LinkPart,
     MarkPart,
+    Message,
     Native,
     ProviderPart,
     TextPart,
 )
 
-__all__ = ["dump_binary", "dump_item", "holder", "kept", "load_binary", "load_file", "load_item"]
+__all__ = [
+    "Sent",
+    "dump_binary",
+    "dump_item",
+    "holder",
+    "kept",
+    "load_binary",
+    "load_file",
+    "load_item",
+]
 
 _LINKS = {"image-url": "image/", "audio-url": "audio/", "video-url": "video/", "document-url": ""}
 """Kind of a link → how the type of its file begins."""
@@ -143,3 +157,39 @@ def _decoded(text: str) -> tuple[bytes | None, dict[str, str]]:
         if encode(data).decode() == text:
             return data, form
     return None, {}
+
+
+class Sent(msgspec.Struct, frozen=True):
+    """A message on its way out."""
+
+    message: Message
+    """The message."""
+    position: int
+    """Where it stands in the conversation."""
+    losses: list[Loss]
+    """Grows with what is left out or changed."""
+    names: Mapping[str, str]
+    """Id of a call → its tool, for results that do not name it."""
+
+    def lose(self, place: int | None, what: Lost, why: str, which: str = "") -> None:
+        """Notes something that is left out or changed; see `Loss`."""
+        self.losses.append(Loss(self.position, place, what, why, which))
+
+    def misplaced(self, place: int, piece: Content, why: str) -> None:
+        """Notes a piece that has no place in its message."""
+        self.lose(place, kind_of(piece), why)
+
+    def item(self, place: int, piece: TextPart | Media) -> Any:
+        """A text or a file → the item of a content; a text that stands for it where it cannot be held."""
+        item = dump_item(piece)
+        if item is None:
+            return self.stand_in(place, piece, ELSEWHERE)
+        if not isinstance(piece, TextPart) and piece.name and not isinstance(item, str):
+            self.lose(place, Lost.file_name, f"the format knows no name of a file, {piece.name}")
+        return item
+
+    def stand_in(self, place: int, piece: Any, why: str) -> str:
+        """The text that stands for a file that cannot be held."""
+        if isinstance(piece, FilePart) or text_of(piece) is None:
+            self.lose(place, kind_of(piece), why, label(piece))
+        return as_text(piece)

@@ -8,7 +8,7 @@ from typing import Any, cast
 from dragoman.codec.json_values import bounded, if_object, if_text
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
-from dragoman.formats.pydantic_ai.outgoing import Sent
+from dragoman.formats.pydantic_ai.media import Sent
 from dragoman.formats.pydantic_ai.requests import INSTRUCTIONS, dump_request, is_begun, load_request
 from dragoman.formats.pydantic_ai.responses import dump_response, load_response
 from dragoman.json_bytes import MOST_DEPTH, bound_value

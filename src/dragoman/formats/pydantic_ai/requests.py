@@ -10,8 +10,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest, text_or_json
 from dragoman.codec.replay import kind_of
-from dragoman.formats.pydantic_ai.media import kept, load_item
-from dragoman.formats.pydantic_ai.outgoing import Sent
+from dragoman.formats.pydantic_ai.media import Sent, kept, load_item
 from dragoman.formats.pydantic_ai.own import (
     OWN,
     applied,
@@ -19,11 +18,11 @@ from dragoman.formats.pydantic_ai.own import (
     formed,
     noted_as,
     read_time,
+    usual_result,
     whole,
     written_time,
 )
 from dragoman.formats.pydantic_ai.tools import RETURNS, applied_result, dump_result, load_result
-from dragoman.formats.pydantic_ai.usual import usual_result
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,

@@ -10,7 +10,7 @@ from msgspec.structs import force_setattr
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.codec.native import signatures
-from dragoman.formats.pydantic_ai.media import dump_binary, kept, load_binary
+from dragoman.formats.pydantic_ai.media import Sent, dump_binary, kept, load_binary
 from dragoman.formats.pydantic_ai.origins import (
     dump_finish,
     dump_origin,
@@ -21,7 +21,6 @@ from dragoman.formats.pydantic_ai.origins import (
     reader_of,
     wire_of,
 )
-from dragoman.formats.pydantic_ai.outgoing import Sent
 from dragoman.formats.pydantic_ai.own import (
     NAME,
     OWN,
@@ -29,6 +28,8 @@ from dragoman.formats.pydantic_ai.own import (
     as_read,
     noted_as,
     read_time,
+    usual_part,
+    usual_text,
     whole,
     written_time,
 )
@@ -49,7 +50,6 @@ from dragoman.formats.pydantic_ai.tools import (
     load_call,
     load_result,
 )
-from dragoman.formats.pydantic_ai.usual import usual_part, usual_text
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,

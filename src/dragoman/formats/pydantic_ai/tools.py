@@ -10,8 +10,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.fold import arguments_text, parse_call
-from dragoman.formats.pydantic_ai.media import load_file
-from dragoman.formats.pydantic_ai.outgoing import Sent
+from dragoman.formats.pydantic_ai.media import Sent, load_file
 from dragoman.formats.pydantic_ai.own import OWN, applied, formed
 from dragoman.formats.pydantic_ai.signatures import dump_call as dump_signed_call
 from dragoman.formats.pydantic_ai.signatures import load_call as load_signed_call
