@@ -16,7 +16,7 @@ from dragoman.errors import SettingsError
 from dragoman.http_server.listening import configured, listening, url_of
 from dragoman.http_server.signals import on_signals
 from dragoman.loopback import is_loopback
-from dragoman.serve.calls.service import Service
+from dragoman.serve.core.service import Service
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -21,7 +21,7 @@ from dragoman.loss import Loss, refusal
 from dragoman.message import Message, Origin, Role
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
-from dragoman.serve.calls.fields import foreign_losses, shared_tools, without_own
+from dragoman.serve.core.fields import foreign_losses, shared_tools, without_own
 from dragoman.serve.gateway.restoring import settle_messages
 from dragoman.wires.serving import Serving, serving
 
@@ -123,9 +123,10 @@ class Fitting:
             return body
         if destination.quirks is not None:
             return None
-        if served.adapt is None:
+        adapt = served.request_fields.adapt
+        if adapt is None:
             return body
-        return served.adapt(request.replace(model=destination.model), body, losses)
+        return adapt(request.replace(model=destination.model), body, losses)
 
     def _for_another(
         self, request: ModelRequest, wire: str, destination: Destination, losses: list[Loss]
@@ -143,7 +144,7 @@ class Fitting:
         shared, lost = shared_tools(request, wire, destination.wire)
         losses += [*foreign_losses(request, wire), *lost]
         request = without_own(shared, wire)
-        unstored = serving(wires.get(destination.wire)).unstored
+        unstored = serving(wires.get(destination.wire)).request_fields.unstored
         return request.replace(options=unstored) if unstored and not self._stores else request
 
 

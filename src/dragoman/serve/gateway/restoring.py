@@ -27,7 +27,8 @@ def settle_messages(
     ]
     if not answers:
         return tuple(sent)
-    restores = served.restores is not None and served.restores(destination.quirks)
+    demands = served.request_fields.restores
+    restores = demands is not None and demands(destination.quirks)
     told = [_said(answer) for answer in answers]
     out: list[Message] = []
     start = 0

@@ -56,8 +56,8 @@ class Sealing:
     def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
         """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
         hold one."""
-        its = serving(wire)
-        self._dump, self._load, self._dump_call = its.dump_seal, its.load_seal, its.dump_call_seal
+        form = serving(wire).seal
+        self._dump, self._load, self._dump_call = form.dump, form.load, form.dump_call
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
         self._is_idle = self._dump is None and self._dump_call is None and not longest_id

@@ -60,7 +60,8 @@ class _Taken(msgspec.Struct, frozen=True):
 
 def _taken(wire: Wire, message: Message) -> _Taken | None:
     """`None`: there is no token in it."""
-    load, load_call = serving(wire).load_seal, serving(wire).load_call_seal
+    form = serving(wire).seal
+    load, load_call = form.load, form.load_call
     content: list[Content] = []
     places: list[int] = []
     tokens: list[str] = []

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.codec.body_schema import TEXT, a_list, an_object
 from dragoman.codec.field_types import typed
 from dragoman.codec.json_values import if_text
-from dragoman.codec.serving import BEARER, KeyPlace, RequestFields
+from dragoman.codec.serving import BEARER, KeyPlace, RequestFields, SealForm
 from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
 from dragoman.wires.google.keys import snake_paths
@@ -25,6 +25,7 @@ __all__ = [
     "keys",
     "load_seal",
     "request_fields",
+    "seal",
 ]
 
 _NUMBERS = ("temperature", "topP", "topK", "presencePenalty", "frequencyPenalty")
@@ -128,3 +129,7 @@ def load_seal(piece: Content) -> str | None:
         if isinstance(piece, ThinkingPart)
         else None
     )
+
+
+seal = SealForm(dump_seal, load_seal)
+"""Where clients keep a server's token."""

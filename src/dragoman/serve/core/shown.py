@@ -1,34 +1,99 @@
-"""A run's events → those that the client of a model's endpoint gets: one answer, with what the run waits for as calls."""
+"""Events as a client of an agent gets them: without what they say of the provider behind it, with the
+client's own name of the conversation, and with errors in words for clients.
+
+For a client of a model's API a run is one answer (`AgentAnswer`), with what the run waits for as
+calls.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
+from dragoman.errors import public
 from dragoman.event import (
     Event,
+    MessageFinished,
     MessageStarted,
     PartDelta,
+    PartFinished,
     PartStarted,
     RunError,
     RunFinished,
+    RunStarted,
+    StepFinished,
 )
 from dragoman.fold import unfold, whole_part
 from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
-from dragoman.message import Message, Role
+from dragoman.message import MarkPart, Message, ProviderPart, Role, ToolResultPart
 from dragoman.runs.visible import Visible
-from dragoman.serve.agents.interrupts import RESERVED, dump_interrupt
-from dragoman.serve.agents.shown_events import shown_event
-from dragoman.serve.calls.call import Call
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.interrupts import RESERVED, dump_interrupt
+from dragoman.serve.core.threads import name_of, resource_of
 
-__all__ = ["AgentAnswer"]
+__all__ = ["AgentAnswer", "note_and_show", "show_events", "shown_event"]
 
 _BEHIND = 1_000_000
 """Places behind all that a model's message has."""
 _replace = msgspec.structs.replace
+_WHY = "the model behind the agent does not take it"
+
+
+def show_events(call: Call, events: Sequence[Event]) -> list[Event]:
+    """Returns the events of a run as its client gets them."""
+    resource = resource_of(call)
+    return [
+        event if type(event) is PartDelta else _of_client(shown_event(event), resource)
+        for event in events
+    ]
+
+
+def _of_client(event: Event, resource: str) -> Event:
+    if not isinstance(event, RunStarted):
+        return event
+    thread = None if event.thread_id is None else name_of(resource, event.thread_id)
+    return _replace(event, thread_id=thread, resource_id=None)
+
+
+def shown_event(event: Event) -> Event:
+    """One of them."""
+    if isinstance(event, MessageStarted):
+        return _replace(event, native=None, origin=None, losses=_neutral(event.losses))
+    if isinstance(event, MessageFinished):
+        return _replace(event, native=None, origin=None)
+    if isinstance(event, StepFinished) and event.losses:
+        return _replace(event, losses=_neutral(event.losses))
+    if isinstance(event, PartStarted | PartFinished):
+        part = _shown_part(event.part)
+        return event if part is event.part else _replace(event, part=part)
+    if isinstance(event, RunError):
+        return _replace(event, error=public(event.error))
+    return event
+
+
+def _shown_part(part: Any) -> Any:
+    if isinstance(part, ProviderPart | MarkPart):  # these are nothing but their `native`
+        return part
+    if isinstance(part, ToolResultPart) and part.is_content:
+        pieces = [_replace(piece, native=None) if piece.native else piece for piece in part.result]
+        if any(piece.native for piece in part.result):
+            part = _replace(part, result=tuple(pieces))
+    return _replace(part, native=None) if part.native else part
+
+
+def _neutral(losses: Sequence[Loss]) -> tuple[Loss, ...]:
+    """Losses without their reasons, which name the provider."""
+    return tuple([_replace(loss, why=_WHY) for loss in losses])
+
+
+def note_and_show(call: Call, events: Sequence[Event]) -> list[Event]:
+    """Notes events of a run for metrics and logs. Returns them as its client gets them."""
+    call.observed.add(events)
+    return show_events(call, events)
 
 
 class AgentAnswer:
@@ -79,7 +144,7 @@ class AgentAnswer:
     def _waiting_events(self, pending: Sequence[Interrupt]) -> list[Event]:
         """What the run waits for, beside the client's tools, behind what the model said."""
         parts = [
-            dump_interrupt(each, self._call.wire) for each in pending if each.reason in RESERVED
+            dump_interrupt(each, self._call.api) for each in pending if each.reason in RESERVED
         ]
         if (
             self._last is None and parts
