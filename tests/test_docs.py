@@ -162,7 +162,7 @@ def test_the_readme_of_the_wheel_links_to_nothing_that_is_not_there() -> None:
     core = ProjectMetadata(str(ROOT), PluginManager()).core
     assert LINK.search((ROOT / "README.md").read_text())
     assert LINK.findall(core.readme) == []
-    assert "[The public names]" not in core.readme and "the public names" in core.readme
+    assert "[message lists]" not in core.readme and "message lists" in core.readme
     assert "protocol" not in core.description
 
 

@@ -47,8 +47,15 @@ def test_a_patch_does_what_a_known_implementation_does_or_nothing(
         assert state.value == value
         assert list_orders(state.value) == list_orders(value)
     else:
-        assert state.value == jsonpatch.apply_patch(deepcopy(value), sent)
+        # The RFC leaves open what remains of a document that is removed: here null, there an error.
+        if not any(step["op"] in ("remove", "move") and not removed(step) for step in sent):
+            assert state.value == jsonpatch.apply_patch(deepcopy(value), sent)
     assert patch == sent
+
+
+def removed(operation: dict[str, Any]) -> str:
+    """The pointer to what an operation takes away."""
+    return operation["path"] if operation["op"] == "remove" else operation.get("from", "")
 
 
 def list_orders(value: Any) -> Any:

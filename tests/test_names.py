@@ -23,22 +23,16 @@ LOADED = {
     "error_json",
     "errors",
     "event",
-    "file_type",
     "fold",
-    "halves",
     "interrupt",
     "json_bytes",
-    "lazy",
     "logs",
     "loss",
     "message",
     "repair",
     "request",
     "result",
-    "run_info",
-    "run_request",
-    "saved",
-    "stored",
+    "runtime",
 }
 """The modules of dragoman that `import dragoman` may load: values, and the functions on them."""
 

@@ -33,7 +33,6 @@ from dragoman.event import (
 )
 from dragoman.fold import compact, fold, unfold
 from dragoman.interrupt import Interrupt, Resume
-from dragoman.lazy import lazy
 from dragoman.message import (
     DataPart,
     FilePart,
@@ -49,12 +48,13 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
     Usage,
+    dump_messages,
+    load_messages,
 )
 from dragoman.repair import repair
-from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
+from dragoman.request import ModelRequest, RunRequest, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
-from dragoman.run_request import RunRequest
-from dragoman.saved import dump_messages, load_messages
+from dragoman.runtime import lazy
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent

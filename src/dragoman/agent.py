@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING, Any, Generic, Never, Self, Unpack, overload
 
 from typing_extensions import TypeForm, TypeVar
 
+from dragoman.arguments import unknown_arguments
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError
 from dragoman.event import Event
 from dragoman.hooks import Hooks
 from dragoman.interrupt import Interrupt
-from dragoman.keywords import unknown_arguments
 from dragoman.limits import Limits
 from dragoman.logs import log_from_environment
 from dragoman.memory.memory import Memory
@@ -32,7 +32,6 @@ from dragoman.prompt import (
     RunOptions,
     check_agent,
     check_settings,
-    pending,
     refuse_output_type,
     sequences,
     tools_of,
@@ -41,7 +40,7 @@ from dragoman.providers import Provider
 from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
 from dragoman.result import BatchEmbeddingsResult, ChatResult, EmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.run_builder import RunDefaults, build_run
+from dragoman.run_builder import RunDefaults, build_run, pending_of
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 from dragoman.tools.agent_tool import agent_tool
 from dragoman.tools.definition import PlainFunction
@@ -240,7 +239,7 @@ class Agent(Generic[Deps]):
         seal = Seal(
             self._defaults.approval_key if trusted_history else None, thread_id, resource_id
         )
-        return pending(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
+        return pending_of(history, tools=(*self.tools, *tools_of(tools)), seal=seal)
 
     async def send(self, prompt: Prompt, **how: Unpack[RunOptions[Deps]]) -> ChatResult[str]:
         """Sends a prompt → the whole answer. `how`: see `RunOptions`."""

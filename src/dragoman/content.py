@@ -7,30 +7,32 @@ neutral fields and adds its own native ones; it never reads another wire's.
 
 from __future__ import annotations
 
+import mimetypes
 from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any, Literal, Self, cast, get_args
 
 import msgspec
 
-from dragoman.file_type import file_type
-
 __all__ = [
-    "KINDS",
-    "NOTES",
-    "OURS",
     "Content",
     "DataPart",
     "FilePart",
+    "KINDS",
     "LinkPart",
     "MarkPart",
+    "NOTES",
     "Native",
+    "OURS",
     "Part",
     "ProviderPart",
     "TextPart",
     "ThinkingPart",
     "ToolCallPart",
     "ToolResultPart",
+    "file_type",
+    "newest",
+    "unknown",
 ]
 
 Native = Mapping[str, Any] | None
@@ -197,3 +199,97 @@ def _result_content(items: Sequence[Any], *, stored: bool) -> tuple[ResultPart, 
 
 KINDS = frozenset(str(kind.__struct_config__.tag) for kind in get_args(Content))
 """What the stored form calls the kinds of pieces."""
+
+
+_MAGIC = (
+    (b"\x89PNG", "image/png"),
+    (b"\xff\xd8\xff", "image/jpeg"),
+    (b"GIF8", "image/gif"),
+    (b"%PDF", "application/pdf"),
+    (b"ID3", "audio/mpeg"),
+    (b"OggS", "audio/ogg"),
+    (b"PK\x03\x04", "application/zip"),
+)
+
+
+def file_type(name: str, data: bytes) -> str:
+    """The media type of a file, by its name, else by its first bytes; `application/octet-stream`: neither tells."""
+    if named := mimetypes.guess_type(name)[0]:
+        return named
+    if data[:4] == b"RIFF":
+        return {b"WEBP": "image/webp", b"WAVE": "audio/wav"}.get(
+            data[8:12], "application/octet-stream"
+        )
+    return next(
+        (mime for magic, mime in _MAGIC if data.startswith(magic)), "application/octet-stream"
+    )
+
+
+# The stored form of a message through its versions, brought up to the newest by `newest`:
+#   2  a wire's notes have a key of their own in `native`, the wire's name and `NOTES`
+#   1  they were among the wire's fields, under reserved names
+_RESERVED = frozenset(["spelling", "response", "item", "digest"])
+"""Names that were reserved for notes in version 1. One wire alone noted the last two; no other had fields of these names."""
+
+
+def unknown(kind: str, native: Native) -> dict[str, Any] | None:
+    """Returns the stored piece for which a provider part stands in: one of a kind that this release does not know.
+
+    `None` for every other provider part.
+    """
+    stored = native[OURS] if native is not None and set(native) == {OURS} else None
+    piece = _fields(stored) or {}
+    return piece if kind not in KINDS and piece.get("type") == kind else None
+
+
+def newest(stored: Any) -> Any:
+    """Returns the JSON of a stored message as this release writes it: an older version is converted, and a piece of an
+    unknown kind becomes a provider part that holds it."""
+    fields = _fields(stored)
+    if fields is None:
+        return stored
+    content = fields.get("content")
+    pieces = cast("list[Any]", content) if isinstance(content, list) else []
+    if fields.get("v") == 1:
+        fields = {**_separate_notes(fields), "v": 2}
+        pieces = [_separate_notes(piece) for piece in pieces]
+    return {**fields, "content": list(map(_hold_unknown, pieces))} if pieces else fields
+
+
+def _hold_unknown(piece: Any) -> Any:
+    fields = _fields(piece) or {}
+    kind = fields.get("type")
+    if not isinstance(kind, str) or kind in KINDS:
+        return piece
+    return {"type": "provider", "kind": kind, "native": {OURS: fields}}
+
+
+def _separate_notes(value: Any) -> Any:
+    """Converts a message of version 1, or a piece of its content or of a result's."""
+    fields = _fields(value)
+    if fields is None:
+        return value
+    if (native := _fields(fields.get("native"))) is not None:
+        fields = {**fields, "native": _split_native(native)}
+    if fields.get("is_content") is True and isinstance(result := fields.get("result"), list):
+        pieces = cast("list[Any]", result)
+        fields = {**fields, "result": [_separate_notes(piece) for piece in pieces]}
+    return fields
+
+
+def _split_native(native: Mapping[str, Any]) -> dict[str, Any]:
+    split: dict[str, Any] = {}
+    for wire, value in native.items():
+        fields = _fields(value) or {}
+        notes = {name: field for name, field in fields.items() if name in _RESERVED}
+        if not notes:
+            split[wire] = value
+            continue
+        if remaining := {name: field for name, field in fields.items() if name not in notes}:
+            split[wire] = remaining
+        split[wire + NOTES] = notes
+    return split
+
+
+def _fields(value: Any) -> dict[str, Any] | None:
+    return cast("dict[str, Any]", value) if isinstance(value, dict) else None

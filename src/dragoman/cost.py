@@ -12,6 +12,7 @@ from urllib.parse import urlsplit
 
 from dragoman.errors import SettingsError
 from dragoman.message import NOTES, Native, Origin, Usage
+from dragoman.runtime import extra_hint
 
 __all__ = ["call_cost", "need_prices"]
 
@@ -114,8 +115,6 @@ def need_prices() -> None:
 
 
 def _missing() -> SettingsError:
-    from dragoman.install_hint import extra_hint
-
     return SettingsError(
         f"what a call of a model cost is told by the package genai-prices: {extra_hint('cost')}"
     )

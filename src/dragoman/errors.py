@@ -34,11 +34,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Self
-
-if TYPE_CHECKING:
-    from dragoman.message import Message
-    from dragoman.result import ChatResult
+from typing import Any, Self
 
 __all__ = [
     "AuthenticationError",
@@ -82,8 +78,8 @@ class DragomanError(Exception):
         status: HTTP status of its answer.
         request_id: the provider's id of the request, for its support.
         body: the raw answer, as bytes.
-        partial: the message as far as it had come.
-        result: where a run failed, what there was of it until then, the partial message included.
+        partial: the `Message` as far as it had come, or None.
+        result: where a run failed, its `ChatResult` until then, the partial message included; else None.
         earlier: the errors of the models that a fallback asked before.
         field: the path of the field at fault in a request that was read, such as `messages[2].role`, where it is one.
     """
@@ -99,8 +95,8 @@ class DragomanError(Exception):
         status: int | None = None,
         request_id: str | None = None,
         body: bytes | None = None,
-        partial: Message | None = None,
-        result: ChatResult[Any] | None = None,
+        partial: Any = None,
+        result: Any = None,
     ) -> None:
         super().__init__(message)
         self.message = message
@@ -108,6 +104,7 @@ class DragomanError(Exception):
         self.status = status
         self.request_id = request_id
         self.body = body
+        # Messages and results raise errors themselves: naming their types here would close a circle.
         self.partial = partial
         self.result = result
 

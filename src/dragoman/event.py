@@ -11,7 +11,7 @@ belong to their message.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Literal
 
@@ -26,6 +26,7 @@ from dragoman.message import Content, FinishReason, Native, Origin, Role, TextPa
 __all__ = [
     "Custom",
     "Event",
+    "InnerRuns",
     "MessageDropped",
     "MessageFinished",
     "MessageStarted",
@@ -42,6 +43,7 @@ __all__ = [
     "StepStarted",
     "event_from_json",
     "event_to_json",
+    "without_inner_runs",
 ]
 
 if TYPE_CHECKING:
@@ -334,3 +336,63 @@ _encode = msgspec.json.Encoder(enc_hook=_encoded).encode
 _decode: Callable[[bytes | str], Any] = msgspec.json.Decoder(
     Event | _BytesDelta, dec_hook=_decoded
 ).decode
+
+
+class InnerRuns:
+    """Looks at a stream's events in order. Those of a run within a tool stand between its `RunStarted`, whose parent is a run that goes
+    on, and its end."""
+
+    def __init__(self) -> None:
+        self._run_id: str | None = None
+        """Id of the run whose stream it is, while it goes on."""
+        self._runs: set[str] = set()
+        self._messages: set[str] = set()
+
+    def has(self, event: Event) -> bool:
+        """Whether the next event is of a run within a tool. Deltas may be left out."""
+        if isinstance(event, RunStarted):
+            return self._begins(event)
+        if isinstance(event, MessageStarted):
+            if not self._is_inner(event.run_id):
+                self._messages.discard(event.message_id)
+                return False
+            self._messages.add(event.message_id)
+            return True
+        message_id = getattr(event, "message_id", None)
+        if message_id is not None:
+            return message_id in self._messages
+        if isinstance(event, RunFinished | RunError):
+            return event.run_id in self._runs or self._ends()
+        return self._is_inner(getattr(event, "run_id", None))
+
+    def _begins(self, event: RunStarted) -> bool:
+        parent = event.parent_run_id
+        if (
+            self._run_id is not None
+            and parent is not None
+            and (parent == self._run_id or parent in self._runs)
+        ):
+            self._runs.add(event.run_id)
+            return True
+        self._ends()
+        self._run_id = event.run_id
+        return False
+
+    def _ends(self) -> bool:
+        self._run_id = None
+        self._runs.clear()
+        return False
+
+    def _is_inner(self, run_id: str | None) -> bool:
+        return run_id is not None and run_id != self._run_id
+
+
+def without_inner_runs(events: Iterable[Event]) -> list[Event]:
+    """The events of the run whose stream it is. Without a run that has a parent they are left as they are."""
+    events = list(events)
+    if not [
+        event for event in events if type(event) is RunStarted and event.parent_run_id is not None
+    ]:
+        return events
+    inner = InnerRuns()
+    return [event for event in events if not inner.has(event)]

@@ -20,9 +20,8 @@ from dragoman.fold import fold
 from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Message, Origin, ToolCallPart, ToolResultPart, Usage
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, RunInfo
 from dragoman.result import ChatResult
-from dragoman.run_info import RunInfo
 
 __all__ = [
     "Hook",

@@ -6,17 +6,17 @@ tool calls and results); the rest is hidden: thinking, what only a provider unde
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from copy import copy
 from datetime import datetime
 from enum import StrEnum
-from typing import Any, Self
+from functools import partial
+from typing import Any, Self, TypeVar
 
 import msgspec
 
 from dragoman import json_bytes
 from dragoman.content import (
-    KINDS,
     NOTES,
     OURS,
     Content,
@@ -31,13 +31,12 @@ from dragoman.content import (
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
+    newest,
+    unknown,
 )
 from dragoman.errors import HistoryError
-from dragoman.stored import newest, unknown
 
 __all__ = [
-    "NOTES",
-    "OURS",
     "Content",
     "DataPart",
     "FilePart",
@@ -45,7 +44,9 @@ __all__ = [
     "LinkPart",
     "MarkPart",
     "Message",
+    "NOTES",
     "Native",
+    "OURS",
     "Origin",
     "Part",
     "ProviderPart",
@@ -55,7 +56,12 @@ __all__ = [
     "ToolCallPart",
     "ToolResultPart",
     "Usage",
+    "dump_messages",
+    "load_messages",
 ]
+
+
+T = TypeVar("T")
 
 
 class Role(StrEnum):
@@ -264,13 +270,12 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
             HistoryError: not a message, or of a version that this release does not read.
         """
         try:
-            json_bytes.bound(
-                data, 2 * json_bytes.MOST_DEPTH
-            )  # what it holds may nest as deep as any JSON, within it
+            # Each piece may nest as deep as any JSON, within the message's own levels.
+            json_bytes.bound(data, 2 * json_bytes.MOST_DEPTH)
             try:
                 return msgspec.json.decode(data, type=cls)
             except msgspec.ValidationError:
-                return msgspec.convert(newest(msgspec.json.decode(data), KINDS), cls)
+                return msgspec.convert(newest(msgspec.json.decode(data)), cls)
         except (TypeError, ValueError) as error:
             raise HistoryError(
                 f"not a stored message: {error}. Write it with Message.to_json()."
@@ -278,10 +283,26 @@ class Message(msgspec.Struct, frozen=True, omit_defaults=True, weakref=True, tag
 
     @classmethod
     def __get_pydantic_core_schema__(cls, *_: Any) -> Any:
-        """So that pydantic takes `Message` as the type of a field: a message, or its stored form as JSON's values."""
-        from dragoman.pydantic_schema import message_schema
+        """Lets pydantic take `Message` as the type of a field: a message, or its stored form as JSON's values."""
+        from pydantic_core import core_schema
 
-        return message_schema(cls)
+        def load(value: Any) -> Message:
+            if isinstance(value, cls):
+                return value
+            try:
+                return cls.from_json(msgspec.json.encode(value))
+            except (HistoryError, TypeError, UnicodeEncodeError, RecursionError) as error:
+                raise ValueError(str(error)) from error
+
+        return core_schema.no_info_plain_validator_function(
+            load,
+            json_schema_input_schema=core_schema.dict_schema(),
+            serialization=core_schema.plain_serializer_function_ser_schema(
+                lambda message: msgspec.json.decode(message.to_json()),
+                return_schema=core_schema.dict_schema(),
+                when_used="json",
+            ),
+        )
 
 
 def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
@@ -290,6 +311,43 @@ def _content(content: Sequence[Content | str] | str) -> tuple[Content, ...]:
 
 
 def _as_stored(piece: Content) -> Any:
-    return (
-        unknown(piece.kind, piece.native, KINDS) if isinstance(piece, ProviderPart) else None
-    ) or piece
+    """A piece of a kind that this release does not know is stored as it was."""
+    stored = unknown(piece.kind, piece.native) if isinstance(piece, ProviderPart) else None
+    return stored or piece
+
+
+def dump_messages(messages: Iterable[Message]) -> bytes:
+    """Returns a JSON list of the messages' stored forms.
+
+    Raises:
+        HistoryError: a message holds what JSON cannot; the error names its position.
+    """
+    stored = [_at(position, message.to_json) for position, message in enumerate(messages)]
+    return b"[" + b",".join(stored) + b"]"
+
+
+def load_messages(data: bytes | str) -> list[Message]:
+    """Reads what `dump_messages` wrote. Versions of the stored form may be mixed.
+
+    Raises:
+        HistoryError: the data is no list, or a message cannot be read; the error names its position.
+    """
+    try:
+        json_bytes.bound(data, 1 + 2 * json_bytes.MOST_DEPTH)
+        stored = msgspec.json.decode(data, type=list[msgspec.Raw])
+    except ValueError as error:
+        raise HistoryError(
+            f"not a saved history: {error}. Write it with dump_messages()."
+        ) from error
+    return [
+        _at(position, partial(Message.from_json, bytes(message)))
+        for position, message in enumerate(stored)
+    ]
+
+
+def _at(position: int, convert: Callable[[], T]) -> T:
+    """Converts the message at that position, which an error then names."""
+    try:
+        return convert()
+    except HistoryError as error:
+        raise HistoryError(f"messages[{position}]: {error.message}") from error

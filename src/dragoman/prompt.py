@@ -1,36 +1,40 @@
-"""What is asked: prompt, history and options of a run, and the conversation that they are."""
+"""What is asked: prompt, history and options of a run, and the checks of what a caller says.
+
+`opening` makes messages of a prompt, and options of a `RunRequest`. The `check_` functions name an argument of a wrong type
+where it is given, before anything is sent.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from itertools import takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Generic, TypedDict, cast, get_args
 
 from typing_extensions import TypeVar
 
-from dragoman.arguments import expect, expect_callable, expect_each, expect_sequence, wrong
-from dragoman.errors import InvalidRequestError, ResumeError, SettingsError
-from dragoman.halves import replace_halves
+from dragoman.arguments import (
+    expect,
+    expect_callable,
+    expect_each,
+    expect_sequence,
+    unknown_arguments,
+    wrong,
+)
+from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.hooks import Hooks
-from dragoman.interrupt import Interrupt, Resume
-from dragoman.keywords import unknown_arguments
+from dragoman.interrupt import Resume
+from dragoman.json_bytes import replace_halves
 from dragoman.limits import Limits
-from dragoman.loss import Loss, refusal
 from dragoman.memory.memory import Memory
 from dragoman.memory.window import ThreadReading
-from dragoman.message import Content, MarkPart, Message, Role
+from dragoman.message import Content, Message
 from dragoman.model.fallbacks import Fallback, ModelChoice
 from dragoman.model.middleware import BatchMiddleware, Middleware
-from dragoman.orchestration.interrupts import Waiting, since_model, speaks, waiting_calls
-from dragoman.orchestration.resume import Beginning, Decision, Plan, decisions
-from dragoman.orchestration.seal import Seal
+from dragoman.orchestration.interrupts import since_model
 from dragoman.orchestration.state import Claim
 from dragoman.providers.provider import Provider
-from dragoman.repair import OpenCall, missing
-from dragoman.request import ModelRequest, OnLoss, ServerTool, Settings, ToolSpec
-from dragoman.run_request import RunRequest
-from dragoman.tools import Tool, Toolset, split_tools, tool, tool_map
+from dragoman.request import OnLoss, RunRequest, ServerTool, Settings, ToolSpec
+from dragoman.tools import Tool, Toolset, tool
 from dragoman.tools.definition import PlainFunction, is_tool
 
 if TYPE_CHECKING:
@@ -40,18 +44,15 @@ __all__ = [
     "History",
     "Prompt",
     "RunOptions",
-    "beginning",
     "check_agent",
     "check_options",
     "check_settings",
     "check_tool_choice",
+    "history_hint",
     "opening",
-    "pending",
     "refuse_output_type",
     "sequences",
     "tools_of",
-    "with_options",
-    "with_system",
 ]
 
 Deps = TypeVar("Deps", default=Any)
@@ -298,7 +299,7 @@ def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message]
         raise TypeError(
             f"{' and '.join(twice)} cannot stand beside a RunRequest: its messages are the whole conversation"
         )
-    messages = expect_each("messages", request.messages, Message, hint=_hint)
+    messages = expect_each("messages", request.messages, Message, hint=history_hint)
     new = since_model(messages)
     fields: dict[str, Any] = {
         name: value for name in _REQUEST_FIELDS if (value := getattr(request, name)) is not None
@@ -311,139 +312,9 @@ def _of_request(request: RunRequest, how: RunOptions) -> tuple[Sequence[Message]
     )
 
 
-def beginning(
-    new: Sequence[Message],
-    how: RunOptions,
-    *,
-    system: Message | None,
-    tools: Iterable[Tool] | None,
-    has_toolsets: bool,
-    seal: Seal,
-    on_loss: OnLoss,
-    new_id: Callable[[], str],
-    clock: Callable[[], datetime],
-    stored: Sequence[Message] = (),
-) -> Beginning:
-    """The conversation that a run goes on with, the messages of it that are the run's own, and what was made up in those.
-
-    They are the new ones and, before or in the first of them, a result for each call at the end of the history that nobody answered:
-    what was sent once stands in the history from then on, also when the real result comes late. Where the conversation waits, the answers
-    come first, and as long as something is waited for and nobody has said anything else, that is all.
-
-    `tools`: all that there are; `None`: those of sets are not known yet, and where they decide something, the beginning `needs_tools`.
-    `has_toolsets`: some of them come from sets. `stored`: messages of the history that come from a memory, and may be trusted.
-
-    Raises:
-        ResumeError: an answer does not fit what the conversation waits for.
-        InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.
-        TypeError: the history holds something that is no `Message`.
-    """
-    history = expect_each("history", how.get("history", ()), Message, hint=_hint)
-    resume = expect_each("resume", how.get("resume", ()), Resume)
-    messages = with_system([*history, *new], system=system)
-    first = len(messages) - len(new)
-    made_up, losses = missing(messages)
-    if tools is None and (resume or made_up):
-        return Beginning(messages, (), [], needs_tools=True)
-    if tools is not None and (resume or made_up):
-        known = tool_map(tools)
-        waiting = waiting_calls(messages, known, seal, has_toolsets=has_toolsets)
-        trusted = [
-            how.get("trusted_history", True) or _is_stored(one, messages, stored) for one in waiting
-        ]
-        if not all(trusted):
-            others = waiting_calls(messages, known, Seal(), has_toolsets=has_toolsets)
-            waiting = [
-                one if is_own else other
-                for one, other, is_own in zip(waiting, others, trusted, strict=True)
-            ]
-        forged = [one.call for one, is_own in zip(waiting, trusted, strict=True) if not is_own]
-        decided = decisions(
-            resume,
-            waiting,
-            messages,
-            known,
-            seal,
-            clock(),
-            has_toolsets=has_toolsets,
-            forged=forged,
-        )
-        _check_trust(decided, how, seal, forged)
-        answered = [one.waiting.call for one in decided]
-        left = tuple([one for one in waiting if one.call not in answered])
-        speaking = speaks(messages)
-        if resume or (left and not speaking):
-            answers = list(takewhile(lambda message: not speaks([message]), new))
-            plan = Plan(tuple(decided), left, tuple(new[len(answers) :]), speaking)
-            gone = [] if left and not speaking else _without(losses, answered)
-            if on_loss == "error" and (refused := refusal(gone)) is not None:
-                raise refused
-            return Beginning(messages[: first + len(answers)], tuple(answers), gone, plan)
-    if not (messages and messages[-1].role is Role.USER):
-        raise InvalidRequestError(
-            "nothing to send: without a prompt the history must end in a user message or in tool results"
-        )
-    if on_loss == "error" and (refused := refusal(losses)) is not None:
-        raise refused
-    own = [*new]
-    if made_up and own and own[0].tool_results:
-        own[0] = own[0].replace(content=(*own[0].content, *made_up))
-    elif made_up:
-        own.insert(0, Message.user(*made_up).replace(id=new_id(), created_at=clock()))
-    messages[first:] = own
-    return Beginning(messages, tuple(own), losses)
-
-
-def pending(
-    history: History, *, tools: Iterable[Tool | Toolset], seal: Seal
-) -> tuple[Interrupt, ...]:
-    """What a conversation waits for; nothing, once somebody has said something."""
-    messages = expect_each("history", history, Message, hint=_hint)
-    if speaks(messages):
-        return ()
-    own, sets = split_tools(tools)
-    waiting = waiting_calls(messages, own, seal, has_toolsets=sets is not None)
-    return tuple([interrupt for one in waiting for interrupt in one.interrupts])
-
-
-def _without(losses: Sequence[Loss], answered: Sequence[OpenCall]) -> list[Loss]:
-    places = {(one.position, one.place) for one in answered}
-    return [loss for loss in losses if (loss.message, loss.part) not in places]
-
-
-def _is_stored(waiting: Waiting, messages: Sequence[Message], stored: Sequence[Message]) -> bool:
-    """Whether a call, and all that is noted of it, comes from a memory."""
-    ids = {message.id for message in stored}
-    behind = messages[waiting.call.position :]
-    noted = [
-        message
-        for message in behind
-        if any(isinstance(piece, MarkPart) for piece in message.content)
-    ]
-    return all(message.id in ids for message in (behind[0], *noted))
-
-
-def _check_trust(
-    decided: Sequence[Decision], how: RunOptions, seal: Seal, forged: Sequence[OpenCall]
-) -> None:
-    """Raises where a call is to be run and that cannot be justified, or not be noted. `forged`: calls that may be made up."""
-    run = [one for one in decided if one.result is None]
-    if not run:
-        return
-    if seal.key is None and any(one.waiting.call in forged for one in run):
-        raise ResumeError(
-            "a call is to be run that a history from a client says was asked for and approved, and nothing shows that it was: "
-            "give the agent an approval_key, or take the history from a store of your own"
-        )
-    if how.get("claim") is not None and not (how.get("thread_id") or how.get("run_id")):
-        raise InvalidRequestError(
-            "an answer is noted under its conversation: a send with claim= needs a thread_id="
-        )
-
-
 def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
     """The prompt as a message; `None`: there is none."""
-    attachments = expect_each("attachments", attachments, *_CONTENT, hint=_hint)
+    attachments = expect_each("attachments", attachments, *_CONTENT, hint=history_hint)
     if prompt is None:
         if attachments:
             raise InvalidRequestError(
@@ -456,7 +327,7 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
         pieces: Sequence[Any] = (
             [prompt]
             if isinstance(prompt, str)
-            else expect_each("prompt", cast("Any", prompt), str, *_CONTENT, hint=_hint)
+            else expect_each("prompt", cast("Any", prompt), str, *_CONTENT, hint=history_hint)
         )
         message = Message.user(*[piece for piece in pieces if piece != ""], *attachments)
     if not message.content:
@@ -464,18 +335,7 @@ def _message(prompt: Prompt, attachments: Sequence[Content]) -> Message | None:
     return message
 
 
-def with_system(messages: list[Message], *, system: Message | None) -> list[Message]:
-    """The messages, and the system message before them, if they do not begin so already."""
-    if (
-        messages
-        and system is not None
-        and not (messages[0].role is Role.SYSTEM and messages[0].text == system.text)
-    ):
-        return [system, *messages]
-    return messages
-
-
-def _hint(value: object) -> str:
+def history_hint(value: object) -> str:
     """What to write instead of something that is no content or no message."""
     if isinstance(value, Message):
         return "a conversation goes into history=, its last message is the prompt"
@@ -486,13 +346,3 @@ def _hint(value: object) -> str:
     if isinstance(value, (str, Path)):
         return "a file is attached with DataPart.from_file(path), a text stands in the prompt"
     return ""
-
-
-def with_options(request: ModelRequest, how: RunOptions) -> ModelRequest:
-    """An agent's request with what a run changes of it."""
-    settings, on_loss, options = how.get("settings"), how.get("on_loss"), how.get("options")
-    if settings is None and on_loss is None and not options:
-        return request
-    settings = request.settings if settings is None else settings.over(request.settings)
-    options = {**request.options, **options} if options else request.options
-    return request.replace(settings=settings, on_loss=on_loss or request.on_loss, options=options)

@@ -1,4 +1,7 @@
-"""What is asked of a model: `ModelRequest` and what it holds, `EmbeddingsRequest`. Neutral; a wire turns it into a body and back."""
+"""What is asked: `ModelRequest` of a model, `RunRequest` of an agent, `EmbeddingsRequest`, and `HttpRequest`, which carries them.
+
+Requests are neutral; a wire turns one into a body and back. `RunInfo` says on whose behalf a model is asked.
+"""
 
 from __future__ import annotations
 
@@ -8,8 +11,8 @@ from typing import Any, Literal, cast, get_args
 import msgspec
 
 from dragoman.errors import SettingsError
+from dragoman.interrupt import Resume
 from dragoman.message import Message, Native
-from dragoman.run_info import RunInfo
 
 __all__ = [
     "Download",
@@ -18,10 +21,33 @@ __all__ = [
     "ModelRequest",
     "OnLoss",
     "Purpose",
+    "RunInfo",
+    "RunRequest",
     "ServerTool",
     "Settings",
     "ToolSpec",
 ]
+
+
+class RunInfo(msgspec.Struct, frozen=True, omit_defaults=True):
+    """A run, as those see it who are asked by it: middlewares (`ModelRequest.run`) and hooks."""
+
+    run_id: str
+    """Id of the run."""
+    thread_id: str | None = None
+    """Id of the conversation."""
+    resource_id: str | None = None
+    """Whose conversation it is, such as a user's id."""
+    parent_run_id: str | None = None
+    """Id of the run within whose tool it runs; `None`: it runs for itself."""
+    agent: str = ""
+    """The agent's name for people."""
+    context: tuple[Any, ...] = ()
+    """What the run's client says beside the conversation, for agents that are asked like models."""
+    state: Any = None
+    """The state that client and agent share, as it is when the model is asked, for such agents too; `None`: there is none."""
+    hooks: tuple[Any, ...] = ()
+    """The `Hooks` that watch the run, for `dragoman.hooks.fire`."""
 
 
 class ToolSpec(msgspec.Struct, frozen=True, omit_defaults=True, tag="tool"):
@@ -257,3 +283,42 @@ class Download(msgspec.Struct, frozen=True):
     """Asks for the bytes."""
     about: HttpRequest | None = None
     """Tells `filename` and `mime_type` as JSON, where the answer with the bytes does not."""
+
+
+class RunRequest(msgspec.Struct, frozen=True, omit_defaults=True):
+    """One request to an agent, in full. `Agent.run` and every way of sending take it in place of a prompt; the same fields are their
+    keywords, which go before the request's."""
+
+    messages: tuple[Message, ...] = ()
+    """The conversation, oldest first. What follows the last message of the model's is new, and of this run; all before it is history."""
+    thread_id: str | None = None
+    """Id of the conversation; `None`: it is the run's."""
+    run_id: str | None = None
+    """Id of the run; `None`: one is made."""
+    resource_id: str | None = None
+    """Whose conversation it is, such as a user's id."""
+    tools: tuple[ToolSpec, ...] = ()
+    """Tools that the client runs, beside the agent's own."""
+    context: tuple[Any, ...] = ()
+    """What the client tells beside the conversation, any JSON. Tools and orchestrators see it, the model does not."""
+    state: Any = None
+    """The state that client and agent share, any JSON value; `None`: none."""
+    resume: tuple[Resume, ...] = ()
+    """Answers to what the last run of the conversation waits for."""
+    settings: Settings | None = None
+    """How the model is to answer; go before the agent's, one by one."""
+    options: Mapping[str, Any] | None = None
+    """Body fields without a neutral name; go before the agent's, one by one."""
+    metadata: Mapping[str, Any] = {}
+    """Anything that is to be passed on unread."""
+    native: Native = None
+    """What a protocol has beside these fields; only its `load_run` fills it."""
+
+    def __post_init__(self) -> None:
+        for name in ("messages", "tools", "context", "resume"):
+            if type(value := getattr(self, name)) is not tuple:
+                msgspec.structs.force_setattr(self, name, tuple(value))
+
+    def replace(self, **changes: Any) -> RunRequest:
+        """A copy with some fields changed."""
+        return msgspec.structs.replace(self, **changes)

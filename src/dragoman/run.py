@@ -14,18 +14,16 @@ import msgspec
 
 from dragoman.errors import DragomanError, LimitReachedError
 from dragoman.event import Event, RunError, RunFinished
-from dragoman.event_loop import running_loop
 from dragoman.hooks import Hooks, RunStart, active
 from dragoman.limits import Limits, Spent, reached
 from dragoman.logs import logger
 from dragoman.message import FinishReason, Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration import StreamingIterationResult, StreamingOrchestrator, StreamingState
-from dragoman.orchestration.foreign_error import foreign
-from dragoman.orchestration.loop import Loop
-from dragoman.orchestration.watch import Ending, watched
+from dragoman.orchestration.loop import Ending, Loop, foreign, watched
+from dragoman.request import RunInfo
 from dragoman.result import ChatResult, spent
-from dragoman.run_info import RunInfo
+from dragoman.runtime import running_loop
 from dragoman.tools import ToolContext
 
 if TYPE_CHECKING:

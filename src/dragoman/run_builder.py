@@ -1,18 +1,27 @@
-"""How a run is made: of what an agent always has, and of the prompt and the options of one send."""
+"""How a run is made: of what an agent always has, and of the prompt and the options of one send.
+
+`build_run` puts model, orchestrator and state together. `_Start` finds the conversation that the run goes on with: the history, which
+may have to be read from a thread, and answers to what it waits for, which may depend on tools that sets list only later.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime
+from itertools import takewhile
 from typing import Any, cast
 
 import msgspec
 
+from dragoman.arguments import expect_each
+from dragoman.errors import InvalidRequestError, ResumeError
 from dragoman.hooks import Hooks
+from dragoman.interrupt import Interrupt, Resume
 from dragoman.limits import Limits
-from dragoman.memory.conversation import conversation_of
+from dragoman.loss import Loss, refusal
+from dragoman.memory.conversation import Conversation, conversation_of
 from dragoman.memory.memory import Memory
-from dragoman.message import Message
+from dragoman.message import MarkPart, Message, Role
 from dragoman.model.models import Models
 from dragoman.model.schemas import providers_for
 from dragoman.orchestration import (
@@ -21,26 +30,26 @@ from dragoman.orchestration import (
     StreamingState,
     choose_orchestrator,
 )
-from dragoman.orchestration.output import output_of
-from dragoman.orchestration.resume import Beginning
+from dragoman.orchestration.interrupts import Waiting, speaks, waiting_calls
+from dragoman.orchestration.resume import Beginning, Decision, Plan, decisions
 from dragoman.orchestration.seal import Seal
+from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
     Prompt,
     RunOptions,
-    beginning,
     check_options,
     check_tool_choice,
+    history_hint,
     opening,
     tools_of,
-    with_options,
-    with_system,
 )
 from dragoman.providers import Provider
+from dragoman.repair import OpenCall, missing
 from dragoman.request import ModelRequest
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolExecutor, Toolset, split_tools
 
-__all__ = ["RunDefaults", "build_run"]
+__all__ = ["RunDefaults", "build_run", "pending_of"]
 
 
 class RunDefaults(msgspec.Struct, frozen=True, eq=False):
@@ -85,7 +94,6 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
     chat_model = agent.models.chat(model := how.get("model"))
     request = with_options(agent.request, how)
     tools = (*agent.tools, *tools_of(how.get("tools", ())))
-    seal = Seal(agent.approval_key, how.get("thread_id"), how.get("resource_id"))
     run_id = how.get("run_id") or agent.new_id()
     conversation = conversation_of(agent.memory, how)
     state = StreamingState(
@@ -94,7 +102,7 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
         request=request,
         executor=agent.executor,
         accumulator=agent.accumulator or chat_model.provider.accumulator or MessageAccumulator,
-        validate=output.read if output is not None else None,
+        validate=None if output is None else output.read,
         new_id=agent.new_id,
         clock=agent.clock,
         deps=how.get("deps"),
@@ -104,43 +112,12 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
         context=tuple(how.get("context", ())),
         shared=how.get("state"),
         metadata=how.get("metadata", {}),
-        seal=seal,
+        seal=Seal(agent.approval_key, how.get("thread_id"), how.get("resource_id")),
         claim=how.get("claim"),
     )
     if output is not None:
         state.output_options = output.options
-
-    def begin(known: Iterable[Tool] | None, history: Sequence[Message] | None = None) -> Beginning:
-        return beginning(
-            new,
-            how if history is None else {**how, "history": history},
-            system=agent.system,
-            tools=known,
-            has_toolsets=state.toolset is not None,
-            seal=seal,
-            on_loss=request.on_loss,
-            new_id=agent.new_id,
-            clock=agent.clock,
-            stored=() if conversation is None else conversation.loaded or (),
-        )
-
-    async def known() -> Sequence[Message]:
-        """The conversation that it begins with, as far as it is known before the tools of sets are."""
-        history = (
-            how.get("history", ())
-            if conversation is None
-            else await conversation.load(how.get("history", ()), new)
-        )
-        return with_system([*history, *new], system=agent.system)
-
-    async def begin_later() -> tuple[Message, ...]:
-        history = (
-            None if conversation is None else await conversation.load(how.get("history", ()), new)
-        )
-        return state.begin(begin(state.tool_map.values(), history))
-
-    reads = conversation is not None and conversation.reads
-    begun = None if reads else begin(state.tool_map.values() if state.toolset is None else None)
+    start = _Start(agent, how, new, state, conversation)
     own = model.orchestrator if isinstance(model, Provider) else None
     make = own or agent.orchestrator or chat_model.provider.orchestrator
     if make is not None:
@@ -151,20 +128,181 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
             typed=output is not None,
             tools=bool(tools),
         )
+    first = start.begin_now()
     return Run(
         chat_model,
         orchestrator,
         state,
-        opening=() if begun is None else state.begin(begun),
-        begin=begin_later if begun is None or begun.needs_tools else None,
-        output_schema=output.schema if output is not None else None,
+        opening=first or (),
+        begin=start.begin if first is None else None,
+        output_schema=None if output is None else output.schema,
         limits=how.get("limits") or agent.limits,
-        convert=output.convert if output is not None else str,
+        convert=str if output is None else output.convert,
         agent_name=agent.display_name,
         hooks=agent.hooks,
         conversation=conversation,
-        known=known,
+        known=start.messages,
     )
+
+
+def pending_of(
+    history: Iterable[Message], *, tools: Iterable[Tool | Toolset], seal: Seal
+) -> tuple[Interrupt, ...]:
+    """Returns what a conversation waits for; nothing, once somebody has said something."""
+    messages = expect_each("history", history, Message, hint=history_hint)
+    if speaks(messages):
+        return ()
+    fixed_tools, toolset = split_tools(tools)
+    waiting = waiting_calls(messages, fixed_tools, seal, has_toolsets=toolset is not None)
+    return tuple([interrupt for call in waiting for interrupt in call.interrupts])
+
+
+class _Start:
+    """How a run begins: the new messages, and the history before them as soon as it is known.
+
+    The run's own messages are the new ones and, before or in the first of them, a result for each call at the end of the
+    history that nobody answered: what was sent once is in the history from then on, also when the real result comes late. Where
+    the conversation waits, the answers come first, and as long as something is waited for and nobody has said anything
+    else, they are all.
+    """
+
+    def __init__(
+        self,
+        agent: RunDefaults,
+        how: RunOptions,
+        new: Sequence[Message],
+        state: StreamingState,
+        conversation: Conversation | None,
+    ) -> None:
+        self._agent, self._how, self._new = agent, how, new
+        self._state, self._conversation = state, conversation
+        self._has_toolsets = state.toolset is not None
+
+    def begin_now(self) -> tuple[Message, ...] | None:
+        """Returns the run's own messages. `None` if the thread must be read first, or if tools of sets decide something: `begin`
+        does it then, once the run has begun.
+
+        Raises:
+            ResumeError: an answer does not fit what the conversation waits for.
+            InvalidRequestError: there is nothing to send, or a result had to be made up and `on_loss` is `error`.
+            TypeError: the history holds something that is no `Message`.
+        """
+        if self._conversation is not None and self._conversation.reads:
+            return None
+        tools = None if self._has_toolsets else self._state.tool_map
+        beginning = self._beginning(self._how.get("history", ()), tools)
+        own = self._state.begin(beginning)
+        return None if beginning.needs_tools else own
+
+    async def begin(self) -> tuple[Message, ...]:
+        """Returns the run's own messages once the thread is read and the tools of sets are listed; raises as `begin_now`."""
+        return self._state.begin(self._beginning(await self._history(), self._state.tool_map))
+
+    async def messages(self) -> Sequence[Message]:
+        """Returns the conversation that the run begins with, as far as it is known before the tools of sets are."""
+        return self._with_system([*await self._history(), *self._new])
+
+    async def _history(self) -> Iterable[Message]:
+        history = self._how.get("history", ())
+        if self._conversation is None:
+            return history
+        return await self._conversation.load(history, self._new)
+
+    def _with_system(self, messages: list[Message]) -> list[Message]:
+        """The messages, and the agent's system message before them unless they begin with its words."""
+        system = self._agent.system
+        if not messages or system is None:
+            return messages
+        first = messages[0]
+        has_system = first.role is Role.SYSTEM and first.text == system.text
+        return messages if has_system else [system, *messages]
+
+    def _beginning(self, history: Iterable[Message], tools: Mapping[str, Tool] | None) -> Beginning:
+        """`tools`: `None` if those of sets are not listed yet."""
+        history = expect_each("history", history, Message, hint=history_hint)
+        resume = expect_each("resume", self._how.get("resume", ()), Resume)
+        messages = self._with_system([*history, *self._new])
+        made_up, losses = missing(messages)
+        if resume or made_up:
+            if tools is None:
+                return Beginning(messages, (), [], needs_tools=True)
+            if (resumed := self._resumed(messages, resume, tools, losses)) is not None:
+                return resumed
+        if not messages or messages[-1].role is not Role.USER:
+            raise InvalidRequestError(
+                "nothing to send: without a prompt the history must end in a user message or in tool results"
+            )
+        self._refuse(losses)
+        own = [*self._new]
+        if made_up and own and own[0].tool_results:
+            own[0] = own[0].replace(content=(*own[0].content, *made_up))
+        elif made_up:
+            results = Message.user(*made_up)
+            own.insert(0, results.replace(id=self._agent.new_id(), created_at=self._agent.clock()))
+        messages[len(messages) - len(self._new) :] = own
+        return Beginning(messages, tuple(own), losses)
+
+    def _resumed(
+        self,
+        messages: list[Message],
+        resume: Sequence[Resume],
+        tools: Mapping[str, Tool],
+        losses: Sequence[Loss],
+    ) -> Beginning | None:
+        """How a conversation that waits goes on. `None`: nothing was answered, and nothing is waited for any longer."""
+        seal = self._state.seal
+        waiting, forged = self._waiting(messages, tools)
+        decided = decisions(
+            resume,
+            waiting,
+            messages,
+            tools,
+            seal,
+            self._agent.clock(),
+            has_toolsets=self._has_toolsets,
+            forged=forged,
+        )
+        _check_trust(decided, self._how, seal, forged)
+        answered = [decision.waiting.call for decision in decided]
+        left = tuple([call for call in waiting if call.call not in answered])
+        is_speaking = speaks(messages)
+        goes_on_waiting = bool(left) and not is_speaking
+        if not resume and not goes_on_waiting:
+            return None
+        answers = list(takewhile(lambda message: not speaks([message]), self._new))
+        plan = Plan(tuple(decided), left, tuple(self._new[len(answers) :]), is_speaking)
+        places = {(call.position, call.place) for call in answered}
+        gone = [loss for loss in losses if (loss.message, loss.part) not in places]
+        if goes_on_waiting:
+            gone = []
+        self._refuse(gone)
+        end = len(messages) - len(self._new) + len(answers)
+        return Beginning(messages[:end], tuple(answers), gone, plan)
+
+    def _waiting(
+        self, messages: Sequence[Message], tools: Mapping[str, Tool]
+    ) -> tuple[list[Waiting], list[OpenCall]]:
+        """The calls that wait, and which of them a client may have made up."""
+        seal, has_toolsets = self._state.seal, self._has_toolsets
+        waiting = waiting_calls(messages, tools, seal, has_toolsets=has_toolsets)
+        if self._how.get("trusted_history", True):
+            return waiting, []
+        stored = () if self._conversation is None else self._conversation.loaded or ()
+        # A call that a client may have made up is not signed: its signature would be the agent's word for it.
+        unsigned = waiting_calls(messages, tools, Seal(), has_toolsets=has_toolsets)
+        checked: list[Waiting] = []
+        forged: list[OpenCall] = []
+        for signed_call, unsigned_call in zip(waiting, unsigned, strict=True):
+            if _is_stored(signed_call, messages, stored):
+                checked.append(signed_call)
+            else:
+                checked.append(unsigned_call)
+                forged.append(unsigned_call.call)
+        return checked, forged
+
+    def _refuse(self, losses: Sequence[Loss]) -> None:
+        if self._state.request.on_loss == "error" and (error := refusal(losses)) is not None:
+            raise error
 
 
 def _made(
@@ -186,3 +324,43 @@ def _check_tool_choice(agent: RunDefaults, how: RunOptions) -> None:
         check_tool_choice(
             settings.tool_choice, [*own, *[tool.name for tool in agent.request.tools]]
         )
+
+
+def _is_stored(waiting: Waiting, messages: Sequence[Message], stored: Sequence[Message]) -> bool:
+    """Whether a call, and all that is noted of it, comes from a memory."""
+    ids = {message.id for message in stored}
+    behind = messages[waiting.call.position :]
+    noted = [
+        message
+        for message in behind
+        if any(isinstance(piece, MarkPart) for piece in message.content)
+    ]
+    return all(message.id in ids for message in (behind[0], *noted))
+
+
+def _check_trust(
+    decided: Sequence[Decision], how: RunOptions, seal: Seal, forged: Sequence[OpenCall]
+) -> None:
+    """Raises where a call is to be run and that cannot be justified, or not be noted. `forged`: calls that may be made up."""
+    run = [one for one in decided if one.result is None]
+    if not run:
+        return
+    if seal.key is None and any(one.waiting.call in forged for one in run):
+        raise ResumeError(
+            "a call is to be run that a history from a client says was asked for and approved, and nothing shows that it was: "
+            "give the agent an approval_key, or take the history from a store of your own"
+        )
+    if how.get("claim") is not None and not (how.get("thread_id") or how.get("run_id")):
+        raise InvalidRequestError(
+            "an answer is noted under its conversation: a send with claim= needs a thread_id="
+        )
+
+
+def with_options(request: ModelRequest, how: RunOptions) -> ModelRequest:
+    """An agent's request with what a run changes of it."""
+    settings, on_loss, options = how.get("settings"), how.get("on_loss"), how.get("options")
+    if settings is None and on_loss is None and not options:
+        return request
+    settings = request.settings if settings is None else settings.over(request.settings)
+    options = {**request.options, **options} if options else request.options
+    return request.replace(settings=settings, on_loss=on_loss or request.on_loss, options=options)

@@ -24,7 +24,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from support.ai_sdk import AiSdk
 
 pytestmark = pytest.mark.service

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.codec import digest_v1
+from dragoman.codec import digest
 from dragoman.codec.digest import neutral, neutral_chain, signed_chain, wire_of
 from dragoman.codec.replay import readable
 from dragoman.message import (
@@ -78,7 +78,7 @@ def test_marks_count_in_no_digest(message: Message, place: int):
     marked = message.replace(content=tuple(content))
     assert signed(marked) == signed(message)
     assert neutral(marked) == neutral(message)
-    assert digest_v1.digest("", marked) == digest_v1.digest("", message)
+    assert digest.digest("", marked) == digest.digest("", message)
 
 
 def test_all_that_was_said_counts_and_so_does_what_stood_before():
@@ -162,12 +162,12 @@ def test_half_a_pair_of_surrogates_has_digests():
 
 def test_a_prefix_says_how_it_was_made():
     assert wire_of(signed(Message.user("a"), "my:wire")) == "my:wire"
-    assert wire_of(digest_v1.chain([Message.user("a")])[-1]) == ""
+    assert wire_of(digest.chain([Message.user("a")])[-1]) == ""
 
 
 def test_what_an_earlier_release_signed_still_holds():
     asked = Message.user("a")
-    old, new = digest_v1.chain([asked])[-1], signed_chain([asked], "anthropic")[-1]
+    old, new = digest.chain([asked])[-1], signed_chain([asked], "anthropic")[-1]
     for prefix, also in ((old, new), (new, old)):
         answers = [
             Message.model("b").replace(origin=Origin("p", prefix=each)) for each in (prefix, also)

@@ -10,7 +10,7 @@ import msgspec
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.codec.digest_v1 import chain, digest
+from dragoman.codec.digest import chain, digest
 from dragoman.message import (
     NOTES,
     DataPart,

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from dragoman import wires
-from dragoman.codec import hashing, history_dump
+from dragoman.codec import digest, history_dump
 from dragoman.codec import history as module
 from dragoman.codec.digest import prefix
 from dragoman.codec.history import History, Turn
@@ -301,8 +301,8 @@ def test_what_is_not_settled_is_dumped_once(dumped: list[int]) -> None:
 
 def test_a_request_without_memory_is_hashed_once(monkeypatch: pytest.MonkeyPatch) -> None:
     hashed: list[object] = []
-    make = hashing._bytes  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(hashing, "_bytes", lambda value: (hashed.append(value), make(value))[1])
+    make = digest._bytes  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(digest, "_bytes", lambda value: (hashed.append(value), make(value))[1])
     provider = PROVIDERS["anthropic"]
     target = target_of(provider)
     messages = (*chat(3, target, "anthropic"), Message.user("Go on."))

@@ -11,7 +11,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.codec import hashing
+from dragoman.codec import digest
 from dragoman.codec.digest import prefix
 from dragoman.codec.history import History
 from dragoman.message import FinishReason, Message, Origin, ToolResultPart
@@ -50,8 +50,8 @@ def body_of(messages: Sequence[Message], history: History | None, **how: Any) ->
 def hashed(monkeypatch: pytest.MonkeyPatch) -> list[object]:
     """What is hashed."""
     every: list[object] = []
-    make = hashing._bytes  # pyright: ignore[reportPrivateUsage]
-    monkeypatch.setattr(hashing, "_bytes", lambda value: (every.append(value), make(value))[1])
+    make = digest._bytes  # pyright: ignore[reportPrivateUsage]
+    monkeypatch.setattr(digest, "_bytes", lambda value: (every.append(value), make(value))[1])
     return every
 
 

@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from dragoman.codec.native import Own
-from dragoman.stored import newest
+from dragoman.content import newest
 
 OWN = Own("w")
 BOTH: dict[str, Any] = {

@@ -12,7 +12,8 @@ import pytest
 from dragoman import Message, MessageList
 from dragoman.codec import turns as turns_module
 from dragoman.errors import HistoryError
-from dragoman.history import adding, merging, resent, rows
+from dragoman.history import add, rows, turn_merge
+from dragoman.history import fresh as fresh_module
 from dragoman.testing.mutation import Sample, mutated, write
 from support.listed import at, call, fresh, model, result, results, user
 
@@ -121,10 +122,10 @@ class Counted:
         for module, name in (
             (turns_module, "goes_on"),
             (rows, "goes_on"),
-            (resent, "neutral"),
-            (adding, "stamped"),
-            (adding, "outcome"),
-            (adding, "filled"),
+            (fresh_module, "neutral"),
+            (add, "stamped"),
+            (add, "outcome"),
+            (add, "filled"),
         ):
             monkeypatch.setattr(module, name, self._counting(getattr(module, name)))
 
@@ -201,14 +202,14 @@ def test_copies_that_differ_everywhere_cost_as_much_a_piece_in_long_turns(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     looked = 0
-    key_of = merging.key_of
+    key_of = turn_merge.key_of
 
     def counted(item: Any) -> Any:
         nonlocal looked
         looked += 1
         return key_of(item)
 
-    monkeypatch.setattr(merging, "key_of", counted)
+    monkeypatch.setattr(turn_merge, "key_of", counted)
     costs: list[float] = []
     for size in (20, 2000):
         many = [piece for number in range(size) for piece in (f"t{number}", call(f"c{number}"))]

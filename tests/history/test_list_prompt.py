@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman import MarkPart, Message, MessageList, Role, ThinkingPart
-from dragoman.history import prompting
+from dragoman.history import exchanges
 from support.listed import call, fresh, model, outline, result, results, texts, user
 
 
@@ -80,7 +80,7 @@ def test_a_prompt_costs_what_is_new(size: int, monkeypatch: pytest.MonkeyPatch) 
         ).add(model("x"))
     messages.prompt()
     looked = 0
-    repair = prompting.repair
+    repair = exchanges.repair
 
     def counted(given: Any) -> list[Message]:
         nonlocal looked
@@ -88,7 +88,7 @@ def test_a_prompt_costs_what_is_new(size: int, monkeypatch: pytest.MonkeyPatch) 
         looked += len(given)
         return repair(given)
 
-    monkeypatch.setattr(prompting, "repair", counted)
+    monkeypatch.setattr(exchanges, "repair", counted)
     for number in range(10):
         messages.add(["more", model(call(f"d{number}"))])
         assert outline(messages.prompt())[-1].startswith("user: error")

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from dragoman.history import MessageList, adding
+from dragoman.history import MessageList, add
 from dragoman.message import Message
 from support.conversations import conversations
 from support.listed import fresh
@@ -139,6 +139,6 @@ def test_the_short_way_is_the_long_way(data: st.DataObject) -> None:
     ordered = data.draw(st.booleans())
     short = added(parts, ordered=ordered)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(adding, "add_new", lambda *_: None)
+        patch.setattr(add, "add_new", lambda *_: None)
         long = added(parts, ordered=ordered)
     assert outline(short) == outline(long)

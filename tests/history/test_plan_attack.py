@@ -16,8 +16,8 @@ from dragoman import formats, wires
 from dragoman.codec.marks import only_waits
 from dragoman.formats.registry import Format
 from dragoman.history import plan
+from dragoman.history.plans import write
 from dragoman.history.target import find_target
-from dragoman.history.writing import write
 from dragoman.loss import Lost
 from dragoman.message import (
     Content,

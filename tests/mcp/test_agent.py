@@ -90,7 +90,7 @@ async def test_without_the_library_it_is_said_what_to_install(monkeypatch: pytes
             "dragoman.mcp.toolset",
             "dragoman.mcp.options",
             "dragoman.mcp.sessions",
-            "dragoman.mcp.listing",
+            "dragoman.mcp.toolset",
         ):
             monkeypatch.delitem(sys.modules, name)
     monkeypatch.setitem(sys.modules, "mcp", None)

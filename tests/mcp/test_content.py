@@ -11,9 +11,8 @@ from mcp import types
 from dragoman import DataPart, LinkPart, TextPart, Tool
 from dragoman.errors import ToolError
 from dragoman.mcp import ToolHints, hints
-from dragoman.mcp.content import parts_of, resource_part
-from dragoman.mcp.elicitation import Answers
-from dragoman.mcp.results import result_of
+from dragoman.mcp.answers import Answers
+from dragoman.mcp.content import parts_of, resource_part, result_of
 from dragoman.tools import AskUser
 from support.answered import answered
 

@@ -15,7 +15,7 @@ from dragoman import Agent, Message, dump_messages, load_messages, tool
 from dragoman.errors import ToolError
 from dragoman.event import Custom
 from dragoman.mcp import MCPToolset, mcp
-from dragoman.mcp.inputs import Inputs
+from dragoman.mcp.calls import Inputs
 from dragoman.request import ModelRequest
 from dragoman.result import ChatResult
 from dragoman.testing import ScriptedModel

@@ -29,8 +29,7 @@ from dragoman.message import (
 )
 from dragoman.model.cache_key import cache_key
 from dragoman.model.middleware import Destination
-from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.run_info import RunInfo
+from dragoman.request import ModelRequest, RunInfo, ServerTool, Settings, ToolSpec
 from dragoman.wires import names
 from support.answers import MODELS
 from support.strategies import messages

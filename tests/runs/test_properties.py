@@ -19,7 +19,7 @@ from dragoman.fold import fold, unfold
 from dragoman.message import Message
 from dragoman.runs import Lease, RunLog, Runs, memory_log, open_log
 from dragoman.runs.batch import batches, events_of
-from dragoman.runs.ending import ending
+from dragoman.runs.driving import ending
 from support import strategies as some
 from support.runs import speaker
 

@@ -37,7 +37,7 @@ from dragoman.event import (
 from dragoman.message import Message, Role, ToolResultPart, Usage
 from dragoman.request import ModelRequest
 from dragoman.runs import RunLog, Runs, RunStatus, memory_log, open_log
-from dragoman.runs.ending import ending
+from dragoman.runs.driving import ending
 from dragoman.runs.tail import Tail
 from dragoman.testing import ScriptedModel
 from support.model import PROVIDER, agent, call, says

@@ -21,7 +21,7 @@ from dragoman.errors import (
 from dragoman.message import Message
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
-from dragoman.serve.http.gate import Gate
+from dragoman.serve.http.connection import Gate
 from dragoman.serve.http.limits import ServerLimits, check_request
 from support.asgi import Exchange
 from support.virtual import run

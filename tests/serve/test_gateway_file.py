@@ -38,6 +38,7 @@ def load(folder: Path, text: str, **environment: str) -> Any:
     (folder / "groq.key").write_text("gsk-secret\n")
     (folder / "gate.toml").write_text(text)
     return load_gateway(
+        Gateway,
         folder / "gate.toml",
         environment={"TEAM_KEY": "sk-secret", "SEAL": "secret" * 5, **environment},
     )

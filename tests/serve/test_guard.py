@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 
 from dragoman.http_server.guard import HostGuard
-from dragoman.loopback import is_loopback
+from dragoman.runtime import is_loopback
 from support.asgi import Exchange, exchange
 
 

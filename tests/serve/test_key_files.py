@@ -7,8 +7,7 @@ from pathlib import Path
 import pytest
 
 from dragoman.errors import SettingsError
-from dragoman.serve.http.callers import Key
-from dragoman.serve.http.key_files import keys_in, read_keys
+from dragoman.serve.http.callers import Key, keys_in, read_keys
 
 TEXT = """\
 # who may call

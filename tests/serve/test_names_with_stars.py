@@ -9,8 +9,7 @@ from time import perf_counter
 import pytest
 
 from dragoman import wires
-from dragoman.serve.http.callers import Caller
-from dragoman.serve.http.names import fits_pattern, starred
+from dragoman.serve.http.callers import Caller, fits_pattern, starred
 from dragoman.serve.http.observed import offered_name
 from dragoman.wires.serving import serving
 

@@ -19,8 +19,7 @@ from dragoman.fold import fold, unfold
 from dragoman.message import Origin, TextPart, ThinkingPart
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.serve.seals.sealer import MOST_BYTES, MOST_TOKEN, Sealer
-from dragoman.serve.seals.sealing import seal_events
-from dragoman.serve.seals.unsealing import open_messages
+from dragoman.serve.seals.sealing import open_messages, seal_events
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 from support.gateway import MODEL, answered, gated

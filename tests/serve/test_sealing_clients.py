@@ -14,8 +14,7 @@ from dragoman import Message, ToolCallPart, wires
 from dragoman.fold import unfold
 from dragoman.request import ModelRequest
 from dragoman.serve.seals.sealer import Sealer
-from dragoman.serve.seals.sealing import seal_events
-from dragoman.serve.seals.unsealing import open_messages
+from dragoman.serve.seals.sealing import open_messages, seal_events
 from support.gateway_cases import thought
 from support.switching import TARGETS
 

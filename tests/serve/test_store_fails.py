@@ -18,9 +18,8 @@ from dragoman.model.chat_model import now
 from dragoman.request import ModelRequest
 from dragoman.serve import ServerLimits
 from dragoman.serve.store import sql_answers
-from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.answers import AnswerStore, open_answers
 from dragoman.serve.store.memory_answers import MemoryAnswers
-from dragoman.serve.store.open import open_answers
 from dragoman.serve.store.records import Answered
 from dragoman.sql import engine
 from dragoman.testing import ScriptedModel

@@ -46,7 +46,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires import ag_ui
 from support.aimock import node
 

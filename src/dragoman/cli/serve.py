@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from dragoman.cli.terminal import echo
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -213,7 +213,7 @@ def _policy(on_disconnect: str) -> AgentPolicy:
 def _keys(given: list[str], file: Path | None) -> list[Key] | None:
     """The keys of the command line, else of the variable; and of the file. `None`: there are none."""
     from dragoman.serve.http.callers import Key
-    from dragoman.serve.http.key_files import keys_in, read_keys
+    from dragoman.serve.http.callers import keys_in, read_keys
 
     keys = [Key(each) for each in given]
     if not keys and (variable := os.environ.get(_KEY)):

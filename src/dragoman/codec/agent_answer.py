@@ -14,12 +14,13 @@ import msgspec
 
 from dragoman.codec.decoder import ResponseDecoder
 from dragoman.codec.emitter import Emitter, OpenPart
+from dragoman.codec.marks import waiting
 from dragoman.codec.native import Own
-from dragoman.codec.waits import waiting
 from dragoman.errors import DragomanError, StreamCutError
 from dragoman.event import (
     Custom,
     Event,
+    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -32,7 +33,6 @@ from dragoman.event import (
     StateDelta,
     StateSnapshot,
 )
-from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.message import (
     Content,

@@ -8,8 +8,8 @@ from typing import Any, NamedTuple
 import msgspec
 
 from dragoman.codec.json_values import if_list, if_text
+from dragoman.codec.marks import KEY, answer_to, interrupt_of
 from dragoman.codec.native import Own
-from dragoman.codec.waits import KEY, answer_to, interrupt_of
 from dragoman.interrupt import Resume
 from dragoman.message import Content, MarkPart, Message, Origin, Role, ToolCallPart, ToolResultPart
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, TypeAlias
+import re
+from collections.abc import Iterable, Mapping
+from typing import Any, Literal, TypeAlias
 
 __all__ = [
     "BOOLEAN",
@@ -11,10 +12,14 @@ __all__ = [
     "EMBEDDINGS_BODY",
     "TEXT",
     "JsonSchema",
+    "JsonType",
     "a_list",
     "an_object",
     "either",
+    "fault_of_type",
+    "typed",
 ]
+
 
 JsonSchema: TypeAlias = Mapping[str, Any]
 
@@ -60,3 +65,60 @@ CHAT_BODY = an_object(
 
 EMBEDDINGS_BODY = an_object({"model": TEXT, "input": either(TEXT, a_list(TEXT, least=1))})
 """Of OpenAI's embeddings, and those that took them."""
+
+
+JsonType: TypeAlias = Literal[
+    "a number",
+    "a whole number",
+    "a number as a text",
+    "true or false",
+    "a text",
+    "a list",
+    "an object",
+]
+
+_NUMBERS = (int, float)
+_NUMERAL = re.compile(r"-?[0-9]+(\.[0-9]+)?([eE][+-]?[0-9]+)?")
+
+
+def typed(**fields: Iterable[str]) -> dict[str, tuple[JsonType, ...]]:
+    """The fields of each type: `typed(number=("temperature",), text_or_list=("stop",))`; words as in `_WORDS`, joined by `_or_`."""
+    return {
+        field: tuple([_WORDS[word] for word in kind.split("_or_")])
+        for kind, names in fields.items()
+        for field in names
+    }
+
+
+_WORDS: Mapping[str, JsonType] = {
+    "number": "a number",
+    "whole": "a whole number",
+    "numeral": "a number as a text",
+    "flag": "true or false",
+    "text": "a text",
+    "list": "a list",
+    "object": "an object",
+}
+
+
+def fault_of_type(value: Any, types: Iterable[JsonType]) -> str:
+    """What a value should be, in words; empty: it is, or it is `null`."""
+    types = tuple(types)
+    if value is None or any(_is(value, each) for each in types):
+        return ""
+    return " or ".join(types)
+
+
+def _is(value: Any, kind: JsonType) -> bool:
+    if kind in ("a number", "a whole number"):
+        is_number = isinstance(value, _NUMBERS) and not isinstance(value, bool)
+        return is_number and (kind == "a number" or value % 1 == 0)
+    if kind == "a number as a text":
+        return isinstance(value, str) and _NUMERAL.fullmatch(value) is not None
+    kinds: Mapping[JsonType, type] = {
+        "true or false": bool,
+        "a text": str,
+        "a list": list,
+        "an object": dict,
+    }
+    return isinstance(value, kinds[kind])

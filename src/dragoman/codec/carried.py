@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 
 __all__ = ["changed", "difference", "is_equal", "with_carried"]
 

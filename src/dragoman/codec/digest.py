@@ -11,27 +11,35 @@ Marks, times, usage, metadata and ids of messages count in neither.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+import json
+from collections.abc import Callable, Iterable
 from hashlib import blake2b
 from itertools import takewhile
 from typing import Any, Literal
+from weakref import ref
 
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.hashing import SIZE, hashed
 from dragoman.codec.marks import only_waits, unmarked
 from dragoman.message import (
+    NOTES,
     Content,
     Message,
+    Native,
     Role,
     ToolCallPart,
     ToolResultPart,
 )
 
 __all__ = [
+    "LARGE",
+    "SIZE",
+    "chain",
+    "digest",
     "digests",
     "free_prefix",
+    "hashed",
     "neutral",
     "neutral_chain",
     "prefix",
@@ -39,6 +47,7 @@ __all__ = [
     "wire_of",
     "written",
 ]
+
 
 _VERSION = "2"
 
@@ -166,3 +175,89 @@ def _value(result: Any) -> Any:
         return json_bytes.decode(result)
     except ValueError:
         return result
+
+
+def digest(parent: str, message: Message) -> str:
+    """The digest of a conversation that goes on from `parent` (`""`: the beginning) with this message."""
+    return hashed(message, None, _counted, parent.encode()).hex()
+
+
+def _counted(message: Message) -> Any:
+    content = unmarked(message).content
+    if any(piece.native or isinstance(piece, ToolResultPart) for piece in content):
+        content = tuple([_one_room(piece) for piece in content])
+    return message.role, content, _joined(message.native)
+
+
+def _one_room(piece: Content) -> Content:
+    if isinstance(piece, ToolResultPart) and piece.is_content:
+        inner: tuple[Content, ...] = piece.result
+        if any(part.native for part in inner):
+            piece = msgspec.structs.replace(
+                piece, result=tuple([_one_room(part) for part in inner])
+            )
+    native = _joined(piece.native)
+    return piece if native is piece.native else msgspec.structs.replace(piece, native=native)
+
+
+def _joined(native: Native) -> Native:
+    """Fields and notes under the wire's name alone: digests are stored, and so were they made."""
+    if not native or not any(key.endswith(NOTES) for key in native):
+        return native
+    joined: dict[str, Any] = {}
+    for key, own in native.items():
+        wire = key.removesuffix(NOTES)
+        joined[wire] = {**joined[wire], **own} if wire in joined and isinstance(own, dict) else own
+    return joined
+
+
+def chain(messages: Iterable[Message]) -> list[str]:
+    """For each message the digest of all before it, and last the digest of all: one more than there are messages."""
+    digests = [""]
+    for message in messages:
+        digests.append(digest(digests[-1], message))
+    return digests
+
+
+LARGE = 4096
+"""Bytes from which on a message is hashed once."""
+SIZE = 16
+"""Bytes of a digest."""
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+_known: dict[int, tuple[ref[Message], dict[str | None, tuple[bytes, bytes]]]] = {}
+"""Identity of a large message that is alive → itself, and by name what stood before it last, and its digest then."""
+
+
+def hashed(
+    message: Message, name: str | None, counted: Callable[[Message], Any], after: bytes = b""
+) -> bytes:
+    """The digest of a message behind `after`. `counted`: the message → what of it counts; `name`: which digest that is,
+    a wire's, the neutral one (empty), or that of earlier releases (`None`)."""
+    known = _known.get(id(message)) if _known else None
+    if known is not None and known[0]() is message:
+        before, digest = known[1].get(name, (None, b""))
+        if before == after:
+            return digest
+    data = _bytes(counted(message))
+    state = blake2b(after, digest_size=SIZE)
+    state.update(data)
+    digest = state.digest()
+    if len(data) >= LARGE:
+        _keep(message, name, after, digest)
+    return digest
+
+
+def _keep(message: Message, name: str | None, after: bytes, digest: bytes) -> None:
+    key = id(message)
+    known = _known.get(key)
+    if known is None or known[0]() is not message:
+        known = _known[key] = (ref(message, lambda _, known=_known: known.pop(key, None)), {})
+    known[1][name] = after, digest
+
+
+def _bytes(value: Any) -> bytes:
+    try:
+        return _encode(value)
+    except UnicodeEncodeError:  # half a pair of surrogates, which UTF-8 cannot hold
+        return json.dumps(msgspec.to_builtins(value), sort_keys=True).encode()

@@ -11,7 +11,7 @@ from sys import getsizeof
 from typing import Any, NamedTuple
 from weakref import ref
 
-from dragoman.codec.hashing import SIZE
+from dragoman.codec.digest import SIZE
 from dragoman.loss import Loss
 from dragoman.message import Message, Role, TextPart, ToolCallPart, ToolResultPart
 

@@ -17,11 +17,12 @@ from msgspec.structs import replace
 from dragoman.codec import digest
 from dragoman.codec.history import History, Turn
 from dragoman.codec.history_line import Known, parts
+from dragoman.codec.marks import only_waits, without_waits
 from dragoman.codec.outgoing import Outgoing
 from dragoman.codec.replay import DigestAt, digests_of, readable
 from dragoman.loss import Loss
 from dragoman.message import Message, ToolCallPart, ToolResultPart
-from dragoman.repair import repaired
+from dragoman.repair import Source, repaired
 from dragoman.request import ToolSpec
 
 __all__ = [
@@ -31,10 +32,14 @@ __all__ = [
     "Pieces",
     "Way",
     "fresh_ids",
+    "given_losses",
     "made_ready",
     "odd",
     "odd_names",
+    "places_sent",
+    "unrepaired_losses",
 ]
+
 
 O = TypeVar("O", bound=Outgoing[Any])  # noqa: E741 the letter of its bound
 
@@ -229,3 +234,39 @@ class _Chains:
         if self._others is None:
             self._others = digests_of(repaired(self._turn.messages)[0])
         return self._others(wire, before + position)
+
+
+def places_sent(given: Sequence[Message]) -> tuple[Sequence[Message], Sequence[int]]:
+    """The messages that are a part of the conversation, and where each stands in what was given."""
+    sent = without_waits(given)
+    if len(sent) == len(given):
+        return given, range(len(given))
+    return sent, [place for place, message in enumerate(given) if not only_waits(message)]
+
+
+def unrepaired_losses(losses: Iterable[Loss], sources: Sequence[Source] | None) -> list[Loss]:
+    """Losses of a repaired conversation, where they stood before the repair; without those of what repair made up. `sources`: as
+    `repair.traced` has them."""
+    if sources is None:
+        return list(losses)
+    return [placed for loss in losses if (placed := _unrepaired(loss, sources)) is not None]
+
+
+def given_losses(losses: Iterable[Loss], places: Sequence[int]) -> list[Loss]:
+    """Losses of what is sent, where they stand in what was given."""
+    return [
+        loss
+        if loss.message is None or places[loss.message] == loss.message
+        else replace(loss, message=places[loss.message])
+        for loss in losses
+    ]
+
+
+def _unrepaired(loss: Loss, sources: Sequence[Source]) -> Loss | None:
+    if loss.message is None:
+        return loss
+    source = sources[loss.message]
+    if loss.part is None:
+        return None if source.message is None else replace(loss, message=source.message)
+    stood = source.parts[loss.part]
+    return None if stood is None else replace(loss, message=stood[0], part=stood[1])

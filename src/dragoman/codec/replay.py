@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from dragoman.codec import digest, digest_v1
+from dragoman.codec import digest
 from dragoman.loss import Lost
 from dragoman.message import Content, Message, Origin, Role
 
@@ -67,9 +67,7 @@ def digests_of(messages: Sequence[Message]) -> DigestAt:
 
     def digest_at(wire: str, position: int) -> str:
         if wire not in chains:
-            chains[wire] = (
-                digest.signed_chain(messages, wire) if wire else digest_v1.chain(messages)
-            )
+            chains[wire] = digest.signed_chain(messages, wire) if wire else digest.chain(messages)
         return chains[wire][position]
 
     return digest_at

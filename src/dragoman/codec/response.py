@@ -6,13 +6,17 @@ passed over.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
+from functools import reduce
+from operator import add
 from typing import Any
 
+from dragoman.codec.json_values import if_objects
 from dragoman.codec.marks import unmarked
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Event,
+    InnerRuns,
     MessageDropped,
     MessageFinished,
     MessageStarted,
@@ -21,13 +25,21 @@ from dragoman.event import (
     PartStarted,
     RunError,
     RunFinished,
+    without_inner_runs,
 )
 from dragoman.fold import fold
-from dragoman.inner_runs import InnerRuns, without_inner_runs
 from dragoman.loss import Loss, Lost
 from dragoman.message import FinishReason, Message, Native, Origin, Role, Usage
 
-__all__ = ["ResponseState", "kept", "further_candidates", "model_of", "whole_message"]
+__all__ = [
+    "ResponseState",
+    "dump_entries",
+    "further_candidates",
+    "kept",
+    "load_entries",
+    "model_of",
+    "whole_message",
+]
 
 
 class ResponseState:
@@ -166,3 +178,36 @@ def whole_message(
         content=tuple(piece for message in messages for piece in unmarked(message).content),
         usage=sum(usages, Usage()) if usages else None,
     )
+
+
+_FIELDS: Mapping[str, str] = {
+    "input_tokens": "inputTokens",
+    "output_tokens": "outputTokens",
+    "total_tokens": "totalTokens",
+    "reasoning_tokens": "reasoningTokens",
+    "cache_read_tokens": "cachedInputTokens",
+    "cache_write_tokens": "cacheWriteInputTokens",
+}
+_MOST = 2**53 - 1
+"""The largest whole number that every reader of JSON keeps."""
+
+
+def load_entries(entries: Any) -> Usage | None:
+    """Entries → their sum; `None`: there are none. What is no count in them is left out."""
+    read = [
+        Usage(**{ours: n for ours, theirs in _FIELDS.items() if _is_count(n := entry.get(theirs))})
+        for entry in if_objects(entries)
+    ]
+    return reduce(add, read) if read else None
+
+
+def dump_entries(usage: Usage | None) -> list[dict[str, Any]]:
+    """The inverse: one entry, or none where nothing is known."""
+    fields = {
+        theirs: n for ours, theirs in _FIELDS.items() if _is_count(n := getattr(usage, ours, None))
+    }
+    return [fields] if fields else []
+
+
+def _is_count(value: Any) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool) and 0 <= value <= _MOST

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, NamedTuple, TypeVar
+from typing import Any, Literal, NamedTuple, TypeAlias, TypeVar
 
 import msgspec
 
 from dragoman import errors
-from dragoman.codec.field_types import JsonType
+from dragoman.codec.body_schema import JsonType
 from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
 from dragoman.loss import Loss
 from dragoman.message import Content, ToolCallPart
-from dragoman.request import ModelRequest
+from dragoman.request import HttpRequest, ModelRequest
 
 __all__ = [
     "BEARER",
@@ -20,12 +20,14 @@ __all__ = [
     "PURPOSES",
     "SSE_PING",
     "ErrorResponse",
+    "Forward",
     "KeyPlace",
     "Problem",
     "RequestFields",
     "Route",
     "SealForm",
     "error_response",
+    "forward_to",
     "noted",
     "of_class",
     "status_of",
@@ -222,3 +224,16 @@ def noted(
         where = "" if index < 0 else f"{listed}[{index}]"
         raise error.at(field=".".join(filter(None, (where, field))) or None)
     problems.append(Problem(index, field, error.message))
+
+
+Forward: TypeAlias = Callable[[ModelRequest, Mapping[str, Any], Any], HttpRequest]
+"""(request, its verbatim body, quirks) → path, headers and body. The request says the model, whether to stream, and what headers held."""
+
+
+def forward_to(path: str) -> Forward:
+    """Forwards to an API that has the model in the body."""
+
+    def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Any) -> HttpRequest:  # noqa: ARG001 as of `Forward`
+        return HttpRequest(path, body={**body, "model": request.model})
+
+    return forward

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from datetime import UTC, datetime
 from time import perf_counter_ns
 
 import msgspec
@@ -10,7 +11,11 @@ import msgspec
 from dragoman.event import Event, MessageStarted, PartStarted
 from dragoman.message import Role
 
-__all__ = ["AnswerTimer", "Durations"]
+__all__ = [
+    "AnswerTimer",
+    "Durations",
+    "in_utc",
+]
 
 
 class Durations(msgspec.Struct, frozen=True):
@@ -61,3 +66,14 @@ class AnswerTimer:
         asked = self._began if self._asked is None else self._asked
         first = now if self._first is None else self._first
         return Durations(max(asked - self._began, 1), max(first - asked, 1), max(now - first, 1))
+
+
+def in_utc(time: datetime) -> datetime:
+    """A time in UTC; one without a zone is in it already. Where UTC would be before the year 1 or after 9999, the first or last time that
+    there is."""
+    if time.tzinfo is None:
+        return time.replace(tzinfo=UTC)
+    try:
+        return time.astimezone(UTC)
+    except OverflowError:
+        return (datetime.min if time.year == 1 else datetime.max).replace(tzinfo=UTC)

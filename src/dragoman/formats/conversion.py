@@ -19,7 +19,7 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError, SettingsError
 from dragoman.formats.detection import Detected, detected_in, opened
 from dragoman.formats.registry import get, layout
-from dragoman.halves import replace_halves
+from dragoman.json_bytes import replace_halves
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin
 from dragoman.request import ModelRequest

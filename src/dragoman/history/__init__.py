@@ -5,22 +5,21 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.lazy import lazy
+from dragoman.runtime import lazy
 
 if TYPE_CHECKING:
-    from dragoman.history.changes import Changes
-    from dragoman.history.lens import put
+    from dragoman.history.client_copy import Changes, put
     from dragoman.history.list import MessageList
-    from dragoman.history.planning import Plan, plan
+    from dragoman.history.plans import Plan, plan
 
 __all__ = ["Changes", "MessageList", "Plan", "plan", "put"]
 
 _MODULES = {
-    "Changes": "changes",
+    "Changes": "client_copy",
     "MessageList": "list",
-    "Plan": "planning",
-    "plan": "planning",
-    "put": "lens",
+    "Plan": "plans",
+    "plan": "plans",
+    "put": "client_copy",
 }
 
 __getattr__ = lazy("dragoman.history", _MODULES)

@@ -8,21 +8,17 @@ from typing import TYPE_CHECKING, Any, Literal, Self
 
 from dragoman import formats
 from dragoman.codec.serving import Problem
-from dragoman.history import editing, putting, steps, stored, threads, tool_updates
-from dragoman.history.adding import Adding, Branch
-from dragoman.history.changes import Changes
-from dragoman.history.lens import put
-from dragoman.history.planning import Plan, plan
-from dragoman.history.prompting import Prompts
-from dragoman.history.reading import Given, read, unreadable
-from dragoman.history.resent import Digests
+from dragoman.history import edit, sources, stored, updates
+from dragoman.history.add import Adding, Branch
+from dragoman.history.client_copy import Changes, place_copy, place_system, put
+from dragoman.history.exchanges import Prompts
+from dragoman.history.fresh import Digests
+from dragoman.history.plans import Plan, plan, unwritable_named, write
+from dragoman.history.read import Given, read, unreadable
 from dragoman.history.rows import NOWHERE, Row
 from dragoman.history.sources import NOT_SAVED, Mint, Source, source_named
-from dragoman.history.systems import check_system
+from dragoman.history.systems import Whole, check_system
 from dragoman.history.target import format_target
-from dragoman.history.unwritable import unwritable_named
-from dragoman.history.whole import Whole
-from dragoman.history.writing import write
 from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolResultPart
@@ -30,8 +26,8 @@ from dragoman.model.chat_model import new_id, now
 from dragoman.providers import Provider
 
 if TYPE_CHECKING:
-    from dragoman.history.editing import Summary
-    from dragoman.history.steps import Boundary
+    from dragoman.history.edit import Summary
+    from dragoman.history.updates import Boundary
 
 __all__ = ["MessageList"]
 
@@ -97,7 +93,7 @@ class MessageList(Whole):
         if known == "system":
             check_system(given.messages)
         if known != "memory":
-            threads.check(given.messages, self.thread_id, self.resource_id)
+            sources.check_threads(given.messages, self.thread_id, self.resource_id)
         if errors == "collect":
             self.problems += given.problems
         self._format = given.format
@@ -149,11 +145,11 @@ class MessageList(Whole):
             "whole": whole,
         }
         changes = put(tuple(self), format, payload, **allowed)
-        threads.check(changes.added, self.thread_id, self.resource_id)
-        changes, branch = putting.placed(self._rows, changes, self._mint)
+        sources.check_threads(changes.added, self.thread_id, self.resource_id)
+        changes, branch = place_copy(self._rows, changes, self._mint)
         self._branches += [] if branch is None else [branch]
         if system:
-            putting.place_system(self._systems, changes)
+            place_system(self._systems, changes)
         return changes
 
     # reading
@@ -205,7 +201,7 @@ class MessageList(Whole):
         written = write(self, format_target(found, target, **how), fields=losses is not None)
         if losses is not None:
             losses += (*written.repairs, *written.losses)
-        return threads.named(written.payload, found, self.thread_id, self.resource_id)
+        return sources.with_threads(written.payload, found, self.thread_id, self.resource_id)
 
     def to_ui_messages(
         self, version: str | None = None, *, metadata: bool = False
@@ -274,41 +270,41 @@ class MessageList(Whole):
         return self._without(lambda row: row.message.id in gone or row.message.turn in gone)
 
     def _without(self, goes: Callable[[Row], bool]) -> list[Message]:
-        return editing.removed(self._rows, goes)
+        return edit.removed(self._rows, goes)
 
     # tools and steps
 
     def update_tool(self, result: ToolResultPart, *, name: str | None = None) -> bool:
         """Puts a result to the newest call of its id, whatever turn that is in; the call stays as it is. `name`: of the tool, for a result of a
         provider's whose id is not known. Whether there is such a call."""
-        if tool_updates.put_result(self._rows, result, name, self._mint):
+        if updates.put_result(self._rows, result, name, self._mint):
             return True
         _log.warning("no call has the id %r: its result is not kept", result.id)
         return False
 
     def update_metadata(self, call_id: str, metadata: Mapping[str, Any]) -> bool:
         """Adds metadata to the message with the newest call of that id. Whether there is one."""
-        return tool_updates.put_metadata(self._rows, call_id, metadata, self._mint)
+        return updates.put_metadata(self._rows, call_id, metadata, self._mint)
 
     def start_step(self) -> bool:
         """Marks that a step begins behind the model's last message. Whether there is one that may change and is not marked yet."""
-        return steps.start(self._rows, self._mint)
+        return updates.start(self._rows, self._mint)
 
     def describe_step(self, model: str) -> bool:
         """Says which model makes the last step. Whether one is marked in the last turn."""
-        return steps.describe(self._rows, model, self._mint)
+        return updates.describe(self._rows, model, self._mint)
 
     def step_content(self, number: int = -1) -> list[Content]:
         """The pieces of a step of the last turn, from 1 on; -1 is the last. Results stand behind their calls."""
-        return steps.step_content(self._rows, number)
+        return updates.step_content(self._rows, number)
 
     def open_step(self) -> Boundary:
         """The place behind all that there is, for `rollback`."""
-        return steps.boundary(self._rows)
+        return updates.boundary(self._rows)
 
     def rollback(self, boundary: Boundary) -> list[Message] | None:
         """Drops what the last turn has behind a place, and returns it. `None`: that place is in another turn."""
-        return steps.rolled_back(self._rows, boundary, self._mint)
+        return updates.rolled_back(self._rows, boundary, self._mint)
 
     def new_response(self, id: str | None = None) -> None:  # noqa: A002 what it is
         """The next answer begins a turn of its own, of that id, where one is given."""
@@ -316,7 +312,7 @@ class MessageList(Whole):
 
     def seal(self, message_id: str) -> bool:
         """Says of a message, or the turn that it is in, that it never changes: what a copy of it has more becomes a new one. Whether it is there."""
-        return steps.seal(self._rows, message_id, self._mint)
+        return updates.seal(self._rows, message_id, self._mint)
 
     # editing
 
@@ -332,7 +328,7 @@ class MessageList(Whole):
         Raises:
             HistoryError: there is no such message.
         """
-        stop = len(self._rows) if at is None else editing.place(self._rows, at)
+        stop = len(self._rows) if at is None else edit.place(self._rows, at)
         made = MessageList(
             thread_id=self.thread_id,
             resource_id=self.resource_id,
@@ -355,11 +351,9 @@ class MessageList(Whole):
         given = read(message, None, self._format)
         if given.problems or len(given.messages) != 1:
             raise (
-                unreadable(given.problems)
-                if given.problems
-                else editing.not_one(len(given.messages))
+                unreadable(given.problems) if given.problems else edit.not_one(len(given.messages))
             )
-        position = editing.place(self._rows, message_id)
+        position = edit.place(self._rows, message_id)
         self._cut(position)
         edited = given.messages[0].replace(id=message_id, turn=None)
         self._place(Given([edited], [], None, is_lone=True), "input")
@@ -372,12 +366,12 @@ class MessageList(Whole):
         Raises:
             HistoryError: there is no such message.
         """
-        self._cut(editing.answer(self._rows, message_id))
+        self._cut(edit.answer(self._rows, message_id))
         return self
 
     def _cut(self, position: int) -> None:
         if position < len(self._rows):
-            self._branches.append(editing.cut(self._rows, position))
+            self._branches.append(edit.cut(self._rows, position))
 
     def trim(
         self,
@@ -393,7 +387,7 @@ class MessageList(Whole):
         Raises:
             HistoryError: a limit is below 0.
         """
-        return editing.trimmed(self._rows, messages, tokens, exchanges, tokens_of)
+        return edit.trimmed(self._rows, messages, tokens, exchanges, tokens_of)
 
     async def summarize(
         self, summary: Summary, *, exchanges: int = 1, tag: str = "summary"
@@ -401,7 +395,7 @@ class MessageList(Whole):
         """Puts a summary in the place of all but the last exchanges: a system message under a tag, which replaces that of the time before. What
         is summarised becomes a branch. `summary`: a function of messages, plain or async, that returns a text, or an agent. `None`: there is
         nothing to be summarised."""
-        made = await editing.summarized(self._rows, self.system_messages(tag), summary, exchanges)
+        made = await edit.summarized(self._rows, self.system_messages(tag), summary, exchanges)
         if made is None:
             return None
         message, branch = made

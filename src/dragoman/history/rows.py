@@ -1,4 +1,9 @@
-"""The rows of a list: its messages in order, each with where it came from. Forks share the rows that they have in common."""
+"""Rows of a list: its messages in order, each with where it came from, and indexes of their ids, turns and calls.
+
+Rows are in chunks that never change, and an index is in layers, so that forks share what they have in common: a fork copies no row and no
+key. What an index says may be out of date where rows were moved; whoever asks holds it against the row. Rows that are added before others
+wait, and are put in their place when something is read (`settle`), so that a conversation that comes from its end on is put in order once.
+"""
 
 from __future__ import annotations
 
@@ -11,10 +16,69 @@ from typing import NamedTuple
 
 from dragoman.codec.turns import goes_on
 from dragoman.history.format_fields import is_sealed
-from dragoman.history.index import Index
 from dragoman.message import Message, ToolCallPart
 
-__all__ = ["NOWHERE", "Row", "Rows", "in_order"]
+__all__ = ["NOWHERE", "Index", "Row", "Rows", "in_order"]
+
+
+class _Layer(NamedTuple):
+    """What several lists may know together."""
+
+    places: dict[str, int]
+    limit: int
+    """Positions from here on are of another list's."""
+
+
+class Index:
+    """Key → position. What it says may be out of date where positions were moved: who asks holds it against the list."""
+
+    __slots__ = ("_layers", "places", "upto")
+
+    def __init__(self) -> None:
+        self._layers: tuple[_Layer, ...] = ()
+        self.places: dict[str, int] = {}
+        """Of this list alone."""
+        self.upto = 0
+        """How many positions it has seen."""
+
+    def find(self, key: str) -> int | None:
+        """The position that was noted last for a key."""
+        if (place := self.places.get(key)) is not None:
+            return place
+        for layer in reversed(self._layers):
+            if (place := layer.places.get(key)) is not None and place < layer.limit:
+                return place
+        return None
+
+    def has_any(self, keys: Iterable[str]) -> bool:
+        """Whether one of these was ever noted."""
+        known = [self.places, *(layer.places for layer in self._layers)]
+        return not all(places.keys().isdisjoint(keys) for places in known)
+
+    def forget(self) -> None:
+        """Everything: it is to be built again."""
+        self._layers, self.places, self.upto = (), {}, 0
+
+    def fork(self, limit: int) -> Index:
+        """An index of a list that begins as this one, up to a position. What was known is shared, and not copied."""
+        if self.places:
+            self._layers, self.places = _joined((*self._layers, _Layer(self.places, self.upto))), {}
+        other = Index()
+        other._layers = tuple(
+            [_Layer(layer.places, min(layer.limit, limit)) for layer in self._layers]
+        )
+        other.upto = min(self.upto, limit)
+        return other
+
+
+def _joined(layers: tuple[_Layer, ...]) -> tuple[_Layer, ...]:
+    """Layers that grow by halves at least, so that few are to be asked; the work of joining them is shared by what made them."""
+    while len(layers) > 1 and 2 * len(layers[-1].places) >= len(layers[-2].places):
+        below, above = layers[-2:]
+        kept = {key: place for key, place in below.places.items() if place < below.limit}
+        layers = (*layers[:-2], _Layer({**kept, **above.places}, above.limit))
+    return layers
+
 
 NOWHERE: frozenset[str] = frozenset()
 """The sources of a message that was saved."""

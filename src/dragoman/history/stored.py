@@ -7,13 +7,13 @@ from typing import NamedTuple, cast
 
 import msgspec
 
-from dragoman import json_bytes, saved
+from dragoman import json_bytes
 from dragoman.errors import HistoryError
-from dragoman.history.adding import Branch
+from dragoman.history.add import Branch
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import SOURCES
 from dragoman.history.systems import System, Systems
-from dragoman.message import Message, Role
+from dragoman.message import Message, Role, dump_messages, load_messages
 
 __all__ = ["Held", "dump", "load"]
 
@@ -70,7 +70,7 @@ def dump(held: Held) -> bytes:
     return msgspec.json.encode(
         _Stored(
             _VERSION,
-            msgspec.Raw(saved.dump_messages([row.message for row in rows])),
+            msgspec.Raw(dump_messages([row.message for row in rows])),
             [row.order for row in rows],
             [_bits(row.live) for row in rows],
             [_bits(row.origins) for row in rows],
@@ -79,7 +79,7 @@ def dump(held: Held) -> bytes:
                 for each in held.systems.every
             ],
             [
-                _Branch(each.behind, msgspec.Raw(saved.dump_messages(each.messages)))
+                _Branch(each.behind, msgspec.Raw(dump_messages(each.messages)))
                 for each in held.branches
             ],
             held.thread_id,
@@ -109,7 +109,7 @@ def load(data: bytes | str) -> Held:
         raise HistoryError(
             f"a list of messages of version {found.list_version}; this release reads version {_VERSION}"
         )
-    messages = saved.load_messages(bytes(found.messages))
+    messages = load_messages(bytes(found.messages))
     systems = [
         System(Message.from_json(bytes(each.message)), each.tag, each.behind)
         for each in found.system
@@ -131,8 +131,7 @@ def load(data: bytes | str) -> Held:
     for message, order, live, origins in known:
         rows.append(Row(message, order, live, origins))
     branches = [
-        Branch(each.behind, tuple(saved.load_messages(bytes(each.messages))))
-        for each in found.branches
+        Branch(each.behind, tuple(load_messages(bytes(each.messages)))) for each in found.branches
     ]
     return Held(rows, Systems(systems), branches, found.thread_id, found.resource_id)
 

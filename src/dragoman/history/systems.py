@@ -1,15 +1,20 @@
-"""The system messages of a list. They live apart from the conversation, by tags; each is there once under its tag."""
+"""The system messages of a list, and the list as one sequence with them.
+
+System messages live apart from the conversation, by tags; each is there once under its tag.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
-from typing import NamedTuple
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import NamedTuple, Self, overload
 
 from dragoman.codec.digest import neutral
 from dragoman.errors import HistoryError
+from dragoman.history.read import read, unreadable
+from dragoman.history.rows import Rows
 from dragoman.message import Message, Role
 
-__all__ = ["System", "Systems", "check_system"]
+__all__ = ["System", "Systems", "Whole", "check_system"]
 
 
 class System(NamedTuple):
@@ -72,3 +77,96 @@ def check_system(messages: Iterable[Message]) -> None:
             raise HistoryError(
                 f"a system message is to be added, and message {place} is of the role {str(message.role)!r}: add it with another source"
             )
+
+
+class Whole(Sequence[Message]):
+    """What a list holds: the rows of its conversation, and its system messages."""
+
+    def __init__(self) -> None:
+        self._placed, self._systems = Rows(), Systems()
+        self._seen = (-1, -1, -1)
+        self._messages: tuple[Message, ...] = ()
+
+    @property
+    def _rows(self) -> Rows:
+        """The rows, each in its place."""
+        self._placed.settle()
+        return self._placed
+
+    @_rows.setter
+    def _rows(self, rows: Rows) -> None:
+        self._placed = rows
+
+    def _all(self) -> tuple[Message, ...]:
+        seen = len(self._rows), self._rows.changes, self._systems.changes
+        if self._seen != seen:
+            self._seen, self._messages = seen, tuple(_woven(self._rows, self._systems))
+        return self._messages
+
+    def __len__(self) -> int:
+        return len(self._rows) + len(self._systems.every)
+
+    def __iter__(self) -> Iterator[Message]:
+        return iter(self._all())
+
+    @overload
+    def __getitem__(self, index: int) -> Message: ...
+    @overload
+    def __getitem__(self, index: slice) -> tuple[Message, ...]: ...
+    def __getitem__(self, index: int | slice) -> Message | tuple[Message, ...]:
+        return self._all()[index]
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({len(self)} messages)"
+
+    # system messages
+
+    @property
+    def system(self) -> list[Message]:
+        """The system messages without a tag."""
+        return self.system_messages()
+
+    def add_system(self, messages: object, tag: str | None = None) -> Self:
+        """Adds system messages, or texts of some, under a tag. Those that are there already are not added again.
+
+        Raises:
+            HistoryError: one is no system message.
+        """
+        given = read(messages, speak=Message.system)
+        if given.problems:
+            raise unreadable(given.problems)
+        check_system(given.messages)
+        for message in given.messages:
+            self._systems.add(message, tag, -1)
+        return self
+
+    def system_messages(self, tag: str | None = None) -> list[Message]:
+        """The system messages of a tag; without one, those that have none."""
+        return [each.message for each in self._systems.every if each.tag == tag]
+
+    def all_system_messages(self) -> list[Message]:
+        """All system messages: those without a tag first."""
+        return [each.message for each in self._systems.ordered()]
+
+    def clear_system(self, tag: str | None = None) -> list[Message]:
+        """Removes the system messages of a tag, or those without one, and returns them."""
+        return self._systems.keep(lambda each: each.tag != tag)
+
+    def replace_system(self, messages: object) -> Self:
+        """Removes all system messages and adds others, without a tag."""
+        self._systems.keep(lambda _: False)
+        return self.add_system(messages)
+
+
+def _woven(rows: Rows, systems: Systems) -> Iterator[Message]:
+    """A conversation with its system messages: those that came before it first, the others where they came."""
+    every = systems.ordered()
+    waiting = sorted([each for each in every if each.behind >= 0], key=lambda each: each.behind)
+    yield from (each.message for each in every if each.behind < 0)
+    place = 0
+    for row in rows:
+        while place < len(waiting) and waiting[place].behind < row.order:
+            yield waiting[place].message
+            place += 1
+        yield row.message
+    yield from (each.message for each in waiting[place:])

@@ -10,7 +10,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from dragoman.arguments import expect_each
 from dragoman.errors import SettingsError
-from dragoman.loopback import LOOPBACK
+from dragoman.runtime import LOOPBACK
 
 __all__ = ["HostGuard", "host_names", "page_origins"]
 

@@ -5,13 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from dragoman.install_hint import extra_hint
-from dragoman.lazy import lazy
 from dragoman.mcp.toolset import mcp  # not when first asked for: the package has its name
+from dragoman.runtime import extra_hint, lazy
 
 if TYPE_CHECKING:
-    from dragoman.mcp.oauth import MemoryTokenStore, OAuth, TokenStore
     from dragoman.mcp.offers import Prompt, PromptArgument, Resource, ToolHints, hints
+    from dragoman.mcp.options import MemoryTokenStore, OAuth, TokenStore
     from dragoman.mcp.server_http import http_app, serve_http
     from dragoman.mcp.server_stdio import serve_stdio
     from dragoman.mcp.servers import server
@@ -36,12 +35,12 @@ __all__ = [
 
 _MODULES = {
     "MCPToolset": "toolset",
-    "MemoryTokenStore": "oauth",
-    "OAuth": "oauth",
+    "MemoryTokenStore": "options",
+    "OAuth": "options",
     "Prompt": "offers",
     "PromptArgument": "offers",
     "Resource": "offers",
-    "TokenStore": "oauth",
+    "TokenStore": "options",
     "ToolHints": "offers",
     "hints": "offers",
     "http_app": "server_http",

@@ -1,8 +1,12 @@
-"""A session with an MCP server, in one event loop: `Connection`. A task of its own owns all that it holds."""
+"""A session with an MCP server, in one event loop: `Connection`. A task of its own owns all that it holds.
+
+The task opens the transport and the library's client, and stays until `close` or until the server ends; so each scope is left in the task
+that entered it, whoever uses the session. What the server logs meanwhile goes to our log."""
 
 from __future__ import annotations
 
 import asyncio
+import logging
 from contextlib import AbstractAsyncContextManager
 from contextvars import Context
 from typing import Any, cast
@@ -13,22 +17,28 @@ from mcp.shared.exceptions import MCPError
 
 from dragoman.errors import ToolError
 from dragoman.logs import logger
-from dragoman.mcp.failure import Failure
+from dragoman.mcp.calls import Inputs
 from dragoman.mcp.http import Failures, http_streams
-from dragoman.mcp.inputs import Inputs
-from dragoman.mcp.logs import least_level, log_message
 from dragoman.mcp.options import Command, Options
 from dragoman.mcp.stdio import Tail, stdio_streams
-from dragoman.mcp.streams import watched
-from dragoman.mcp.tasks import ended
+from dragoman.mcp.streams import Failure, ended, watched
 from dragoman.tools import SignIn
 
-__all__ = ["Connection"]
+__all__ = ["Connection", "least_level", "log_message"]
 
 _LOG = logger("mcp")
 _ME = types.Implementation(name="dragoman", version="0.1")
 _PATIENCE = 10.0
 """Seconds that a connection has to close; then its task is cancelled."""
+
+_LEVELS = {
+    "debug": logging.DEBUG,
+    "info": logging.INFO,
+    "notice": logging.INFO,
+    "warning": logging.WARNING,
+}
+_LONGEST = 2000
+"""Characters of a message that are logged."""
 
 
 class Connection:
@@ -197,3 +207,23 @@ class Connection:
 
     async def _log(self, params: types.LoggingMessageNotificationParams) -> None:
         log_message(self._name, params)
+
+
+def least_level() -> Any:
+    """The lowest level that anybody listens to, by the protocol's name; `None`: nobody listens."""
+    levels = {
+        "debug": logging.DEBUG,
+        "info": logging.INFO,
+        "warning": logging.WARNING,
+        "error": logging.ERROR,
+    }
+    return next((name for name, level in levels.items() if _LOG.isEnabledFor(level)), None)
+
+
+def log_message(server: str, params: types.LoggingMessageNotificationParams) -> None:
+    """Logs a message of a server's, as data: one line, and not too long."""
+    text = params.data if isinstance(params.data, str) else repr(params.data)
+    where = f"{server} ({params.logger})" if params.logger else server
+    _LOG.log(
+        _LEVELS.get(params.level, logging.ERROR), "%s: %s", where[:200], repr(text[:_LONGEST])[1:-1]
+    )

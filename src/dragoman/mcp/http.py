@@ -15,8 +15,8 @@ from mcp.client.streamable_http import streamable_http_client
 from mcp.shared.exceptions import MCPError
 from mcp.types import INTERNAL_ERROR
 
-from dragoman.mcp.failure import Failure
 from dragoman.mcp.options import Options
+from dragoman.mcp.streams import Failure
 
 __all__ = ["Failures", "http_streams"]
 

@@ -12,12 +12,11 @@ from mcp.shared.exceptions import MCPError, UrlElicitationRequiredError
 from pydantic import ValidationError
 
 from dragoman.errors import ToolError
+from dragoman.mcp.answers import VisitPage
 from dragoman.mcp.connection import Connection
-from dragoman.mcp.content import bounded, parts_of, resource_part
-from dragoman.mcp.elicitation import VisitPage
+from dragoman.mcp.content import bounded, parts_of, resource_part, result_of
 from dragoman.mcp.offers import Prompt, PromptArgument, Resource
 from dragoman.mcp.options import Options
-from dragoman.mcp.results import result_of
 from dragoman.mcp.sessions import Sessions
 from dragoman.message import Message
 from dragoman.tools import SignIn, ToolContext

@@ -1,10 +1,11 @@
-"""Results of ours as an MCP tool's: texts, files, links, JSON."""
+"""Ours as an MCP client sees it: results as texts, files, links and JSON; tools, and an agent as a tool."""
 
 from __future__ import annotations
 
+import re
 from base64 import b64encode
 from collections.abc import Iterable, Mapping
-from typing import Any, cast
+from typing import Any, NamedTuple, cast
 from urllib.parse import quote
 
 import msgspec
@@ -18,12 +19,33 @@ from mcp_types import (
     ResourceLink,
     TextContent,
     TextResourceContents,
+    ToolAnnotations,
 )
+from mcp_types import Tool as MCPTool
+from pydantic import ValidationError
 
+from dragoman.codec.json_values import if_object
 from dragoman.content import ResultPart
+from dragoman.errors import ToolError
+from dragoman.mcp.offers import MCP
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolResultPart
+from dragoman.orchestration.typed import typed_output
+from dragoman.tools import Tool
 
-__all__ = ["blocks", "error_result", "json_result", "tool_result"]
+__all__ = [
+    "AgentEntry",
+    "agent_entry",
+    "blocks",
+    "error_result",
+    "json_result",
+    "tool_entry",
+    "tool_result",
+    "valid_name",
+]
+
+_STRANGE = re.compile(r"[^A-Za-z0-9_.-]+")
+_LONGEST = 128
+"""Characters of a tool's name, as MCP has it."""
 
 
 def error_result(text: str) -> CallToolResult:
@@ -84,3 +106,72 @@ def _text(part: DataPart) -> str | None:
         return part.data.decode()
     except UnicodeDecodeError:
         return None
+
+
+class AgentEntry(NamedTuple):
+    """An agent as a tool."""
+
+    listed: MCPTool
+    """As it is listed."""
+    output_type: Any
+    """Of its answers."""
+    is_wrapped: bool
+    """Whether an answer is no object, and stands in one, `{"result": …}`."""
+
+
+def valid_name(name: str) -> str:
+    """A name for people as that of an MCP tool."""
+    return _STRANGE.sub("_", name).strip("_")[:_LONGEST] or "ask"
+
+
+def tool_entry(tool: Tool) -> MCPTool:
+    """A tool as it is listed. Title and annotations in `native["mcp"]` are told as they are.
+
+    Raises:
+        ToolError: its signature has a type without JSON Schema, or what stands there cannot be told.
+    """
+    spec = tool.spec
+    own = if_object((tool.native or {}).get(MCP))
+    ours = {"idempotentHint": tool.idempotent, "destructiveHint": bool(tool.requires_approval)}
+    hints = {
+        **{name: True for name, holds in ours.items() if holds},
+        **if_object(own.get("annotations")),
+    }
+    try:
+        return MCPTool(
+            name=spec.name,
+            title=own.get("title"),
+            description=spec.description.strip() or None,
+            input_schema={"type": "object", **spec.input_schema},
+            annotations=ToolAnnotations.model_validate(hints, by_name=False) if hints else None,
+        )
+    except ValidationError as error:
+        raise ToolError(
+            f"what {tool.name!r} says in native[{MCP!r}] is no title and annotations: {error}"
+        ) from error
+
+
+def agent_entry(title: str, description: str | None, output_type: Any) -> AgentEntry:
+    """An agent as a tool of one prompt.
+
+    Raises:
+        SettingsError: the output type cannot be described.
+    """
+    prompt = {
+        "type": "string",
+        "description": "What to do or to answer, with all that must be known for it.",
+    }
+    schema, is_wrapped = None, False
+    if output_type is not str:
+        schema = dict(typed_output(output_type).schema)
+        from pydantic import TypeAdapter
+
+        is_wrapped = TypeAdapter(output_type).json_schema().get("type") != "object"
+    listed = MCPTool(
+        name=valid_name(title),
+        title=title,
+        description=description or f"Asks {title}, an agent, and gives its answer.",
+        input_schema={"type": "object", "properties": {"prompt": prompt}, "required": ["prompt"]},
+        output_schema=schema,
+    )
+    return AgentEntry(listed, output_type, is_wrapped)

@@ -1,9 +1,14 @@
-"""What one MCP server shows of an agent, and how a call of it becomes a run."""
+"""What one MCP server shows of an agent, and how a call of it becomes a run.
+
+A tool that is called by itself is a run without a model: a provider of ours makes the one call in place of a model, so that approvals,
+questions and answers are as in any other run.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from functools import partial
 from typing import Any, TypeAlias
 
 from mcp import MCPError
@@ -18,28 +23,80 @@ from mcp_types import (
 
 from dragoman.agent import Agent
 from dragoman.errors import DragomanError
+from dragoman.fold import unfold
 from dragoman.interrupt import Resume
 from dragoman.mcp.server_call import Context, Waiting, answered, joined
-from dragoman.mcp.server_content import blocks, error_result, json_result, tool_result
-from dragoman.mcp.server_run import caller
-from dragoman.mcp.server_tools import AgentEntry, tool_entry
-from dragoman.message import DataPart, FilePart, TextPart, ToolCallPart, ToolResultPart
-from dragoman.model.chat_model import new_id
+from dragoman.mcp.server_content import (
+    AgentEntry,
+    blocks,
+    error_result,
+    json_result,
+    tool_entry,
+    tool_result,
+)
+from dragoman.message import DataPart, FilePart, Message, TextPart, ToolCallPart, ToolResultPart
+from dragoman.model.chat_model import ChatModel, new_id
+from dragoman.orchestration import (
+    DefaultStreamingOrchestrator,
+    StreamingIterationResult,
+    StreamingState,
+)
+from dragoman.orchestration.orchestrator import Steps
 from dragoman.prompt import RunOptions
+from dragoman.providers.provider import Provider
 from dragoman.result import ChatResult
 from dragoman.run import Run
 from dragoman.tools import Tool, ToolContext
+from dragoman.tools.agent_tool import Handoff
 from dragoman.tools.outcome import as_json
 from dragoman.tools.toolsets import CombinedToolset
-from dragoman.tools.transfer import Handoff
 
-__all__ = ["Exposure", "Options"]
+__all__ = ["Exposure", "Options", "caller"]
 
 Options: TypeAlias = RunOptions | Callable[[Context], RunOptions]
 """Options of runs; or a function of the client's request that gives them, such as the `resource_id` of who has signed in."""
-
 _CLAIMS = 10_000
 """So many answers are remembered, so that none counts twice."""
+
+
+def caller(call: ToolCallPart | None = None) -> Provider:
+    """A record in whose runs the call is made and answered, and nobody is asked. `None`: the conversation waits on a call that was made
+    before."""
+    return Provider(
+        name="client",
+        display_name="MCP client",
+        wire="openai_chat",
+        chat_model="call",
+        orchestrator=partial(_OneCall, call),
+    )
+
+
+class _OneCall(DefaultStreamingOrchestrator):
+    """Makes the call in place of a model."""
+
+    def __init__(self, call: ToolCallPart | None) -> None:
+        self._call = call
+
+    async def process_iteration(
+        self,
+        model: ChatModel,  # noqa: ARG002 - there is none
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,  # noqa: ARG002
+    ) -> Steps:
+        """The call, where it is still to be made, and its answer."""
+        if self._call is not None:
+            message = Message.model(self._call).replace(
+                id=state.new_id and state.new_id(), created_at=state.clock()
+            )
+            state.add_to_history(message)
+            yield StreamingIterationResult(events=unfold([message]), messages=(message,))
+            steps = self.answered(state, message.tool_calls)
+            try:
+                async for step in steps:
+                    yield step
+            finally:
+                await steps.aclose()
+        yield StreamingIterationResult(should_continue=False)
 
 
 class Exposure:

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dragoman.errors import SettingsError
 from dragoman.http_server.guard import HostGuard
 from dragoman.http_server.listening import configured, listening, until_the_end, url_of
-from dragoman.loopback import LOOPBACK, is_loopback
+from dragoman.runtime import LOOPBACK, is_loopback
 
 __all__ = ["http_app", "serve_http"]
 

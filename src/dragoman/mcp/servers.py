@@ -12,9 +12,8 @@ from mcp.server.request_state import RequestStateBoundary, RequestStateSecurity
 from dragoman.agent import Agent
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.mcp.server_exposure import Exposure, Options
-from dragoman.mcp.server_run import caller
-from dragoman.mcp.server_tools import agent_entry
+from dragoman.mcp.server_content import agent_entry
+from dragoman.mcp.server_exposure import Exposure, Options, caller
 from dragoman.tools import Tool, Toolset
 
 __all__ = ["Exposed", "Served", "server"]

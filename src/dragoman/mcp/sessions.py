@@ -7,8 +7,8 @@ from collections.abc import AsyncGenerator
 from contextlib import asynccontextmanager
 from typing import TYPE_CHECKING
 
-from dragoman.event_loop import running_loop
 from dragoman.mcp.options import Options
+from dragoman.runtime import running_loop
 
 if TYPE_CHECKING:
     from dragoman.mcp.connection import Connection

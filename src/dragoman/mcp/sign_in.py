@@ -15,8 +15,8 @@ from mcp.shared.auth import OAuthClientInformationFull, OAuthClientMetadata, OAu
 from pydantic import AnyUrl
 
 from dragoman.errors import ToolError
-from dragoman.mcp.failure import Failure
-from dragoman.mcp.oauth import OAuth
+from dragoman.mcp.options import OAuth
+from dragoman.mcp.streams import Failure
 
 __all__ = ["SignInAuth", "take_answer"]
 

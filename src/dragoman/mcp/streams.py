@@ -1,12 +1,15 @@
-"""The streams of a session, watched for their end."""
+"""Parts of a session: streams that are watched for their end, why a request came to nothing, and tasks that are waited for."""
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Callable
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Iterable
 from contextlib import AbstractAsyncContextManager, asynccontextmanager
-from typing import Any, Self
+from typing import Any, Literal, Self
 
-__all__ = ["watched"]
+import msgspec
+
+__all__ = ["Failure", "ended", "watched"]
 
 
 @asynccontextmanager
@@ -54,3 +57,36 @@ class _Watched:
 
     async def __aexit__(self, *error: object) -> None:
         await self._stream.__aexit__(*error)
+
+
+class Failure(msgspec.Struct, frozen=True):
+    """What ended a request, as our side of the connection saw it; nothing that a server says makes one."""
+
+    kind: Literal["unreached", "forgotten", "lost", "status", "sign_in"]
+    """`unreached`: the server has not taken it. `forgotten`: nor has it, for it knows the session no more. `lost`: it may have. `status`: HTTP
+    refused it. `sign_in`: somebody must sign in."""
+    text: str
+    """What was wrong, in words."""
+    url: str = ""
+    """Where to sign in."""
+
+
+async def ended(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
+    """Returns when all have ended. Those that go on for longer than so many seconds are cancelled, again and again.
+
+    Raises:
+        CancelledError: the caller was cancelled, afterwards.
+    """
+    left, cancelled = [task for task in tasks if not task.done()], None
+    while left:
+        if patience <= 0.0:
+            for task in left:
+                task.cancel()
+        try:
+            _, late = await asyncio.wait(left, timeout=patience or 1.0)
+            left, patience = [*late], 0.0
+        except asyncio.CancelledError as error:
+            cancelled = error
+            left = [task for task in left if not task.done()]
+    if cancelled is not None:
+        raise cancelled

@@ -1,28 +1,42 @@
-"""Tools of an MCP server: `mcp`, and `MCPToolset`, which it makes."""
+"""Tools of an MCP server: `mcp`, and `MCPToolset`, which it makes.
+
+A set asks its server by `Requests`, which needs the library `mcp` and is imported with the first request. What the server lists becomes
+tools of ours, the same ones as long as it lists the same; while somebody must sign in, one tool that asks for that stands for all."""
 
 from __future__ import annotations
 
 import os
+import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import msgspec
+
 from dragoman.arguments import expect, expect_each
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
+from dragoman.logs import logger
+from dragoman.mcp.offers import MCP, hints
 from dragoman.mcp.options import ApprovalPolicy, Options, Sampling, label, parse_server
 from dragoman.mcp.sessions import Sessions
 from dragoman.message import DataPart, LinkPart, Message, TextPart
+from dragoman.runtime import extra_hint
 from dragoman.tools import SignIn, Tool, ToolContext, Toolset
 
 if TYPE_CHECKING:
-    from dragoman.mcp.oauth import OAuth
+    from mcp import types
+
     from dragoman.mcp.offers import Prompt, Resource
+    from dragoman.mcp.options import OAuth
     from dragoman.mcp.requests import Requests
 
 __all__ = ["MCPToolset", "mcp"]
 
 _NO_RUN: ToolContext[Any] = ToolContext(None)
+
+_LOG = logger("mcp")
+_Known = dict[str, tuple[Any, Tool]]
+"""Name → what was listed, and the tool that it became."""
 
 
 class MCPToolset(Toolset):
@@ -47,13 +61,11 @@ class MCPToolset(Toolset):
             ToolError: the server cannot be started or reached, or refuses.
             SettingsError: the library `mcp` is missing.
         """
-        from dragoman.mcp.listing import as_tools, sign_in_tool
-
         try:
             listed = await self._ready().list_tools()
         except SignIn:
-            return [sign_in_tool(self, self._options)]
-        self._known = as_tools(self, self._options, listed, self._known)
+            return [_sign_in_tool(self, self._options)]
+        self._known = _as_tools(self, self._options, listed, self._known)
         return [tool for _, tool in self._known.values()]
 
     async def call_tool(
@@ -233,3 +245,77 @@ def mcp(
             protocol=protocol,
         )
     )
+
+
+def _as_tools(
+    toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: _Known
+) -> _Known:
+    """The tools of a list. `known`: those of the last."""
+    found: _Known = {}
+    for one in listed:
+        if not one.name or one.name in found:
+            _LOG.warning(
+                "%s lists a tool %r that is there already or has no name: it is left out",
+                toolset.name,
+                one.name,
+            )
+            continue
+        before = known.get(one.name)
+        found[one.name] = (
+            before
+            if before is not None and before[0] == one
+            else (one, _tool(toolset, options, one))
+        )
+    return found
+
+
+def _tool(toolset: MCPToolset, options: Options, given: types.Tool) -> Tool:
+    async def call(dragoman_context: ToolContext[Any], **arguments: Any) -> Any:
+        return await toolset.call_tool(given.name, arguments, dragoman_context)
+
+    tool = Tool(
+        options.prefix + given.name,
+        _description(options, given.description),
+        call,
+        _schema(given.input_schema),
+        timeout=options.timeout,
+        native=_native(given),
+    )
+    hint = hints(tool)
+    policy = options.requires_approval
+    changed = {
+        "idempotent": hint.read_only_hint or hint.idempotent_hint,
+        "requires_approval": policy(tool) if callable(policy) else policy,
+    }
+    return msgspec.structs.replace(tool, **changed)
+
+
+def _description(options: Options, description: str | None) -> str:
+    """As given; behind the name that the caller gave the server."""
+    return f"{options.name}: {description}" if options.name and description else description or ""
+
+
+def _schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
+    return schema if schema.get("type") == "object" else {"type": "object", **schema}
+
+
+def _native(given: types.Tool) -> dict[str, Any] | None:
+    """What a server says of a tool and no model is told."""
+    fields = given.model_dump(
+        mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"}
+    )
+    return {MCP: fields} if fields else None
+
+
+def _sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
+    """The tool that stands for all of a server's until somebody has signed in."""
+
+    async def sign_in(dragoman_context: ToolContext[Any]) -> str:
+        address = await toolset.sign_in(next(toolset.addresses(dragoman_context), None))
+        if address is not None:
+            raise SignIn(address, f"Please sign in to {toolset.name}.")
+        return f"Somebody has signed in to {toolset.name}: its tools are there now."
+
+    name = re.sub(r"\W+", "_", f"{options.prefix}sign_in_to_{toolset.name}")[:64]
+    words = f"Asks the user to sign in to {toolset.name}, whose tools are there only afterwards. Call it when you need them."
+    return Tool(name, words, sign_in, {"type": "object", "properties": {}}, idempotent=True)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.lazy import lazy
+from dragoman.runtime import lazy
 
 if TYPE_CHECKING:
     from dragoman.model.breaker import Breaker

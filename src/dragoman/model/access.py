@@ -19,12 +19,12 @@ import msgspec
 
 from dragoman import wires
 from dragoman.errors import DragomanError, InvalidRequestError, ProviderError
-from dragoman.event_loop import running_loop
 from dragoman.providers.address import find_base_url, joined, written_base_url
 from dragoman.providers.auth import Answer, Auth, Flow, Grant, Sign
 from dragoman.providers.keys import check_key, find_auth, request_headers
 from dragoman.providers.provider import Place, Provider
 from dragoman.request import HttpRequest
+from dragoman.runtime import running_loop
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.exchange import request_body
 from dragoman.transport.redaction import hidden, is_secret, public_url, redacted, secrets

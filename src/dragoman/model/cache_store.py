@@ -9,7 +9,7 @@ from threading import Lock
 from typing import Protocol, runtime_checkable
 
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 
 __all__ = ["CacheStore", "MemoryStore", "open_store"]
 

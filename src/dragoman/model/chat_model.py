@@ -18,7 +18,7 @@ from dragoman.capability import Capability
 from dragoman.codec.digest import free_prefix, prefix
 from dragoman.codec.error_rules import request_id
 from dragoman.codec.history import History, Turn
-from dragoman.codec.positions import given_losses, places_sent, unrepaired_losses
+from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
 from dragoman.errors import (
     DecodeError,
     DragomanError,
@@ -39,9 +39,8 @@ from dragoman.model.watch import Watch
 from dragoman.providers.address import joined
 from dragoman.providers.provider import Provider
 from dragoman.repair import traced
-from dragoman.request import HttpRequest, ModelRequest
+from dragoman.request import HttpRequest, ModelRequest, RunInfo
 from dragoman.result import ChatResult
-from dragoman.run_info import RunInfo
 from dragoman.transport.base import Response, Transport
 from dragoman.transport.redaction import public_url
 from dragoman.wires.serving import serving

@@ -16,13 +16,13 @@ import anyio
 from dragoman.arguments import expect, expect_callable
 from dragoman.errors import RateLimitError, SettingsError
 from dragoman.event import Event, MessageFinished, PartDelta, RunError
-from dragoman.event_loop import running_loop
 from dragoman.message import Origin
 from dragoman.model.breaker import Per, check_per, key_of
 from dragoman.model.middleware import Batches, Target
 from dragoman.model.quota import Booking, Quota
 from dragoman.model.tokens import request_tokens
 from dragoman.request import ModelRequest
+from dragoman.runtime import running_loop
 
 if TYPE_CHECKING:
     from asyncio import AbstractEventLoop

@@ -11,8 +11,8 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
 from dragoman.openapi.keywords import LISTS, MAPS, ONE
+from dragoman.runtime import extra_hint
 
 __all__ = ["Document", "load", "pointer"]
 

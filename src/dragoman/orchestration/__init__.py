@@ -2,18 +2,15 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from dragoman.lazy import lazy
 from dragoman.orchestration.accumulator import MessageAccumulator
-from dragoman.orchestration.choose import choose_orchestrator
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator, StreamingOrchestrator
 from dragoman.orchestration.state import StreamingState
-
-if TYPE_CHECKING:
-    from dragoman.orchestration.two_phase import TwoPhaseStreamingOrchestrator
-    from dragoman.orchestration.typed import TypedOutputStreamingOrchestrator
+from dragoman.orchestration.typed import (
+    TwoPhaseStreamingOrchestrator,
+    TypedOutputStreamingOrchestrator,
+    choose_orchestrator,
+)
 
 __all__ = [
     "DefaultStreamingOrchestrator",
@@ -25,11 +22,3 @@ __all__ = [
     "TypedOutputStreamingOrchestrator",
     "choose_orchestrator",
 ]
-
-_MODULES = {
-    "TwoPhaseStreamingOrchestrator": "two_phase",
-    "TypedOutputStreamingOrchestrator": "typed",
-}
-"""What few runs need, and where it stands."""
-
-__getattr__ = lazy("dragoman.orchestration", _MODULES)

@@ -39,7 +39,7 @@ async def go_on(
     opened = open_calls(history)
     calls = [one.call for one in opened]
     number = {(one.position, one.place): place for place, one in enumerate(opened)}
-    tool_round = state.tool_round = ToolRound(state, calls)
+    tool_round = state.begin_round(calls)
     waiting: list[Waiting] = []
     runs: dict[int, tuple[Decision, ToolCallPart]] = {}
     transfers: dict[int, Decision] = {}

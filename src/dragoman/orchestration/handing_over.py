@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from itertools import dropwhile
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import anyio
 import msgspec
@@ -36,24 +36,19 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.model.chat_model import new_id
-from dragoman.orchestration.accumulator import MessageAccumulator
+from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.held_back import closed_round, question_of
-from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.interrupts import Waiting
-from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.orchestration.iteration import RETURN_RESULT, StreamingIterationResult
 from dragoman.orchestration.resume import Decision
 from dragoman.orchestration.shown import is_text
-from dragoman.orchestration.tool_round import ToolRound
+from dragoman.orchestration.state import StreamingState
 from dragoman.repair import open_calls
 from dragoman.result import ChatResult
-from dragoman.tools.inner import AgentWaits, begun, relay_of
+from dragoman.tools.agent_tool import Handoff, Transfer
+from dragoman.tools.context import begin_inner_run, relay_of
 from dragoman.tools.outcome import failed
-from dragoman.tools.record import InnerRun
-from dragoman.tools.transfer import Handoff, Transfer
-
-if TYPE_CHECKING:
-    from dragoman.orchestration.state import StreamingState
+from dragoman.tools.record import AgentWaits, InnerRun
 
 __all__ = ["hand_over", "is_handoff", "transfer_results"]
 
@@ -115,8 +110,8 @@ async def hand_over(
     how: dict[str, Any] = {**state.output_options, "history": history, "resume": transfer.resume}
     if tool.limits is not None:
         how["limits"] = tool.limits
-    run = begun(context, tool.sender(), prompt, share_state=True, **how)
-    relay, answer = relay_of(run, context), _Answer(state, tool.to, by_call=by_call)
+    run = begin_inner_run(context, tool.sender(), prompt, share_state=True, **how)
+    relay, answer = relay_of(context, run), _Answer(state, tool.to, by_call=by_call)
     try:
         async with aclosing(run.steps()) as steps:
             async for step in steps:
@@ -138,7 +133,7 @@ async def hand_over(
     else:
         yield answer.ends(result)
         if (returned := answer.returned) is not None:
-            tool_round = state.tool_round = ToolRound(state, [returned])
+            tool_round = state.begin_round([returned])
             tool_round.add(0, ToolResultPart(returned.id, returned.name, "ok"))
             step = closed_round(state, tool_round, [])
             yield msgspec.structs.replace(
@@ -239,7 +234,7 @@ def _waiting(
     state: StreamingState, call: ToolCallPart, waits: AgentWaits
 ) -> StreamingIterationResult:
     """The end of a run whose other agent waits: the call with which it goes on waits for the same."""
-    tool_round = state.tool_round = ToolRound(state, [call])
+    tool_round = state.begin_round([call])
     one = next(each for each in open_calls(state.conversation_history) if each.call.id == call.id)
     decided = Decision(Waiting(one, ()), approved=True)
     return closed_round(

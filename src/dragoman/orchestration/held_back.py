@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.waits import interrupt_of
+from dragoman.codec.marks import interrupt_of
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.message import FinishReason, ToolCallPart
 from dragoman.orchestration.interrupts import (
@@ -24,9 +24,8 @@ from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.tool_round import ToolRound
 from dragoman.repair import OpenCall, open_calls
 from dragoman.tools import AskUser, Tool
-from dragoman.tools.inner import AgentWaits
 from dragoman.tools.outcome import words
-from dragoman.tools.record import CallRecord
+from dragoman.tools.record import AgentWaits, CallRecord
 
 __all__ = ["closed_round", "held_back", "question_of"]
 

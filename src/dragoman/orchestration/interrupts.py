@@ -13,8 +13,7 @@ from typing import Any
 import msgspec
 
 from dragoman.codec.digest import neutral
-from dragoman.codec.marks import INTERRUPT
-from dragoman.codec.waits import interrupt_of
+from dragoman.codec.marks import INTERRUPT, interrupt_of
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Reason
 from dragoman.message import OURS, MarkPart, Message, Role, ToolCallPart, ToolResultPart

@@ -1,4 +1,5 @@
-"""What a run does from its first event to its last: model calls, the tools between them, and other agents that go on in its place."""
+"""What a run does from its first event to its last: model calls, the tools between them, and other agents that go on in its
+place (`Loop`); and the same between the hooks of its start and its end (`watched`)."""
 
 from __future__ import annotations
 
@@ -7,27 +8,35 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import aclosing
 from inspect import isawaitable
 from logging import DEBUG, WARNING
+from time import monotonic
 from typing import Any, Literal
 
 import anyio
 import msgspec
 
+from dragoman.errors import DragomanError
 from dragoman.event import Event, RunError, RunFinished, RunStarted, StepFinished, StepStarted
 from dragoman.fold import unfold
+from dragoman.hooks import RequestLoss, RunEnd, RunStart, fire
 from dragoman.logs import logger
 from dragoman.loss import Loss
-from dragoman.message import Message
+from dragoman.message import Message, Origin
 from dragoman.model.chat_model import ChatModel
 from dragoman.orchestration.going_on import go_on
 from dragoman.orchestration.handing_over import hand_over
-from dragoman.orchestration.iteration import StreamingIterationResult
+from dragoman.orchestration.iteration import RETURN_RESULT, Rewriting, StreamingIterationResult
 from dragoman.orchestration.orchestrator import StreamingOrchestrator
-from dragoman.orchestration.output import RETURN_RESULT
-from dragoman.orchestration.output_text import Rewriting
 from dragoman.orchestration.state import StreamingState
 from dragoman.orchestration.transcript import Transcript
+from dragoman.result import ChatResult
+from dragoman.tools.outcome import words
 
-__all__ = ["Loop"]
+__all__ = [
+    "Ending",
+    "Loop",
+    "foreign",
+    "watched",
+]
 
 _LOG = logger("run")
 
@@ -225,3 +234,58 @@ def _is_built_in(orchestrator: StreamingOrchestrator) -> bool:
     return getattr(orchestrator.process_iteration, "__module__", "").startswith(
         "dragoman.orchestration."
     )
+
+
+def foreign(error: Exception) -> DragomanError:
+    """The error of ours that stands for somebody else's exception in the events."""
+    ours = DragomanError(
+        f"{type(error).__name__} in the run, from code that is not dragoman's: {words(error)}"
+    )
+    ours.__cause__ = error
+    return ours
+
+
+Ending = tuple[
+    Literal["success", "pending", "cancelled", "error"], ChatResult[str], DragomanError | None
+]
+"""How a run ended, what it gave, and why it failed."""
+
+
+async def watched(
+    steps: AsyncGenerator[StreamingIterationResult, None],
+    begin: Callable[[], Awaitable[RunStart]],
+    state: StreamingState,
+    target: Origin,
+    ending: Callable[[Exception | None], Ending],
+) -> AsyncGenerator[StreamingIterationResult, None]:
+    """A run's steps, between the hooks of its start and its end. `begin`: what is told of its start. `target`: whom it asks, where nobody has answered yet. `ending`: takes
+    what was raised."""
+    start, began_at, noted = await begin(), monotonic(), 0
+    hooks = start.run.hooks
+    raised: Exception | None = None
+
+    async def tell_losses() -> int:
+        losses = tuple(state.losses)
+        for loss in losses[noted:]:
+            await fire(
+                hooks,
+                "loss",
+                RequestLoss(start.run, state.accumulated_message.origin or target, loss),
+            )
+        return len(losses)
+
+    try:
+        await fire(hooks, "run_start", start)
+        async with aclosing(steps):
+            async for step in steps:
+                if len(state.losses) > noted:
+                    noted = await tell_losses()
+                yield step
+    except Exception as error:
+        raised = error
+        raise
+    finally:
+        try:
+            await tell_losses()
+        finally:
+            await fire(hooks, "run_end", RunEnd(start, monotonic() - began_at, *ending(raised)))

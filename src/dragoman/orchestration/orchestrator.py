@@ -21,9 +21,9 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration.accumulator import Intake
 from dragoman.orchestration.handing_over import is_handoff, transfer_results
 from dragoman.orchestration.held_back import closed_round, held_back
-from dragoman.orchestration.intake import Intake
 from dragoman.orchestration.iteration import StreamingIterationResult
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.state import StreamingState
@@ -204,7 +204,7 @@ class DefaultStreamingOrchestrator:
         mine, waiting = await held_back(state, calls)
         own = [place for place, call in enumerate(mine) if call.name in self.own_tools]
         transfers = [place for place, call in enumerate(mine) if is_handoff(state, call)]
-        tool_round = state.tool_round = ToolRound(state, mine)
+        tool_round = state.begin_round(mine)
         if len(own) + len(transfers) < len(mine):
             self._start(state, tool_round, mine, {*own, *transfers})
             try:
@@ -289,7 +289,7 @@ class DefaultStreamingOrchestrator:
 
     def own_results(
         self,
-        state: StreamingState,
+        state: StreamingState,  # noqa: ARG002
         calls: Sequence[ToolCallPart],  # noqa: ARG002
     ) -> list[ToolResultPart]:
         """The answers to calls of `own_tools`, in their order."""

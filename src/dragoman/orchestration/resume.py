@@ -8,7 +8,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.waits import answering, interrupt_of
+from dragoman.codec.marks import answering, interrupt_of
 from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.loss import Loss

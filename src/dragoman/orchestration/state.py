@@ -11,12 +11,10 @@ from dragoman.codec.turns import only_answers, turn_after
 from dragoman.errors import DragomanError
 from dragoman.event import Event, PartStarted
 from dragoman.loss import Loss
-from dragoman.message import Message, Role
+from dragoman.message import Message, Role, ToolCallPart
 from dragoman.model.chat_model import now
-from dragoman.orchestration.accumulator import MessageAccumulator
-from dragoman.orchestration.intake import Intake
-from dragoman.orchestration.iteration import UNSAID
-from dragoman.orchestration.output_text import OutputText
+from dragoman.orchestration.accumulator import Intake, MessageAccumulator
+from dragoman.orchestration.iteration import UNSAID, OutputText
 from dragoman.orchestration.resume import Beginning, Plan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
@@ -35,9 +33,9 @@ from dragoman.tools import (
     Toolset,
     split_tools,
 )
-from dragoman.tools.account import Account
+from dragoman.tools.agent_tool import Transfer
+from dragoman.tools.inner import Account
 from dragoman.tools.record import CallRecords
-from dragoman.tools.transfer import Transfer
 
 __all__ = ["Claim", "StreamingState"]
 
@@ -265,6 +263,11 @@ class StreamingState:
             shared=self.shared,
         )
         return self.intake
+
+    def begin_round(self, calls: Sequence[ToolCallPart]) -> ToolRound:
+        """Begins a round of tools, in which these calls are answered."""
+        self.tool_round = ToolRound(calls, self.outbox, self.new_id, self.clock, self.turn or None)
+        return self.tool_round
 
     def replace_in_history(self, message: Message) -> None:
         """Puts a message in the place of the last one that has its id."""

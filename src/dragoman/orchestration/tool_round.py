@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Coroutine, Sequence
+from datetime import datetime
+from typing import Any
 
 import anyio
 
@@ -12,10 +13,7 @@ from dragoman.event import Event, MessageFinished, MessageStarted, PartFinished
 from dragoman.fold import whole_part
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.repair import OpenCall, to_call
-from dragoman.tools import AskUser, ToolExecutionResult
-
-if TYPE_CHECKING:
-    from dragoman.orchestration.state import StreamingState
+from dragoman.tools import AskUser, Outbox, ToolExecutionResult
 
 __all__ = ["ToolRound"]
 
@@ -32,13 +30,20 @@ class ToolRound:
     place of its call; the results come in the order in which the tools are done.
     """
 
-    def __init__(self, state: StreamingState, calls: Sequence[ToolCallPart]) -> None:
-        """`calls`: those that are to be answered."""
+    def __init__(
+        self,
+        calls: Sequence[ToolCallPart],
+        outbox: Outbox,
+        new_id: Callable[[], str] | None,
+        clock: Callable[[], datetime],
+        turn: str | None,
+    ) -> None:
+        """`calls`: those that are to be answered. `outbox`: where their events go. `turn`: that of the results' message."""
         self.asks: list[tuple[ToolCallPart, AskUser]] = []
         """What tools want to know from a person, and in which call."""
         self._calls = calls
-        self._outbox = state.outbox
-        self._new_id, self._clock, self._turn = state.new_id, state.clock, state.turn or None
+        self._outbox = outbox
+        self._new_id, self._clock, self._turn = new_id, clock, turn
         self._start: MessageStarted | None = None
         self._parts: dict[int, ToolResultPart | MarkPart] = {}
         self._task: asyncio.Task[Any] | None = None

@@ -12,8 +12,7 @@ from dragoman.event import Event, MessageDropped
 from dragoman.fold import unfold
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, Role, Usage
-from dragoman.orchestration.iteration import StreamingIterationResult, metadata_of
-from dragoman.orchestration.output_text import Rewriting
+from dragoman.orchestration.iteration import Rewriting, StreamingIterationResult, metadata_of
 from dragoman.orchestration.shown import Shown
 from dragoman.orchestration.state import StreamingState
 from dragoman.result import ChatResult, ModelCall, cost_of, spent

@@ -1,24 +1,203 @@
-"""Typed output through a tool, for providers that force tools but take no schema for their answers."""
+"""Typed output: a Python type and the schema that the model is held to, and which orchestrator holds it to that.
+
+A provider that answers by a schema gets the schema (`DefaultStreamingOrchestrator`), after the tools where it takes
+them only apart (`TwoPhaseStreamingOrchestrator`). One that only calls tools gets the schema as a tool, `return_result`
+(`TypedOutputStreamingOrchestrator`). `choose_orchestrator` reads this off the providers' capabilities.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import aclosing
-from typing import Any
+from typing import Any, Generic, TypeVar, cast
 
 import msgspec
 
+from dragoman.capability import Capability
 from dragoman.errors import SettingsError, TypedOutputError
-from dragoman.event import PartStarted
+from dragoman.event import MessageDropped, PartStarted
 from dragoman.fold import arguments_text
 from dragoman.message import FinishReason, Message, ToolCallPart, ToolResultPart
-from dragoman.orchestration.iteration import StreamingIterationResult
-from dragoman.orchestration.orchestrator import DefaultStreamingOrchestrator, Steps
-from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.model.chat_model import ChatModel
+from dragoman.orchestration.accumulator import Intake
+from dragoman.orchestration.iteration import RETURN_RESULT, StreamingIterationResult
+from dragoman.orchestration.orchestrator import (
+    DefaultStreamingOrchestrator,
+    Steps,
+    StreamingOrchestrator,
+    response_metadata,
+)
 from dragoman.orchestration.state import StreamingState
+from dragoman.providers.provider import Provider
 from dragoman.request import ModelRequest, ToolSpec
+from dragoman.tools.check import faults
 
-__all__ = ["RETURN_RESULT", "TypedOutputStreamingOrchestrator"]
+__all__ = [
+    "Output",
+    "RETURN_RESULT",
+    "TwoPhaseStreamingOrchestrator",
+    "TypedOutputStreamingOrchestrator",
+    "choose_orchestrator",
+    "json_output",
+    "output_of",
+    "typed_output",
+]
+
+T = TypeVar("T")
+
+_NO_JSON = "No JSON output found in response. Expected JSON in response.output."
+
+
+class Output(Generic[T]):
+    """What a run is to give: the schema, and `read`, which raises `ValueError` with words for the model."""
+
+    def __init__(
+        self, schema: Mapping[str, Any], read: Callable[[str], T], options: Mapping[str, Any]
+    ) -> None:
+        """`options`: by which a send asks for it."""
+        self.schema = schema
+        self.read = read
+        self.options = options
+
+    def convert(self, text: str) -> T:
+        """The output's text → the value.
+
+        Raises:
+            TypedOutputError: the text is not of the type.
+        """
+        try:
+            return self.read(text)
+        except ValueError as error:
+            raise TypedOutputError.because(str(error), output=text) from error
+
+
+def output_of(output_type: Any, schema: Mapping[str, Any] | None) -> Output[Any] | None:
+    """What a run is to give; `None`: text. A schema goes before a type.
+
+    Raises:
+        SettingsError: pydantic cannot adapt the type.
+        TypeError: it is a JSON Schema.
+    """
+    if schema is not None:
+        return json_output(schema)
+    return None if output_type is str else typed_output(output_type)
+
+
+def json_output(schema: Mapping[str, Any]) -> Output[str]:
+    """Output by a JSON Schema, given back as its text. What the schema says of types, keys and choices is checked."""
+
+    def read(text: str) -> str:
+        if found := faults(schema, _decoded(text)):
+            raise ValueError("; ".join(found))
+        return text
+
+    return Output(schema, read, {"output_schema": schema})
+
+
+def typed_output(output_type: type[T] | Any) -> Output[T]:
+    """Output of any type that pydantic can adapt. What is no object is wrapped in one, `{"result": …}`, for the model.
+
+    Raises:
+        SettingsError: pydantic cannot adapt the type.
+        TypeError: it is a JSON Schema.
+    """
+    if isinstance(output_type, Mapping):
+        raise TypeError(
+            "output_type must be a type, not a dict; a JSON Schema goes into output_schema= of send"
+        )
+    from pydantic import PydanticUserError, TypeAdapter, ValidationError
+    from pydantic.errors import PydanticInvalidForJsonSchema
+
+    try:
+        adapter: TypeAdapter[T] = TypeAdapter(output_type)
+        schema = adapter.json_schema()
+    except (PydanticUserError, PydanticInvalidForJsonSchema) as error:
+        reason = str(error).partition("\n")[0]
+        raise SettingsError(
+            f"output_type={output_type!r} cannot be described to a model: {reason}"
+        ) from error
+    wrapped = schema.get("type") != "object"
+    if wrapped:
+        definitions = {"$defs": schema.pop("$defs")} if "$defs" in schema else {}
+        schema = {
+            "type": "object",
+            "properties": {"result": schema},
+            "required": ["result"],
+            **definitions,
+        }
+
+    def read(text: str) -> T:
+        value = _decoded(text)
+        if wrapped:
+            if not isinstance(value, dict) or "result" not in value:
+                raise ValueError('it must be an object with the key "result"')
+            value = cast(dict[str, Any], value)["result"]
+        try:
+            return adapter.validate_json(msgspec.json.encode(value))
+        except ValidationError as error:
+            raise ValueError(_problems(error)) from error
+
+    return Output(schema, read, {"output_type": output_type})
+
+
+def _decoded(text: str) -> Any:
+    if not text.strip():
+        raise ValueError(_NO_JSON)
+    try:
+        return msgspec.json.decode(text)
+    except (msgspec.DecodeError, RecursionError, UnicodeError) as error:
+        raise ValueError(f"it is no JSON: {error}") from error
+
+
+def _problems(error: Any) -> str:
+    """A validator's findings as plain lines."""
+    return "; ".join(
+        f"{'.'.join(map(str, item['loc'])) or 'the value'}: {item['msg']}"
+        for item in error.errors()
+    )
+
+
+def choose_orchestrator(*providers: Provider, typed: bool, tools: bool) -> StreamingOrchestrator:
+    """The orchestrator for a run with any of these providers.
+
+    Those that answer by a schema get the schema, also together with tools where they take both or where tools go
+    through constrained decoding anyway, else after the tools; any others that call tools get `return_result`.
+
+    Raises:
+        SettingsError: a provider can give no typed output at all, or they can give it by no means that all have.
+    """
+    if not typed:
+        return DefaultStreamingOrchestrator()
+    means = [_means(provider, tools=tools) for provider in providers]
+    if "schema" in (shared := means[0].intersection(*means[1:])):
+        return DefaultStreamingOrchestrator()
+    if "schema after tools" in shared:
+        return TwoPhaseStreamingOrchestrator()
+    if "tool" in shared:
+        force = all(Capability.forced_tools in provider.capabilities for provider in providers)
+        return TypedOutputStreamingOrchestrator(force=force)
+    for provider, own in zip(providers, means, strict=True):
+        if not own:
+            raise SettingsError(
+                f"{provider.display_name} can give no typed output; use a provider that can (see `dragoman providers`)",
+                provider=provider.name,
+            )
+    names = ", ".join(provider.display_name for provider in providers)
+    raise SettingsError(
+        f"these providers give typed output by different means, and no means is common to all: {names}; "
+        "leave one of them out of the fallback (see `dragoman providers`)"
+    )
+
+
+def _means(provider: Provider, *, tools: bool) -> set[str]:
+    """How a provider can give typed output."""
+    can = provider.capabilities
+    means = {"tool"} if Capability.tools in can else set[str]()
+    if Capability.typed_output in can:
+        means.add("schema after tools")
+        if not tools or Capability.typed_output_with_tools in can or Capability.tools not in can:
+            means.add("schema")
+    return means
 
 
 class TypedOutputStreamingOrchestrator(DefaultStreamingOrchestrator):
@@ -130,3 +309,76 @@ def _not_the_first(call: ToolCallPart) -> ToolResultPart:
     return ToolResultPart(
         call.id, call.name, {"error": "only the first answer counts"}, is_error=True
     )
+
+
+class TwoPhaseStreamingOrchestrator(DefaultStreamingOrchestrator):
+    """First the tools, without the schema: no text is output, and a message without calls is set aside. Then the answer
+    by the schema, without tools. Its metadata tells also what was set aside, its text as `suppressedText`.
+    """
+
+    provider_hint = "two_phase"
+
+    def process_iteration(
+        self,
+        model: ChatModel,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None = None,
+    ) -> Steps:
+        """One model call of the phase that the run is in."""
+        phase = _Tools() if state.set_aside is None else _Answer()
+        return phase.process_iteration(model, state, output_schema)
+
+
+class _Tools(DefaultStreamingOrchestrator):
+    """The first phase."""
+
+    def request(
+        self,
+        state: StreamingState,
+        output_schema: Mapping[str, Any] | None,  # noqa: ARG002
+    ) -> ModelRequest:
+        return super().request(state, None)
+
+    def shows(self, part: PartStarted) -> bool:  # noqa: ARG002 - whatever it is
+        return False
+
+    def correction(self, state: StreamingState, message: Message) -> Message | None:  # noqa: ARG002
+        return None
+
+    async def finished(self, state: StreamingState, intake: Intake) -> Steps:
+        message = intake.message()
+        if intake.finish is None or message.tool_calls:
+            async with aclosing(super().finished(state, intake)) as results:
+                async for result in results:
+                    yield result
+            return
+        state.intake = None
+        state.set_aside = response_metadata(message)
+        state.suppressed_text += message.text
+        dropped = MessageDropped(intake.finish.message_id, "the answer follows by the schema")
+        yield StreamingIterationResult(
+            events=[] if intake.held is not None else [dropped], usage=intake.finish.usage
+        )
+
+
+class _Answer(DefaultStreamingOrchestrator):
+    """The second phase."""
+
+    def request(
+        self, state: StreamingState, output_schema: Mapping[str, Any] | None
+    ) -> ModelRequest:
+        request = super().request(state, output_schema)
+        settings = msgspec.structs.replace(
+            request.settings, tool_choice=None, parallel_tool_calls=None
+        )
+        return request.replace(tools=(), settings=settings)
+
+    async def finished(self, state: StreamingState, intake: Intake) -> Steps:
+        metadata = dict(state.set_aside or {})
+        if state.suppressed_text:
+            metadata["suppressedText"] = state.suppressed_text
+        state.set_aside, state.suppressed_text = {}, ""
+        async with aclosing(super().finished(state, intake)) as results:
+            async for result in results:
+                yield msgspec.structs.replace(result, metadata={**metadata, **result.metadata})
+                metadata = {}

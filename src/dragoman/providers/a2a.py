@@ -13,10 +13,10 @@ from dragoman import json_bytes
 from dragoman.capability import Capability
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
-from dragoman.loopback import is_loopback
 from dragoman.providers.address import joined
 from dragoman.providers.provider import Discovery, Place, Provider
 from dragoman.request import HttpRequest
+from dragoman.runtime import is_loopback
 from dragoman.transport.redaction import public_url
 from dragoman.wires.a2a.quirks import EXTENSION, Quirks
 from dragoman.wires.a2a.serving import CARD_PATH

@@ -5,16 +5,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.lazy import lazy
-from dragoman.runs.visible import (
-    Visible,
-    visible,
-)  # not when first asked for: its module has its name
+from dragoman.runs.visible import Visible, visible
+from dragoman.runtime import lazy
 
 if TYPE_CHECKING:
     from dragoman.runs.log import Lease, Posted, RunLog, RunStatus
-    from dragoman.runs.open import open_log
-    from dragoman.runs.runs import Runs
+    from dragoman.runs.runs import Runs, open_log
 
 __all__ = ["Lease", "Posted", "RunLog", "RunStatus", "Runs", "Visible", "open_log", "visible"]
 
@@ -24,7 +20,8 @@ _MODULES = {
     "RunLog": "log",
     "RunStatus": "log",
     "Runs": "runs",
-    "open_log": "open",
+    "open_log": "runs",
 }
 
+# `visible` is loaded at once: its module has its name, and would stand in its place.
 __getattr__ = lazy("dragoman.runs", _MODULES)

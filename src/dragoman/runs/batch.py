@@ -1,12 +1,18 @@
-"""Events as a log stores them: some of them in a row, a line of JSON each."""
+"""Events as a log stores them, some of them in a row, a line of JSON each; and how large they are, for what must not hold too many."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
-from dragoman.event import Event, event_from_json, event_to_json
+from dragoman.event import Event, PartDelta, event_from_json, event_to_json
 
-__all__ = ["MOST_BYTES", "batches", "events_of"]
+__all__ = [
+    "MOST_BYTES",
+    "batches",
+    "events_of",
+    "weigh_event",
+    "weigh_events",
+]
 
 MOST_BYTES = 64 * 1024
 """Of a row. An event that is larger has a row of its own."""
@@ -34,3 +40,22 @@ def batches(events: Sequence[Event]) -> list[tuple[int, str]]:
 def events_of(data: str) -> list[Event]:
     """The events of a row."""
     return [event_from_json(line) for line in data.split("\n")]
+
+
+_FRAME_BYTES = 256
+"""What an event takes in memory beside its text."""
+
+
+def weigh_event(event: Event) -> int:
+    """Returns about how many bytes an event takes in memory."""
+    if type(event) is PartDelta:  # nearly all are, and this runs for each
+        return _FRAME_BYTES + len(event.delta)
+    try:
+        return _FRAME_BYTES + len(event_to_json(event))
+    except Exception:  # noqa: BLE001 - a value of the user's raises what it likes; whoever stores it reports that
+        return _FRAME_BYTES
+
+
+def weigh_events(events: Iterable[Event]) -> int:
+    """Returns about how many bytes these events take in memory."""
+    return sum([weigh_event(event) for event in events])

@@ -11,8 +11,7 @@ from time import monotonic
 from dragoman.errors import DragomanError, LeaseLostError, RunInterruptedError, RunLogError
 from dragoman.event import RunError
 from dragoman.logs import logger
-from dragoman.runs.driving import Driving
-from dragoman.runs.ending import end_run
+from dragoman.runs.driving import Driving, end_run
 from dragoman.runs.log import Lease, RunLog, RunStatus
 from dragoman.runs.tail import Tail
 

@@ -1,4 +1,5 @@
-"""Runs that go on without whoever asked for them: started here, read and stopped from any process that has the log."""
+"""Runs that go on without whoever asked for them (`Runs`), and their log by its URL (`open_log`): started here, read and stopped
+from any process that has the log."""
 
 from __future__ import annotations
 
@@ -19,17 +20,21 @@ from dragoman.event import Event, RunError
 from dragoman.fold import fold
 from dragoman.message import Message, Role
 from dragoman.repair import repair
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.runs.driving import Driving, Ended, RunSource, Source, Stored
 from dragoman.runs.keeper import CANCEL, Driven, Keeper, not_entered
 from dragoman.runs.log import RunLog, RunState, RunStatus
 from dragoman.runs.tail import Cursor, Tail
+from dragoman.sql.address import check_address
 
 if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.prompt import Prompt, RunOptions
 
-__all__ = ["Runs"]
+__all__ = [
+    "Runs",
+    "open_log",
+]
 
 Deps = TypeVar("Deps", default=None)
 
@@ -275,3 +280,20 @@ class Runs:
             task.cancel()
         if tasks:
             await asyncio.wait(tasks)
+
+
+def open_log(url: str) -> RunLog:
+    """A log of runs: `memory:` (gone with the process), `sqlite:///path`, or `postgresql://user:password@host/database`. Its tables are
+    made or brought up to date with the first use.
+
+    Raises:
+        SettingsError: the URL is of another kind, or a package is missing.
+    """
+    if url == "memory:":
+        from dragoman.runs.memory_log import MemoryLog
+
+        return MemoryLog()
+    check_address(url, "log of runs", "log")
+    from dragoman.runs.sql_log import SqlLog
+
+    return SqlLog(url)

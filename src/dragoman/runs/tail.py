@@ -7,7 +7,7 @@ from bisect import bisect_right
 from collections.abc import Sequence
 
 from dragoman.event import Event
-from dragoman.runs.weights import weigh_event, weigh_events
+from dragoman.runs.batch import weigh_event, weigh_events
 
 __all__ = ["Cursor", "Tail"]
 

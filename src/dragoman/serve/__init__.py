@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.lazy import lazy
+from dragoman.runtime import lazy
 from dragoman.serve.app import app  # not when first asked for: its module has its name
 
 if TYPE_CHECKING:
@@ -12,8 +12,7 @@ if TYPE_CHECKING:
     from dragoman.serve.apis.cards import AgentCard, Skill
     from dragoman.serve.core.policy import AgentPolicy
     from dragoman.serve.gateway.gateway import Gateway
-    from dragoman.serve.http.callers import Caller, Key
-    from dragoman.serve.http.key_files import read_keys
+    from dragoman.serve.http.callers import Caller, Key, read_keys
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.server import run_server, serve_http
 
@@ -40,7 +39,7 @@ _MODULES = {
     "Key": "http.callers",
     "ServerLimits": "http.limits",
     "Skill": "apis.cards",
-    "read_keys": "http.key_files",
+    "read_keys": "http.callers",
     "run_server": "server",
     "serve_grpc": "apis.a2a_grpc",
     "serve_http": "server",

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 from dragoman import wires
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -75,12 +75,11 @@ def app(
     from dragoman.serve.core.service import Service
     from dragoman.serve.core.stream import Backend
     from dragoman.serve.endpoint import Endpoint, is_offered
-    from dragoman.serve.http.absent import absent
     from dragoman.serve.http.callers import authenticator
     from dragoman.serve.http.limits import ServerLimits
-    from dragoman.serve.http.places import places
+    from dragoman.serve.http.places import absent, places
     from dragoman.serve.operations import Probes, operations
-    from dragoman.serve.store.open import open_answers
+    from dragoman.serve.store.answers import open_answers
 
     _check(gateway, limits, webhooks)
     names, pages = (

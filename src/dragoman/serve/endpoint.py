@@ -24,8 +24,7 @@ from dragoman.serve.core.service import Service
 from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
 from dragoman.serve.http.callers import STRANGER, Caller, presented_keys
 from dragoman.serve.http.connection import Connection
-from dragoman.serve.http.failures import log_failure
-from dragoman.serve.http.observed import Observed
+from dragoman.serve.http.observed import Observed, log_failure
 from dragoman.serve.http.places import Place
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire

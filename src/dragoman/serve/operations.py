@@ -14,7 +14,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from dragoman import json_bytes
 from dragoman.serve.core.service import Service
 from dragoman.serve.http.callers import presented_keys
-from dragoman.serve.http.metrics import CONTENT_TYPE
+from dragoman.serve.http.observed import CONTENT_TYPE
 from dragoman.serve.http.openapi import description
 from dragoman.serve.http.places import Place
 

@@ -15,7 +15,7 @@ from dragoman.arguments import wrong
 from dragoman.errors import SettingsError
 from dragoman.http_server.listening import configured, listening, url_of
 from dragoman.http_server.signals import on_signals
-from dragoman.loopback import is_loopback
+from dragoman.runtime import is_loopback
 from dragoman.serve.core.service import Service
 
 if TYPE_CHECKING:

@@ -7,7 +7,7 @@ from contextlib import suppress
 from importlib.util import find_spec
 
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 
 __all__ = ["check_address", "create_private_file"]
 

@@ -9,7 +9,7 @@ from queue import Empty, SimpleQueue
 from time import monotonic, sleep
 from typing import Any
 
-from dragoman.event_loop import running_loop
+from dragoman.runtime import running_loop
 
 __all__ = ["Writer"]
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Literal
 from dragoman.arguments import wrong
 from dragoman.errors import SettingsError
 from dragoman.hooks import Hooks
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

@@ -9,8 +9,7 @@ from urllib.parse import urlsplit
 from dragoman.hooks import ModelEnd, ModelStart, ToolStart
 from dragoman.message import FinishReason, Origin, Usage
 from dragoman.providers.registry import REGISTRY
-from dragoman.request import Settings
-from dragoman.run_info import RunInfo
+from dragoman.request import RunInfo, Settings
 
 __all__ = [
     "Attributes",

@@ -27,7 +27,7 @@ from dragoman.hooks import (
     ToolStart,
 )
 from dragoman.message import Role
-from dragoman.run_info import RunInfo
+from dragoman.request import RunInfo
 from dragoman.telemetry import content
 from dragoman.telemetry.attributes import (
     Attributes,
@@ -41,7 +41,7 @@ from dragoman.telemetry.attributes import (
 )
 from dragoman.telemetry.failure import recorder
 from dragoman.telemetry.metrics import Metrics
-from dragoman.tools.ask import AskUser
+from dragoman.tools.record import AskUser
 
 if TYPE_CHECKING:
     from opentelemetry._logs import LoggerProvider

@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.message import Content
-from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.testing.scripted_answer import call
 

@@ -10,7 +10,7 @@ import msgspec
 from dragoman.codec.json_values import if_object
 from dragoman.event import Event
 from dragoman.message import Content, FinishReason, Message, ToolCallPart, Usage
-from dragoman.orchestration.output import RETURN_RESULT
+from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.request import ModelRequest, ToolSpec
 from dragoman.transport.exchange import Exchange
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dragoman.tools.ask import AskUser, SignIn
+from dragoman.tools.agent_tool import Handoff, handoff
 from dragoman.tools.context import PRELIMINARY, PROGRESS, ToolContext
 from dragoman.tools.definition import FunctionTool, Tool, tool, tool_map
 from dragoman.tools.executor import BoundExecutor, ParallelToolExecutor, Report, ToolExecutor
@@ -15,9 +15,9 @@ from dragoman.tools.ids import (
 )
 from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import ToolExecutionResult
+from dragoman.tools.record import AskUser, SignIn
 from dragoman.tools.shared_state import SharedState
 from dragoman.tools.toolsets import CombinedToolset, Toolset, split_tools, toolset
-from dragoman.tools.transfer import Handoff, handoff
 
 __all__ = [
     "AskUser",

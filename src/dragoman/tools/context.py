@@ -1,29 +1,27 @@
-"""What a tool may know of the run that calls it, and how it speaks while it works: `ToolContext`."""
+"""What a tool may know of the run that calls it, how it speaks while it works, and how it asks another agent: `ToolContext`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Generic
+from collections.abc import Callable, Mapping
+from contextlib import aclosing
+from typing import Any, Generic, Protocol
 
+import anyio
 import msgspec
 from typing_extensions import TypeVar
 
 from dragoman.errors import ToolError
 from dragoman.event import Custom, Event, StateDelta, StateSnapshot
 from dragoman.message import Message, ToolCallPart
-from dragoman.run_info import RunInfo
-from dragoman.tools.account import Account
-from dragoman.tools.ask import AskUser
+from dragoman.request import RunInfo
+from dragoman.result import ChatResult
+from dragoman.tools.inner import Account, Relay
 from dragoman.tools.outbox import Emission, Outbox
 from dragoman.tools.outcome import as_json
-from dragoman.tools.record import CallRecord, CallRecords
+from dragoman.tools.record import AgentWaits, AskUser, CallRecord, CallRecords, InnerRun
 from dragoman.tools.shared_state import SharedState
 
-if TYPE_CHECKING:
-    from dragoman.result import ChatResult
-    from dragoman.tools.inner import Sender
-
-__all__ = ["PRELIMINARY", "PROGRESS", "ToolContext"]
+__all__ = ["PRELIMINARY", "PROGRESS", "Sender", "ToolContext", "begin_inner_run", "relay_of"]
 
 Deps = TypeVar("Deps", default=Any)
 
@@ -31,6 +29,15 @@ PROGRESS = "tool_progress"
 """Name of the `Custom` events of `ToolContext.progress`."""
 PRELIMINARY = "tool_preliminary"
 """Name of the `Custom` events that hold what a generator gave: `{"call_id": …, "name": …, "result": …}`."""
+
+
+class Sender(Protocol):
+    """What an `Agent` is to a tool."""
+
+    @property
+    def run(self) -> Callable[..., Any]:
+        """As `Agent.run`."""
+        ...
 
 
 def _nowhere() -> Outbox:
@@ -147,6 +154,59 @@ class ToolContext(msgspec.Struct, Generic[Deps], frozen=True):
             AskUser: it waits. Let it pass.
             DragomanError: its run failed.
         """
-        from dragoman.tools.inner import send
+        record = self.record
+        place = record.sent
+        record.sent += 1
+        before = record.runs[place] if place < len(record.runs) else InnerRun()
+        if before.messages and before.done:
+            return _stored_result(before, how.get("output_type", str))
+        if before.messages:
+            prompt, how = None, {**how, "history": before.messages, "resume": record.resume}
+        result = await _drain(self, begin_inner_run(self, agent, prompt, **how))
+        messages = (*how.get("history", ()), *result.messages)
+        output = result.output if isinstance(result.output, str) else as_json(result.output)
+        record.runs += [InnerRun()] * (place + 1 - len(record.runs))
+        record.runs[place] = InnerRun(messages, output, not result.pending)
+        if result.pending:
+            raise AgentWaits(result.pending, tuple(record.runs))
+        return result
 
-        return await send(self, agent, prompt, **how)
+
+def begin_inner_run(
+    context: ToolContext[Any], agent: Sender, prompt: Any, *, share_state: bool = False, **how: Any
+) -> Any:
+    """Returns a run of another agent as a part of the context's run, which gives it what `how` leaves out."""
+    names = ("deps", "resource_id", "context", "metadata")
+    inherited = {name: getattr(context, name) for name in names}
+    run = agent.run(prompt, **{**inherited, **how})
+    run.within(context, share_state=share_state)
+    return run
+
+
+def relay_of(context: ToolContext[Any], run: Any) -> Relay:
+    """Returns what turns the events of a run in a tool into those of the stream around it."""
+    owners = {} if context.account is None else context.account.owners
+    return Relay(run.id, {message.id for message in context.messages if message.id}, owners)
+
+
+async def _drain(context: ToolContext[Any], run: Any) -> ChatResult[Any]:
+    """Reads a run to its end, at the pace of whoever reads the run around it."""
+    outbox, relay = context.outbox, relay_of(context, run)
+    try:
+        async with aclosing(run.steps(chunks=False)) as steps:
+            async for step in steps:
+                outbox.put(relay.feed(step.events))
+                await outbox.room()
+        return await run.result()
+    finally:
+        with anyio.CancelScope(shield=True):
+            outbox.put(relay.feed(await run.leave()))
+
+
+def _stored_result(run: InnerRun, output_type: Any) -> ChatResult[Any]:
+    """Returns what a run gave that ended before its tool was run again."""
+    if output_type is str:
+        return ChatResult(run.output, run.messages)
+    from pydantic import TypeAdapter
+
+    return ChatResult(TypeAdapter(output_type).validate_python(run.output), run.messages)

@@ -1,14 +1,17 @@
-"""`Tool`: a name, a schema and a handler; and `tool`, which makes one of a function."""
+"""`Tool`: a name, a schema and a handler; and `tool`, which makes one of a function.
+
+The schema of a function's arguments is built when it is first read (`SignatureSchema`), since that needs pydantic.
+"""
 
 from __future__ import annotations
 
 import inspect
-from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Iterator, Mapping
 from contextlib import aclosing
 from datetime import timedelta
 from functools import cached_property, partial
 from types import CodeType
-from typing import Any, Concatenate, Generic, ParamSpec, Protocol, cast, overload
+from typing import TYPE_CHECKING, Any, Concatenate, Generic, ParamSpec, Protocol, cast, overload
 
 import anyio
 import anyio.to_thread
@@ -20,13 +23,22 @@ from dragoman.message import Native, ToolCallPart
 from dragoman.request import ToolSpec
 from dragoman.tools.check import check
 from dragoman.tools.context import PRELIMINARY, ToolContext
-from dragoman.tools.docstring import describe
-from dragoman.tools.lazy_schema import SignatureSchema
 from dragoman.tools.outbox import Emission
 from dragoman.tools.outcome import succeeded
-from dragoman.tools.signature import context_name
+from dragoman.tools.signature import arguments, context_name, describe, name_of
 
-__all__ = ["FunctionTool", "PlainFunction", "Tool", "is_tool", "tool", "tool_map"]
+if TYPE_CHECKING:
+    from dragoman.tools.schema import Arguments
+
+__all__ = [
+    "FunctionTool",
+    "PlainFunction",
+    "SignatureSchema",
+    "Tool",
+    "is_tool",
+    "tool",
+    "tool_map",
+]
 
 P = ParamSpec("P")
 R = TypeVar("R")
@@ -308,3 +320,45 @@ def tool_map(tools: Iterable[Tool]) -> dict[str, Tool]:
                 f"two tools are named {each.name!r}; give one of them another name with name=…"
             )
     return by_name
+
+
+class SignatureSchema(Mapping[str, Any]):
+    """JSON Schema of a handler's arguments, built when it is first read: that is what needs pydantic.
+
+    Raises:
+        ToolError: the signature has a parameter that a model cannot fill; at construction where its kind says so, at
+            first reading where its type does.
+    """
+
+    def __init__(self, handler: Callable[..., Any]) -> None:
+        arguments(handler)
+        self._handler = handler
+
+    @cached_property
+    def _built(self) -> Arguments:
+        from dragoman.tools.schema import build
+
+        return build(self._handler)
+
+    def convert(self, given: Mapping[str, Any]) -> dict[str, Any]:
+        """What the model gave → what the handler takes, without the defaults of the signature.
+
+        Raises:
+            ToolError: it does not fit; the text says which argument and what was expected.
+        """
+        return self._built.convert(given)
+
+    def __getitem__(self, key: str) -> Any:
+        return self._built.schema[key]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._built.schema)
+
+    def __len__(self) -> int:
+        return len(self._built.schema)
+
+    def __bool__(self) -> bool:
+        return True  # never empty, and asking must not build it
+
+    def __repr__(self) -> str:
+        return f"<schema of {name_of(self._handler)}>"

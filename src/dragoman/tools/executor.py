@@ -1,25 +1,31 @@
-"""Runs the calls of one model message: `ToolExecutor` one after another, `ParallelToolExecutor` side by side."""
+"""Runs the calls of one model message, in sight of hooks: `ToolExecutor` one after another, `ParallelToolExecutor` side by side."""
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Generator, Iterable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Generator, Iterable, Mapping, Sequence
 from contextlib import contextmanager
 from contextvars import ContextVar
 from itertools import groupby
+from time import monotonic
 from typing import Any
 
 from dragoman.errors import SettingsError, ToolError
-from dragoman.hooks import ToolStart, active
+from dragoman.hooks import Hooks, ToolEnd, ToolStart, active, fire
 from dragoman.logs import logger
 from dragoman.message import ToolCallPart
-from dragoman.tools.ask import AskUser
 from dragoman.tools.context import ToolContext
 from dragoman.tools.definition import Tool
 from dragoman.tools.outcome import ToolExecutionResult, failed, succeeded
-from dragoman.tools.watch import watched
+from dragoman.tools.record import AskUser
 
-__all__ = ["BoundExecutor", "ParallelToolExecutor", "Report", "ToolExecutor"]
+__all__ = [
+    "BoundExecutor",
+    "ParallelToolExecutor",
+    "Report",
+    "ToolExecutor",
+    "watched",
+]
 
 Report = Callable[[int, ToolExecutionResult], None]
 """Takes a call's place in its batch and what came of it, once it is done."""
@@ -251,3 +257,24 @@ def _find(call: ToolCallPart, tools: Mapping[str, Tool]) -> Tool:
     if call.state != "complete":
         raise ToolError(_UNREADABLE[call.state])
     return tools[call.name]
+
+
+async def watched(
+    hooks: tuple[Hooks, ...], start: ToolStart, work: Coroutine[Any, Any, ToolExecutionResult]
+) -> ToolExecutionResult:
+    """Runs a tool between the hooks of its start and its end."""
+    result: ToolExecutionResult | None = None
+    raised: BaseException | None = None
+    began_at = monotonic()
+    try:
+        await fire(hooks, "tool_start", start)
+        result = await work
+        return result  # noqa: TRY300 - the end is told first
+    except BaseException as error:
+        raised = error
+        raise
+    finally:
+        work.close()
+        error = raised if result is None else result.exception
+        part = None if result is None or isinstance(error, AskUser) else result.part
+        await fire(hooks, "tool_end", ToolEnd(start, monotonic() - began_at, part, error))

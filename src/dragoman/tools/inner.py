@@ -1,105 +1,136 @@
-"""Agents within tools: a run that is a part of another."""
+"""What a run and the runs in its tools have in common: what they take together (`Account`), and one stream of events (`Relay`)."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from contextlib import aclosing
-from typing import TYPE_CHECKING, Any, Protocol
+from collections.abc import Callable, Collection, Sequence
+from typing import Any, TypeAlias
 
-import anyio
+import msgspec
 
-from dragoman.interrupt import Interrupt
-from dragoman.tools.ask import AskUser
-from dragoman.tools.outcome import as_json
-from dragoman.tools.record import InnerRun
-from dragoman.tools.relay import Relay
+from dragoman.errors import LimitReachedError
+from dragoman.event import (
+    Custom,
+    Event,
+    MessageStarted,
+    PartDelta,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StateDelta,
+    StateSnapshot,
+    StepFinished,
+    StepStarted,
+)
+from dragoman.result import ModelCall
 
-if TYPE_CHECKING:
-    from dragoman.result import ChatResult
-    from dragoman.tools.context import ToolContext
-
-__all__ = ["AgentWaits", "Sender", "begun", "relay_of", "send"]
-
-
-class Sender(Protocol):
-    """What an `Agent` is to a tool."""
-
-    @property
-    def run(self) -> Callable[..., Any]:
-        """As `Agent.run`."""
-        ...
-
-
-class AgentWaits(AskUser):
-    """An agent within a tool waits, so the tool does."""
-
-    def __init__(self, pending: tuple[Interrupt, ...], runs: tuple[InnerRun, ...]) -> None:
-        super().__init__("an agent in the tool waits")
-        self.pending = pending
-        self.runs = runs
+__all__ = [
+    "Account",
+    "Relay",
+]
 
 
-async def send(
-    context: ToolContext[Any], agent: Sender, prompt: Any, **how: Any
-) -> ChatResult[Any]:
-    """See `ToolContext.send`."""
-    record = context.record
-    place, record.sent = record.sent, record.sent + 1
-    before = (
-        record.runs[place] if place < len(record.runs) and record.runs[place].messages else None
-    )
-    if before is not None and before.done:
-        return _result(before, how.get("output_type", str))
-    if before is not None:
-        prompt, how = None, {**how, "history": before.messages, "resume": record.resume}
-    result: ChatResult[Any] = await _drained(begun(context, agent, prompt, **how), context)
-    messages = (*how.get("history", ()), *result.messages)
-    output = result.output if isinstance(result.output, str) else as_json(result.output)
-    record.runs += [InnerRun()] * (place + 1 - len(record.runs))
-    record.runs[place] = InnerRun(messages, output, not result.pending)
-    if result.pending:
-        raise AgentWaits(result.pending, tuple(record.runs))
-    return result
+class _Calls(list[ModelCall]):
+    """Calls of models, of which each is one of the run around, too."""
+
+    outer: _Calls | None = None
+
+    def append(self, call: ModelCall, /) -> None:
+        super().append(call)
+        if self.outer is not None:
+            self.outer.append(call)
 
 
-def begun(
-    context: ToolContext[Any], agent: Sender, prompt: Any, *, share_state: bool = False, **how: Any
-) -> Any:
-    """A run of an agent as a part of another."""
-    inherited: Mapping[str, Any] = {
-        name: getattr(context, name) for name in ("deps", "resource_id", "context", "metadata")
-    }
-    run = agent.run(prompt, **{**inherited, **how})
-    run.within(context, share_state=share_state)
-    return run
+class Account:
+    """What a run and the runs in its tools have taken, held against the limits of the run and of those around it."""
+
+    def __init__(self) -> None:
+        self.calls = _Calls()
+        """The calls of models that have ended."""
+        self.model_calls = 0
+        """How many calls of models have begun."""
+        self.tool_calls = 0
+        """How many calls of tools have."""
+        self.reached: Callable[[int, int], str | None] = lambda model_calls, tool_calls: None  # noqa: ARG005
+        """Says which limit of the run leaves no room for so many more calls of models and of tools; `None`: there is room."""
+        self.full: str | None = None
+        """The limit of this run, or of one around it, that a run in its tools has met: then this one cannot go on either."""
+        self.owners: dict[str, str] = {}
+        """By the id of each message that was told of the runs in the tools, the run in whose stream it came."""
+        self._outer: Account | None = None
+
+    def join(self, outer: Account) -> None:
+        """What is taken here is taken there, too. Before anything is."""
+        self._outer, self.calls.outer = outer, outer.calls
+
+    def begin(self, *, model_calls: int = 0, tool_calls: int = 0) -> None:
+        """Counts calls that are about to begin.
+
+        Raises:
+            LimitReachedError: a limit of this run or of one around it leaves no room for them.
+        """
+        account: Account | None = self
+        while account is not None:
+            if (why := account.reached(model_calls, tool_calls)) is not None:
+                self._fill(account, why)
+                raise LimitReachedError(why)
+            account = account._outer
+        account = self
+        while account is not None:
+            account.model_calls += model_calls
+            account.tool_calls += tool_calls
+            account = account._outer
+
+    def check(self) -> None:
+        """Raises `LimitReachedError` where a run in a tool has met a limit that is also this run's."""
+        if self.full is not None:
+            raise LimitReachedError(self.full)
+
+    def _fill(self, last: Account, why: str) -> None:
+        """None of the runs up to and with the last can go on."""
+        account: Account | None = self
+        while account is not None:
+            account.full = account.full or why
+            account = None if account is last else account._outer
 
 
-def relay_of(run: Any, context: ToolContext[Any]) -> Relay:
-    """How the events of a run stand in the stream of the one around it."""
-    owners = {} if context.account is None else context.account.owners
-    return Relay(run.id, {message.id for message in context.messages if message.id}, owners)
+_Owned: TypeAlias = (
+    MessageStarted | StepStarted | StepFinished | StateSnapshot | StateDelta | Custom
+)
+"""Events that say by their `run_id` whose they are."""
 
 
-async def _drained(run: Any, context: ToolContext[Any]) -> ChatResult[Any]:
-    """Reads a run to its end → its result. Whoever reads the run around it sets the pace."""
-    outbox, relay = context.outbox, relay_of(run, context)
-    try:
-        async with aclosing(run.steps(chunks=False)) as steps:
-            async for step in steps:
-                outbox.put(relay.feed(step.events))
-                await outbox.room()
-        return await run.result()
-    finally:
-        with anyio.CancelScope(shield=True):
-            outbox.put(relay.feed(await run.leave()))
+class Relay:
+    """Has each event say whose it is. A message whose id another one of the stream has gets a new one, which no reader can tell apart else."""
 
+    def __init__(self, run_id: str, others: Collection[str], owners: dict[str, str]) -> None:
+        """`others`: ids of messages of the run around. `owners`: by the id of a message, the run whose relay has told it; grows."""
+        self._run_id = run_id
+        self._others, self._owners = others, owners
+        self._new_ids: dict[str, str] = {}
 
-def _result(run: InnerRun, output_type: Any) -> ChatResult[Any]:
-    """What a run gave that was told before."""
-    from dragoman.result import ChatResult
+    def feed(self, events: Sequence[Event]) -> list[Event]:
+        """The run's next events → the same, as they stand in the stream around it."""
+        if self._new_ids:
+            return [self._stamped(event) for event in events]
+        return [event if type(event) is PartDelta else self._stamped(event) for event in events]
 
-    if output_type is str:
-        return ChatResult(run.output, run.messages)
-    from pydantic import TypeAdapter
+    def _stamped(self, event: Event) -> Event:
+        if isinstance(event, RunStarted | RunFinished | RunError):
+            return event
+        changes: dict[str, Any] = {}
+        if isinstance(event, _Owned) and event.run_id is None:
+            changes["run_id"] = self._run_id
+        if (message_id := getattr(event, "message_id", None)) is not None:
+            if isinstance(event, MessageStarted):
+                self._own(message_id)
+            if (new_id := self._new_ids.get(message_id)) is not None:
+                changes["message_id"] = new_id
+        return msgspec.structs.replace(event, **changes) if changes else event
 
-    return ChatResult(TypeAdapter(output_type).validate_python(run.output), run.messages)
+    def _own(self, message_id: str) -> None:
+        """Notes whose a message is."""
+        if (
+            message_id in self._others
+            or self._owners.setdefault(message_id, self._run_id) != self._run_id
+        ):
+            self._new_ids[message_id] = f"{self._run_id}/{message_id}"

@@ -8,7 +8,7 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.errors import ToolError
-from dragoman.halves import replace_halves
+from dragoman.json_bytes import replace_halves
 from dragoman.message import DataPart, FilePart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = ["ToolExecutionResult", "as_json", "failed", "succeeded", "words"]

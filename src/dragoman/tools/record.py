@@ -1,17 +1,59 @@
-"""What is known of a call beside the call: the answers that its tool got, and the runs of agents in it. A tool that waited is run again from
-its start, and finds them."""
+"""What a tool asks a person (`AskUser`, `SignIn`), and what is known of a call beside the call: the answers that its tool
+got, and the runs of agents in it. A tool that waited is run again from its start, and finds them."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
+from datetime import datetime
 from typing import Any
 
 import msgspec
 
-from dragoman.interrupt import Resume
+from dragoman.interrupt import Interrupt, Reason, Resume
 from dragoman.message import Message, ToolCallPart
 
-__all__ = ["CallRecord", "CallRecords", "InnerRun"]
+__all__ = [
+    "AskUser",
+    "CallRecord",
+    "CallRecords",
+    "InnerRun",
+    "SignIn",
+]
+
+
+class AskUser(Exception):
+    """Ends the run with a question in `result.pending`. Once it is answered the tool is run again from its start, with
+    `ToolContext.answers`: whatever it did before it asked, it does again."""
+
+    reason: Reason = "input"
+
+    def __init__(
+        self,
+        message: str,
+        schema: Mapping[str, Any] | None = None,
+        *,
+        expires_at: datetime | None = None,
+        metadata: Mapping[str, Any] = {},
+    ) -> None:
+        """`message`: the question, in words. `schema`: JSON Schema of the answer; `None`: any JSON value. `expires_at`: after this
+        it can only be cancelled. `metadata`: goes along, as JSON."""
+        super().__init__(message)
+        self.message = message
+        self.schema = schema
+        self.expires_at = expires_at
+        self.metadata = metadata
+
+
+class SignIn(AskUser):
+    """The same where somebody must sign in at an address first."""
+
+    reason: Reason = "auth"
+
+    def __init__(
+        self, url: str, message: str = "Please sign in.", *, expires_at: datetime | None = None
+    ) -> None:
+        """`url`: where to sign in."""
+        super().__init__(message, expires_at=expires_at, metadata={"url": url})
 
 
 class InnerRun(msgspec.Struct, frozen=True):
@@ -25,6 +67,15 @@ class InnerRun(msgspec.Struct, frozen=True):
     """Whether it came to its end."""
     after: str | None = None
     """Id of the message of the conversation around it up to which that is also its own; `None`: no message of it is."""
+
+
+class AgentWaits(AskUser):
+    """An agent within a tool waits, so the tool does."""
+
+    def __init__(self, pending: tuple[Interrupt, ...], runs: tuple[InnerRun, ...]) -> None:
+        super().__init__("an agent in the tool waits")
+        self.pending = pending
+        self.runs = runs
 
 
 class CallRecord:

@@ -17,8 +17,7 @@ from pydantic_core import PydanticSerializationError, to_jsonable_python
 from typing_extensions import TypedDict
 
 from dragoman.errors import ToolError
-from dragoman.tools.docstring import describe
-from dragoman.tools.signature import arguments, name_of, resolve
+from dragoman.tools.signature import arguments, describe, name_of, resolve
 
 __all__ = ["Arguments", "build"]
 

@@ -1,17 +1,24 @@
-"""A handler's signature: its parameters, their types, and which of them is the context."""
+"""A handler's signature and docstring: its parameters, their types and meanings, and which of them is the context."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from types import SimpleNamespace
 from typing import Any, get_args, get_origin, get_type_hints
 
 from dragoman.errors import ToolError
 from dragoman.tools.context import ToolContext
 
-__all__ = ["arguments", "context_name", "name_of", "resolve"]
+__all__ = [
+    "arguments",
+    "context_name",
+    "describe",
+    "name_of",
+    "resolve",
+]
 
 _CONTEXT = re.compile(rf"\b{ToolContext.__name__}\b")
 
@@ -92,3 +99,20 @@ def _mentions_context(annotation: Any) -> bool:
     return ToolContext in (annotation, get_origin(annotation)) or any(
         map(_mentions_context, get_args(annotation))
     )
+
+
+def describe(handler: Callable[..., Any]) -> tuple[str, dict[str, str]]:
+    """The text before the sections, and the text of each parameter by name. Both empty without a docstring."""
+    doc = inspect.getdoc(handler.func if isinstance(handler, partial) else handler)
+    if not doc:
+        return "", {}
+    import docstring_parser  # lazily: only those who define tools need it
+
+    parsed = docstring_parser.parse(doc)
+    parameters = {
+        name.strip(): " ".join(entry.description.split())
+        for entry in parsed.params
+        if entry.description
+        for name in entry.arg_name.split(",")  # NumPy allows `x, y : int`
+    }
+    return parsed.description or "", parameters

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from dragoman.lazy import lazy
+from dragoman.runtime import lazy
 from dragoman.transport.base import Bounds, Response, Timeouts, Transport
 
 if TYPE_CHECKING:

@@ -6,8 +6,8 @@ import weakref
 from collections.abc import AsyncGenerator
 from typing import TYPE_CHECKING
 
-from dragoman.event_loop import running_loop
 from dragoman.request import HttpRequest
+from dragoman.runtime import running_loop
 from dragoman.transport.base import Bounds, Response, Timeouts
 
 if TYPE_CHECKING:

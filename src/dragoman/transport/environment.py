@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
 
 from dragoman.errors import SettingsError
-from dragoman.loopback import is_loopback
+from dragoman.runtime import is_loopback
 
 if TYPE_CHECKING:
     from ssl import SSLContext

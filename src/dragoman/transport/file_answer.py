@@ -8,8 +8,8 @@ from collections.abc import AsyncIterator, Mapping
 from email.message import Message as Header
 from urllib.parse import unquote, urlsplit
 
+from dragoman.content import file_type
 from dragoman.errors import InvalidRequestError
-from dragoman.file_type import file_type
 
 __all__ = ["bounded", "file_name", "media_type", "too_large"]
 

@@ -12,8 +12,7 @@ from typing import Any, NamedTuple, Protocol
 
 from dragoman.codec.agent_card import Abilities, AgentCard
 from dragoman.codec.allowed import Allowed
-from dragoman.codec.forwarding import Forward
-from dragoman.codec.serving import BEARER, KeyPlace, RequestFields, SealForm
+from dragoman.codec.serving import BEARER, Forward, KeyPlace, RequestFields, SealForm
 from dragoman.result import ModelInfo
 from dragoman.wires.wire import Wire
 

@@ -12,9 +12,8 @@ from dragoman.errors import DragomanError
 from dragoman.event import Event
 from dragoman.loss import Loss
 from dragoman.message import Content, DataPart, FilePart, Message, Origin
-from dragoman.request import Download, EmbeddingsRequest, HttpRequest, ModelRequest
+from dragoman.request import Download, EmbeddingsRequest, HttpRequest, ModelRequest, RunRequest
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.run_request import RunRequest
 
 __all__ = ["EmbeddingsWire", "FileWire", "ProtocolWire", "StreamDecoder", "StreamEncoder", "Wire"]
 

@@ -22,7 +22,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires import a2a
 
 Json = dict[str, Any]

@@ -15,7 +15,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import DragomanError, HistoryError
 from dragoman.message import Message, Origin, Role, TextPart, ToolCallPart
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires import a2a
 from support import strategies
 

@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Message, TextPart, ToolCallPart, ToolResultPart
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires import a2a
 from dragoman.wires.a2a.interrupts import (
     dump_pending,

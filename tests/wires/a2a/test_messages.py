@@ -12,8 +12,7 @@ from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, Message, TextPart, ToolCallPart, ToolResultPart
-from dragoman.request import ToolSpec
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest, ToolSpec
 from dragoman.wires import a2a
 
 Json = dict[str, Any]

@@ -11,8 +11,7 @@ from ag_ui.core import RunAgentInput
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Message, ToolCallPart
-from dragoman.request import Settings, ToolSpec
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest, Settings, ToolSpec
 from dragoman.wires import ag_ui
 from dragoman.wires.ag_ui.interrupts import dump_interrupt, load_interrupt
 

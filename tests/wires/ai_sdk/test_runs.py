@@ -12,8 +12,7 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import DragomanError, HistoryError
 from dragoman.interrupt import Resume
 from dragoman.message import Message
-from dragoman.request import ToolSpec
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest, ToolSpec
 
 WIRE: Any = wires.protocol("ai_sdk")
 ODD: list[Any] = [

@@ -16,7 +16,7 @@ from dragoman.codec.json_values import gather
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import Event, MessageFinished, RunError
 from dragoman.fold import fold, unfold
-from dragoman.json_end import JsonEnd
+from dragoman.json_bytes import JsonEnd
 from dragoman.message import (
     LinkPart,
     Message,

@@ -13,7 +13,7 @@ import msgspec
 
 from dragoman.codec.json_values import if_list
 from dragoman.codec.native import Own
-from dragoman.codec.utc import in_utc
+from dragoman.codec.timing import in_utc
 from dragoman.message import NOTES, Content, Native, TextPart, ToolCallPart, ToolResultPart
 
 __all__ = [

@@ -13,8 +13,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.errors import SettingsError
-from dragoman.install_hint import extra_hint
-from dragoman.loopback import is_loopback
+from dragoman.runtime import extra_hint, is_loopback
 
 if TYPE_CHECKING:
     from google.protobuf.message import Message

@@ -12,7 +12,7 @@ import msgspec
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.event import Event, RunError
 from dragoman.interrupt import Interrupt
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.apis import a2a_push
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_lists import list_tasks, trim_history

@@ -9,7 +9,7 @@ from typing import Any
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.errors import ModelNotFoundError
 from dragoman.logs import logger
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_tasks import find_run, request_of
 from dragoman.serve.core.call import Call

@@ -19,7 +19,7 @@ from dragoman.errors import ContentRefusedError, ModelNotFoundError, ProviderErr
 from dragoman.event import Event, RunError, RunFinished, RunStarted
 from dragoman.fold import compact, unfold
 from dragoman.message import Message
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.shown import show_events
 from dragoman.serve.core.threads import name_of, resource_of

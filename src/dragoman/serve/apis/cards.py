@@ -18,15 +18,14 @@ from dragoman.arguments import expect
 from dragoman.capability import Capability
 from dragoman.codec.agent_card import Abilities, AgentCard, Skill
 from dragoman.errors import AuthenticationError, ModelNotFoundError, SettingsError
-from dragoman.install_hint import extra_hint
+from dragoman.runtime import extra_hint
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.core.agents import Served, served_agent
 from dragoman.serve.core.call import Call
 from dragoman.serve.http.callers import STRANGER
 from dragoman.serve.store.answers import NoAnswers
 from dragoman.tools import Tool
-from dragoman.tools.agent_tool import AgentTool
-from dragoman.tools.transfer import Handoff
+from dragoman.tools.agent_tool import AgentTool, Handoff
 from dragoman.wires import a2a
 
 __all__ = [

@@ -17,7 +17,7 @@ import msgspec
 from dragoman.errors import DragomanError, InvalidRequestError, ModelNotFoundError
 from dragoman.event import Event
 from dragoman.message import Message, Role
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.apis.cards import abilities_of, card_of
 from dragoman.serve.core.agents import Served, served_agent
 from dragoman.serve.core.background import check_room

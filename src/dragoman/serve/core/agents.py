@@ -19,10 +19,9 @@ from dragoman.errors import (
 )
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.orchestration.state import Claim
-from dragoman.request import EmbeddingsRequest, ModelRequest
+from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.run_request import RunRequest
 from dragoman.serve.core.cache_marks import without_cache_marks
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.policy import AgentPolicy, apply_policy, client_tools, of_client

@@ -18,8 +18,7 @@ from dragoman.errors import DragomanError
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.loss import Loss
 from dragoman.message import Content, Message
-from dragoman.request import ModelRequest
-from dragoman.run_request import RunRequest
+from dragoman.request import ModelRequest, RunRequest
 from dragoman.serve.core.service import Service
 from dragoman.serve.http.callers import Caller
 from dragoman.serve.http.connection import Connection

@@ -14,7 +14,7 @@ from typing import Any
 import msgspec
 
 from dragoman import wires
-from dragoman.codec.field_types import fault_of_type
+from dragoman.codec.body_schema import fault_of_type
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import RequestFields
 from dragoman.errors import InvalidRequestError

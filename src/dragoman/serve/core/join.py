@@ -12,15 +12,13 @@ from collections.abc import Sequence
 from typing import Any
 
 from dragoman.agent import Agent
-from dragoman.history.changes import Changes
-from dragoman.history.lens import put
-from dragoman.history.received import Received
+from dragoman.history.client_copy import Changes, Received, put
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.window import ThreadReading
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import since_model
 from dragoman.repair import open_calls
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.serve.core.call import Call
 from dragoman.serve.core.interrupts import nothing_waits, sign
 from dragoman.serve.core.policy import check_results, unasked_result

@@ -13,8 +13,7 @@ from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import speaks
 from dragoman.repair import open_calls
-from dragoman.request import ModelRequest, ServerTool, Settings, ToolSpec
-from dragoman.run_request import RunRequest
+from dragoman.request import ModelRequest, RunRequest, ServerTool, Settings, ToolSpec
 from dragoman.serve.core.fields import foreign_losses, one_candidate, option_losses
 from dragoman.serve.core.interrupts import RESERVED
 from dragoman.tools import Tool, Toolset

@@ -12,7 +12,7 @@ from collections.abc import Sequence
 from itertools import takewhile
 
 from dragoman.errors import HistoryError, InvalidRequestError
-from dragoman.history.lens import put
+from dragoman.history.client_copy import put
 from dragoman.interrupt import Resume
 from dragoman.message import Message, Role
 from dragoman.serve.core.call import Call, Links

@@ -21,9 +21,8 @@ from dragoman.event import Event, RunError, RunFinished
 from dragoman.fold import compact, fold
 from dragoman.interrupt import Interrupt
 from dragoman.message import Message, Role
-from dragoman.request import ModelRequest, Settings
+from dragoman.request import ModelRequest, RunRequest, Settings
 from dragoman.result import ChatResult
-from dragoman.run_request import RunRequest
 from dragoman.serve.core.call import Call, Links
 from dragoman.serve.core.recall import lasting_texts
 from dragoman.serve.core.threads import resource_of, scope_of

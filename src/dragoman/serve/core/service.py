@@ -18,10 +18,9 @@ from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
 from dragoman.serve.core.webhooks import Webhooks
 from dragoman.serve.http.callers import Authenticate, Caller
-from dragoman.serve.http.gate import Gate
+from dragoman.serve.http.connection import Gate
 from dragoman.serve.http.limits import ServerLimits
-from dragoman.serve.http.metrics import Metrics
-from dragoman.serve.http.observed import Observed, log_call
+from dragoman.serve.http.observed import Metrics, Observed, log_call
 from dragoman.serve.http.processes import check_processes, process_count
 from dragoman.serve.store.answers import AnswerStore
 from dragoman.serve.store.memory_answers import MemoryAnswers

@@ -15,6 +15,7 @@ import msgspec
 from dragoman.errors import public
 from dragoman.event import (
     Event,
+    InnerRuns,
     MessageFinished,
     MessageStarted,
     PartDelta,
@@ -26,7 +27,6 @@ from dragoman.event import (
     StepFinished,
 )
 from dragoman.fold import unfold, whole_part
-from dragoman.inner_runs import InnerRuns
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, ProviderPart, Role, ToolResultPart

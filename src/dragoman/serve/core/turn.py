@@ -15,7 +15,7 @@ import msgspec
 
 from dragoman.agent import Agent
 from dragoman.errors import HistoryError, InvalidRequestError
-from dragoman.history.changes import Changes
+from dragoman.history.client_copy import Changes
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.memory.conversation import load_thread
 from dragoman.memory.memory import Memory

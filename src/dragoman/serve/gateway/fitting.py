@@ -18,17 +18,88 @@ import msgspec
 from dragoman import wires
 from dragoman.event import Event, MessageStarted, RunError
 from dragoman.loss import Loss, refusal
-from dragoman.message import Message, Origin, Role
+from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
 from dragoman.serve.core.fields import foreign_losses, shared_tools, without_own
-from dragoman.serve.gateway.restoring import settle_messages
 from dragoman.wires.serving import Serving, serving
 
-__all__ = ["ClientCopy", "Fitting", "with_losses"]
+__all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
 
 _SAID = ("tools", "settings", "output_schema", "options", "native", "stream")
 """Fields of a request that say, beside the messages, what its body says."""
+
+
+def settle_messages(
+    sent: Sequence[Message], stored: Sequence[Message], destination: Destination, served: Serving
+) -> tuple[Message, ...]:
+    """The client's messages for this provider; the very same where nothing is done to them."""
+    answers = [
+        message for message in stored if message.role is Role.MODEL and message.origin is not None
+    ]
+    if not answers:
+        return tuple(sent)
+    demands = served.request_fields.restores
+    restores = demands is not None and demands(destination.quirks)
+    told = [_said(answer) for answer in answers]
+    out: list[Message] = []
+    start = 0
+    for message in sent:
+        if message.role is not Role.MODEL or message.origin is not None:
+            out.append(message)
+            continue
+        said = _said(message)
+        match = next((at for at in range(start, len(answers)) if told[at] == said), None)
+        if match is None:
+            out.append(message)
+            continue
+        start = match + 1
+        out.append(_settle(message, answers[match], destination, restores=restores))
+    changed = any(one is not other for one, other in zip(out, sent, strict=True))
+    return tuple(out) if changed or not isinstance(sent, tuple) else sent
+
+
+def _settle(
+    message: Message, answer: Message, destination: Destination, *, restores: bool
+) -> Message:
+    origin = answer.origin
+    thinks = any(isinstance(piece, ThinkingPart) for piece in message.content)
+    if origin is None or origin.provider != destination.provider:
+        return message.replace(origin=origin) if thinks else message
+    if not restores:
+        return message
+    thinking = (
+        () if thinks else [piece for piece in answer.content if isinstance(piece, ThinkingPart)]
+    )
+    calls = iter(answer.tool_calls)
+    pieces = [
+        _with_native(piece, next(calls)) if isinstance(piece, ToolCallPart) else piece
+        for piece in message.content
+    ]
+    if not thinking and all(
+        one is other for one, other in zip(pieces, message.content, strict=True)
+    ):
+        return message
+    whose = Origin(
+        origin.provider, origin.endpoint, origin.model
+    )  # whatever became of what stands before
+    return message.replace(content=(*thinking, *pieces), origin=whose)
+
+
+def _with_native(call: ToolCallPart, kept: ToolCallPart) -> Content:
+    """A call with those fields of the API that the client's copy has not."""
+    native: dict[str, Any] = {**(call.native or {})}
+    for name, fields in (kept.native or {}).items():
+        native[name] = {**fields, **native.get(name, {})}
+    same: Native = call.native or {}
+    return call if native == same else msgspec.structs.replace(call, native=native)
+
+
+def _said(message: Message) -> tuple[Any, ...]:
+    """What a message says: its text, and its calls by their ids."""
+    return message.text, [
+        (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
+    ]
 
 
 class ClientCopy(msgspec.Struct, frozen=True):

@@ -33,10 +33,10 @@ from dragoman.serve.core.fields import admitted, embedding_losses, one_candidate
 from dragoman.serve.core.record import Record
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.gateway.fitting import ClientCopy, Fitting, with_losses
-from dragoman.serve.gateway.listings import Listings
+from dragoman.serve.gateway.gateway_file import load_gateway
 from dragoman.serve.gateway.offers import Offered, offers, providers_of
-from dragoman.serve.gateway.upstreams import Upstreams
-from dragoman.serve.seals.unsealing import open_messages
+from dragoman.serve.gateway.upstreams import Listings, Upstreams
+from dragoman.serve.seals.sealing import open_messages
 from dragoman.transport import AiohttpTransport, Recorder, Retry, Transport
 from dragoman.wires.serving import serving
 
@@ -154,9 +154,7 @@ class Gateway:
         Raises:
             SettingsError: the file cannot be read, or what it says cannot be used; with the line and the name of the entry.
         """
-        from dragoman.serve.gateway.gateway_file import load_gateway
-
-        return load_gateway(path, transport=transport, environment=environment)
+        return load_gateway(cls, path, transport=transport, environment=environment)
 
     @property
     def names(self) -> Sequence[str]:

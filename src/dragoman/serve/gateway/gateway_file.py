@@ -8,29 +8,54 @@ import tomllib
 from collections.abc import Callable, Collection, Iterator, Mapping
 from difflib import get_close_matches
 from pathlib import Path
-from typing import Any, cast
+from typing import Any, TypeVar, cast
 
 import msgspec
 
 from dragoman.errors import SettingsError
 from dragoman.model.middleware import Middleware
 from dragoman.request import Settings
-from dragoman.serve.gateway.gateway import Gateway
 from dragoman.transport import Transport
 
 __all__ = ["load_gateway"]
 
+T = TypeVar("T")
+
 _PROVIDER = ("base_url", "key")
 _SETTINGS = Settings.__struct_fields__
 
+_PLAIN: Mapping[str, type] = {
+    "on_loss": str,
+    "max_tokens": int,
+    "retries": int,
+    "references": bool,
+    "provider_store": bool,
+    "record": str,
+    "longest_call_id": int,
+}
+_TOP = (*_PLAIN, "fetch", "models", "providers", "seal_keys", "settings")
+_POLICY = ("allow", "schemes", "ports", "private", "proxy")
+_SIZES = (
+    "max_bytes",
+    "total_bytes",
+    "kept_bytes",
+    "kept_seconds",
+    "seconds",
+    "most",
+    "at_once",
+    "retries",
+)
+_FETCHED = ("every", *_SIZES, "on_failure")
+
 
 def load_gateway(
+    make: Callable[..., T],
     path: Path | str,
     *,
     transport: Transport | None = None,
     environment: Mapping[str, str] | None = None,
-) -> Gateway:
-    """Reads a gateway from a TOML file.
+) -> T:
+    """Makes a gateway as a TOML file says it.
 
     ```toml
     on_loss = "refuse"              # and max_tokens, retries, references, provider_store, record: as for Gateway
@@ -54,6 +79,7 @@ def load_gateway(
     Keys do not stand in the file: `env:` names a variable, `file:` a file, relative to this one.
 
     Args:
+        make: the class, `Gateway`.
         path: the file.
         transport: how requests go; left out, by HTTP with retries.
         environment: variables that go before those of the process.
@@ -97,8 +123,8 @@ def load_gateway(
     keys = {name: file.secret(("providers", name, "key")) for name in places["key"]}
     urls = {name: file.value(("providers", name, "base_url"), str) for name in places["base_url"]}
 
-    def make() -> Gateway:
-        return Gateway(
+    def make_gateway() -> T:
+        return make(
             top["models"],
             keys=keys,
             base_urls=urls,
@@ -107,33 +133,7 @@ def load_gateway(
             **given,
         )
 
-    return file.made(("models",), make)
-
-
-_PLAIN: Mapping[str, type] = {
-    "on_loss": str,
-    "max_tokens": int,
-    "retries": int,
-    "references": bool,
-    "provider_store": bool,
-    "record": str,
-    "longest_call_id": int,
-}
-_TOP = (*_PLAIN, "fetch", "models", "providers", "seal_keys", "settings")
-
-
-_POLICY = ("allow", "schemes", "ports", "private", "proxy")
-_SIZES = (
-    "max_bytes",
-    "total_bytes",
-    "kept_bytes",
-    "kept_seconds",
-    "seconds",
-    "most",
-    "at_once",
-    "retries",
-)
-_FETCHED = ("every", *_SIZES, "on_failure")
+    return file.made(("models",), make_gateway)
 
 
 def _fetching(table: Mapping[str, Any]) -> Middleware:

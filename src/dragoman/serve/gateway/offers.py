@@ -15,7 +15,7 @@ from dragoman.model.defaults import resolve
 from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
 from dragoman.model.strings import parse_model_string
 from dragoman.providers import Provider
-from dragoman.serve.http.names import starred
+from dragoman.serve.http.callers import starred
 
 __all__ = ["Offered", "Pattern", "offers", "pattern_of", "providers_of"]
 

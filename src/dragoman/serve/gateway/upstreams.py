@@ -1,30 +1,48 @@
-"""The providers behind a gateway: one way to each, shared by all models there, and the models that were asked for lately."""
+"""The providers behind a gateway: one way to each, shared by all models there; the models that were asked for lately, and those that a
+provider lists."""
 
 from __future__ import annotations
 
 import os
+import time
 from collections import OrderedDict
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from difflib import get_close_matches
 from typing import TypeVar
 
+import anyio
+
 from dragoman import providers
 from dragoman.arguments import expect
-from dragoman.errors import AuthenticationError, SettingsError
+from dragoman.errors import AuthenticationError, DragomanError, SettingsError
+from dragoman.logs import logger
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import new_id, now
 from dragoman.model.fallbacks import ModelChoice
+from dragoman.model.listing import list_models
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
 from dragoman.providers import Provider
+from dragoman.result import ModelInfo
+from dragoman.serve.gateway.offers import Pattern
 from dragoman.transport import Transport
 
-__all__ = ["Upstreams"]
+__all__ = ["Listings", "Upstreams"]
 
 T = TypeVar("T")
 
 _MOST = 256
 """Models that are kept of those that clients name by a pattern."""
+
+_LOG = logger("serve.gateway")
+_FRESH = 300.0
+"""Seconds for which a list holds."""
+_AGAIN = 30.0
+"""Seconds after which a provider is asked again that gave none."""
+_WAIT = 5.0
+"""Seconds for which a list is waited for."""
+_MOST_LISTED = 1000
+"""Models of one provider that are listed at most."""
 
 
 class Upstreams:
@@ -136,3 +154,43 @@ def _by_name(what: str, given: Mapping[str, T]) -> dict[str, T]:
             known = name  # of a record that only the gateway's models know
         named[known] = value
     return named
+
+
+class Listings:
+    """The lists of providers, by provider."""
+
+    def __init__(self, upstreams: Upstreams, clock: Callable[[], float] = time.monotonic) -> None:
+        """`clock`: seconds."""
+        self._upstreams, self._clock = upstreams, clock
+        self._lists: dict[str, tuple[float, Sequence[ModelInfo]]] = {}
+
+    async def of(self, patterns: Sequence[Pattern]) -> list[ModelInfo]:
+        """What clients may ask for by these patterns, as far as it is known."""
+        found = {each.provider: providers.get(each.provider) for each in patterns}
+        async with anyio.create_task_group() as group:
+            for provider in found.values():
+                group.start_soon(self._refresh, provider)
+        return [info for each in patterns for info in self._named(each, found[each.provider])]
+
+    def _named(self, pattern: Pattern, provider: Provider) -> Iterator[ModelInfo]:
+        for info in self._lists[provider.name][1]:
+            if (name := pattern.name(info.name)) is not None:
+                yield ModelInfo(name, provider.name, info.kinds, info.display_name)
+
+    async def _refresh(self, provider: Provider) -> None:
+        until, before = self._lists.get(provider.name, (0.0, None))
+        if before is not None and self._clock() < until:
+            return
+        known = (provider.chat_model, "chat"), (provider.embeddings_model, "embeddings")
+        usual = [ModelInfo(name, provider.name, (kind,)) for name, kind in known if name]
+        self._lists[provider.name] = (
+            self._clock() + _AGAIN,
+            before or usual,
+        )  # for who asks meanwhile
+        try:
+            with anyio.fail_after(_WAIT):
+                models = await list_models(self._upstreams.access(provider))
+        except (DragomanError, TimeoutError) as error:
+            _LOG.warning("%s does not list its models (%s)", provider.name, type(error).__name__)
+            return
+        self._lists[provider.name] = (self._clock() + _FRESH, models[:_MOST_LISTED])

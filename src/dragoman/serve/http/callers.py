@@ -1,11 +1,18 @@
-"""Who calls: the keys that a server knows, and where clients put them."""
+"""Who calls: the keys that a server knows, where clients put them, and what their callers may name.
+
+`authenticator` makes of `auth=` a function that finds the caller of a key; it compares with all keys, so that its time tells nothing.
+Keys may stand in a file, one a line (`read_keys`). Names of models may hold `*`, in a key's list and in what a gateway offers.
+"""
 
 from __future__ import annotations
 
 import inspect
+import os
+import stat
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from hashlib import blake2b
 from hmac import compare_digest
+from pathlib import Path
 from typing import Any, TypeAlias, cast
 from urllib.parse import parse_qs
 
@@ -14,23 +21,62 @@ import msgspec
 from dragoman.arguments import expect, expect_sequence
 from dragoman.codec.serving import BEARER, KeyPlace
 from dragoman.errors import SettingsError
-from dragoman.serve.http.names import fits_pattern
+from dragoman.logs import logger
 
 __all__ = [
     "ANONYMOUS",
-    "STRANGER",
     "Auth",
     "Authenticate",
     "Caller",
     "Key",
+    "STRANGER",
     "authenticator",
+    "fits_pattern",
+    "keys_in",
     "presented_keys",
+    "read_keys",
+    "starred",
 ]
 
 _SHORTEST = 8
 """Characters that a key must have at least."""
 _LONGEST_NAME = 500
 """Characters of a model's name that is looked at with patterns."""
+Authenticate: TypeAlias = Callable[[Sequence[str]], Awaitable["Caller | None"]]
+"""The keys that a request presents, where its wire's clients put them → who calls; `None`: nobody who may."""
+Auth: TypeAlias = (
+    "str | Key | Iterable[str | Key] | Mapping[str, str] | Callable[[str], Any] | None"
+)
+"""A key, or several, or a name for each key → the key; or a function, plain or async, of a key: the `Caller`, or `None` for a key that it
+does not know. `None`: nobody needs a key."""
+_LOG = logger("serve")
+_MOST_KEY_BYTES = 1024 * 1024
+
+
+def fits_pattern(name: str, pattern: str) -> bool:
+    """Returns whether a name is of a pattern, in which each `*` stands for any characters, none too. The time is bounded by
+    the product of both lengths."""
+    first, *rest = pattern.split("*")
+    if not rest:
+        return name == pattern
+    *middle, last = rest
+    start, end = len(first), len(name) - len(last)
+    if start > end or not name.startswith(first) or not name.endswith(last):
+        return False
+    for piece in middle:  # the leftmost place leaves most room for what follows
+        start = name.find(piece, start, end)
+        if start < 0:
+            return False
+        start += len(piece)
+    return True
+
+
+def starred(name: str, pattern: str) -> str | None:
+    """Returns what is in the place of a pattern's only `*`, or None if the name is not of the pattern or nothing is there."""
+    before, _, after = pattern.partition("*")
+    if len(name) <= len(before) + len(after) or not fits_pattern(name, pattern):
+        return None
+    return name[len(before) : len(name) - len(after)]
 
 
 class Caller(msgspec.Struct, frozen=True):
@@ -97,16 +143,6 @@ class Key(msgspec.Struct, frozen=True):
         models = None if self.models is None else tuple(self.models)
         digest = blake2b(self.secret.encode(), digest_size=16, person=b"dragoman-caller")
         return Caller(digest.hexdigest(), self.name, models)
-
-
-Authenticate: TypeAlias = Callable[[Sequence[str]], Awaitable["Caller | None"]]
-"""The keys that a request presents, where its wire's clients put them → who calls; `None`: nobody who may."""
-
-Auth: TypeAlias = (
-    "str | Key | Iterable[str | Key] | Mapping[str, str] | Callable[[str], Any] | None"
-)
-"""A key, or several, or a name for each key → the key; or a function, plain or async, of a key: the `Caller`, or `None` for a key that it
-does not know. `None`: nobody needs a key."""
 
 
 def authenticator(auth: Auth) -> Authenticate:
@@ -215,3 +251,53 @@ def _text(value: bytes) -> str:
         return value.decode()
     except UnicodeDecodeError:
         return value.decode("latin-1")
+
+
+def read_keys(path: Path | str) -> list[Key]:
+    """The keys of a file, as `keys_in` reads them. Where other users of this machine may read it, a warning says so.
+
+    Raises:
+        SettingsError: it cannot be read, or holds no keys.
+    """
+    try:
+        with Path(path).open("rb") as file:
+            mode = os.fstat(file.fileno()).st_mode
+            data = file.read(_MOST_KEY_BYTES + 1)
+        text = data.decode("utf-8-sig")
+    except OSError as error:
+        raise SettingsError(
+            f"the keys in {path} cannot be read: {error.strerror or error}"
+        ) from error
+    except UnicodeDecodeError as error:
+        raise SettingsError(f"{path} is no text in UTF-8, as a file of keys must be") from error
+    if len(data) > _MOST_KEY_BYTES:
+        raise SettingsError(
+            f"{path} has more than {_MOST_KEY_BYTES} bytes; a file of keys has a line for each"
+        )
+    if os.name == "posix" and stat.S_ISREG(mode) and mode & (stat.S_IRGRP | stat.S_IROTH):
+        _LOG.warning("%s holds keys, and other users of this machine may read it: chmod 600", path)
+    return keys_in(text, where=str(path))
+
+
+def keys_in(text: str, *, where: str) -> list[Key]:
+    """A key on each line: the secret; behind it, if wanted, a name for logs, and then the models that it may name, `*` for any
+    characters. Empty lines, and those that begin with `#`, are none. `where`: what the text is, for errors, which never show a secret.
+
+    Raises:
+        SettingsError: there is none, or one can be guessed.
+    """
+    keys: list[Key] = []
+    for number, line in enumerate(text.splitlines(), 1):
+        words = line.split()
+        if not words or words[0].startswith("#"):
+            continue
+        secret, name, *models = (
+            [*words, ""] if len(words) == 1 else words
+        )  # the name may be left out
+        try:
+            keys.append(Key(secret, name, models=tuple(models) or None))
+        except SettingsError as error:
+            raise SettingsError(f"{where}, line {number}: {error.message}") from error
+    if not keys:
+        raise SettingsError(f"{where} has no key; write one on a line of its own")
+    return keys

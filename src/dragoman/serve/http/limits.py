@@ -6,8 +6,7 @@ import msgspec
 
 from dragoman.arguments import expect
 from dragoman.errors import ContextLengthError, InvalidRequestError, SettingsError
-from dragoman.request import ModelRequest
-from dragoman.run_request import RunRequest
+from dragoman.request import ModelRequest, RunRequest
 
 __all__ = ["ServerLimits", "check_conversation", "check_request"]
 

@@ -3,23 +3,38 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Sequence
+import re
+from collections.abc import Callable, Sequence
 from typing import Any
 
-from dragoman.errors import SettingsError
+from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from prometheus_client.exposition import CONTENT_TYPE_PLAIN_0_0_4
+
+from dragoman.errors import KEYS, DragomanError, SettingsError
 from dragoman.event import Event, MessageFinished, MessageStarted, RunError
 from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Origin
 from dragoman.result import Usage
-from dragoman.serve.http.names import fits_pattern
+from dragoman.serve.http.callers import fits_pattern
 
-__all__ = ["LEFT", "Observed", "log_call", "offered_name"]
+__all__ = ["CONTENT_TYPE", "LEFT", "Metrics", "Observed", "log_call", "log_failure", "offered_name"]
 
-_LOG = logger("serve.calls")
+_CALLS = logger("serve.calls")
+_LOG = logger("serve")
 
 LEFT = 499
 """In the place of a status: the client left before it had the answer. So proxies log it."""
+
+CONTENT_TYPE = CONTENT_TYPE_PLAIN_0_0_4
+"""Of what `Metrics.text` gives."""
+_SECONDS = (0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10, 30, 60, 300)
+_UNITS = {"input": "input_tokens", "output": "output_tokens", "cache_read": "cache_read_tokens"}
+_LEAST = 500
+"""Statuses from here on are the server's fault."""
+_MOST_CHARACTERS = 2000
+_SECRET = re.compile(rf"{KEYS}|(?<=://)[^/@\s]+@")  # or a password in an address
+_MOST_CAUSES = 4
 
 
 class Observed:
@@ -90,7 +105,7 @@ def offered_name(model: str, names: Sequence[str]) -> str:
 
 def log_call(call: Observed) -> None:
     """Logs a call in one line, where somebody listens."""
-    if not _LOG.isEnabledFor(logging.INFO):
+    if not _CALLS.isEnabledFor(logging.INFO):
         return
     usage = call.usage or Usage()
     took = f"{call.seconds:.3f} s" + (
@@ -101,7 +116,7 @@ def log_call(call: Observed) -> None:
     )
     who = f" by {call.caller}" if call.caller else ""
     model = f" {call.model}" if call.model else ""
-    _LOG.info(
+    _CALLS.info(
         "%s %s %d%s%s, %s%s, %s",
         call.method,
         call.path,
@@ -122,3 +137,101 @@ def _cost(origin: Origin, usage: Usage | None, native: Any) -> float | None:
     except SettingsError:  # prices are not installed
         return None
     return None if cost is None else float(cost)
+
+
+class Metrics:
+    """Counts the calls of one server."""
+
+    def __init__(self, open_calls: Callable[[], int]) -> None:
+        """`open_calls`: how many run."""
+        self._registry = registry = CollectorRegistry()
+        labels = ("wire", "purpose", "model")
+        self._calls = Counter(
+            "dragoman_calls", "Calls that are over.", (*labels, "status"), registry=registry
+        )
+        self._seconds = Histogram(
+            "dragoman_call_seconds",
+            "From a call to its end.",
+            labels,
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._first = Histogram(
+            "dragoman_first_event_seconds",
+            "From a call to the first piece of a streamed answer.",
+            labels,
+            buckets=_SECONDS,
+            registry=registry,
+        )
+        self._tokens = Counter(
+            "dragoman_tokens", "Tokens of answers.", (*labels, "kind"), registry=registry
+        )
+        self._cost = Counter(
+            "dragoman_cost_dollars",
+            "What answers cost, where it is known.",
+            labels,
+            registry=registry,
+        )
+        self._losses = Counter(
+            "dragoman_losses",
+            "What of requests was left out.",
+            (*labels, "what"),
+            registry=registry,
+        )
+        Gauge("dragoman_open_calls", "Calls that run.", registry=registry).set_function(open_calls)
+
+    def observe(self, call: Observed) -> None:
+        """A call is over."""
+        labels = (call.wire, call.purpose, call.model)
+        self._calls.labels(*labels, str(call.status)).inc()
+        self._seconds.labels(*labels).observe(call.seconds)
+        if call.first_seconds is not None:
+            self._first.labels(*labels).observe(call.first_seconds)
+        if call.usage is not None:
+            for kind, field in _UNITS.items():
+                if count := getattr(call.usage, field):
+                    self._tokens.labels(*labels, kind).inc(count)
+        if call.cost:
+            self._cost.labels(*labels).inc(call.cost)
+        for loss in call.losses:
+            self._losses.labels(*labels, loss.what.value).inc()
+
+    def text(self) -> bytes:
+        """All of it, as Prometheus reads it."""
+        return generate_latest(self._registry)
+
+
+def log_failure(call: Observed, error: BaseException, status: int) -> None:
+    """Logs why a call ended with a status of 500 or more: class and message of the error and of its causes, the provider and
+    the call's id. Keys in messages are left out. An error that is not dragoman's own comes with its traceback."""
+    if status < _LEAST:
+        return
+    traceback = None if isinstance(error, DragomanError) else error
+    _LOG.error(
+        "%s %s failed with %d%s, call %s: %s",
+        call.method,
+        call.path,
+        status,
+        f" for {call.model}" if call.model else "",
+        call.id,
+        _describe(error),
+        exc_info=traceback,
+    )
+
+
+def _describe(error: BaseException) -> str:
+    descriptions: list[str] = []
+    cause: BaseException | None = error
+    while cause is not None and len(descriptions) < _MOST_CAUSES:
+        provider = getattr(cause, "provider", None)
+        origin = f" from {provider}" if provider else ""
+        message = cause.message if isinstance(cause, DragomanError) else str(cause)
+        descriptions.append(f"{type(cause).__name__}{origin}: {_plain(message)}")
+        cause = cause.__cause__
+    return ", caused by ".join(descriptions)
+
+
+def _plain(text: str) -> str:
+    """The text on one line, without keys."""
+    text = _SECRET.sub("…", text[:_MOST_CHARACTERS])
+    return "".join([character if character.isprintable() else " " for character in text])

@@ -1,4 +1,5 @@
-"""Where things stand: each wire's API at the root, where its own clients expect it, and whole under the wire's name."""
+"""Where things stand: each wire's API at the root, where its own clients expect it, and whole under the wire's name; and what is answered
+where nothing stands."""
 
 from __future__ import annotations
 
@@ -6,10 +7,15 @@ from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
+from starlette.exceptions import HTTPException
+from starlette.requests import Request
+from starlette.responses import Response
+
+from dragoman import json_bytes
 from dragoman.codec.serving import Route
 from dragoman.wires.wire import Wire
 
-__all__ = ["Place", "places"]
+__all__ = ["Place", "absent", "places"]
 
 
 class Place(NamedTuple):
@@ -46,3 +52,16 @@ def _grouped(found: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
     ordered = sorted(found, key=_sureness)
     for (path, method), same in groupby(ordered, key=lambda one: (one[1], one[0])):
         yield Place(method, path, tuple([(wire, route) for _, _, wire, route in same]))
+
+
+async def absent(request: Request, error: Exception) -> Response:
+    """An error of the form that most APIs have, for a path or a method that is not there."""
+    status = error.status_code if isinstance(error, HTTPException) else 404
+    given = (error.headers if isinstance(error, HTTPException) else None) or {}
+    place = f"{request.url.path:.200}"
+    if allowed := given.get("Allow"):
+        words = f"{place} is not asked with {request.method}, but with {allowed}"
+    else:
+        words = f"there is nothing at {request.method} {place}; a base URL may be wrong, or its end given twice, such as /v1/v1"
+    body = {"error": {"message": words, "type": "not_found_error", "param": None, "code": None}}
+    return Response(json_bytes.encode(body), status, {**given, "content-type": "application/json"})

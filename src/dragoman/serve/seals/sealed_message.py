@@ -7,6 +7,7 @@ one before it and its call, whose arguments nobody knows yet where it is made: i
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Iterator, Sequence
 from hashlib import blake2b
 from typing import Any
@@ -28,7 +29,36 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["is_needed", "pack", "pack_call", "restored", "restored_calls", "unpack"]
+__all__ = [
+    "MARK",
+    "is_needed",
+    "is_sealed",
+    "pack",
+    "pack_call",
+    "restored",
+    "restored_calls",
+    "split_id",
+    "unpack",
+]
+
+MARK = "dragoman"
+"""With which every token begins and ends: eight characters of base64. One whose head was cut or changed is known by its tail."""
+
+_ID = re.compile(rf"(.+?)({MARK}[\w+/=-]{{48,}}{MARK})", re.ASCII | re.DOTALL)
+"""The least token has more characters than that."""
+_encode = msgspec.msgpack.Encoder().encode
+
+
+def is_sealed(text: str) -> bool:
+    """Whether a text looks like a token of any server's, or like what is left of one; whether it opens, `Sealer.open` says."""
+    return text.startswith(MARK) or text.rstrip("=").endswith(MARK)
+
+
+def split_id(call_id: str) -> tuple[str, str] | None:
+    """A call's id that holds a token → the id and the token; `None` for any other."""
+    if MARK not in call_id or (found := _ID.fullmatch(call_id)) is None:
+        return None
+    return found[1], found[2]
 
 
 class _Text(msgspec.Struct, frozen=True, omit_defaults=True, tag="length"):
@@ -60,7 +90,6 @@ class _Sealed(msgspec.Struct, frozen=True, omit_defaults=True):
     """Of a call's token: the characters of text and the shown pieces before its own."""
 
 
-_encode = msgspec.msgpack.Encoder().encode
 _decode = msgspec.msgpack.Decoder(_Sealed).decode
 
 

@@ -18,7 +18,7 @@ from cryptography.hazmat.primitives.hashes import SHA256
 from cryptography.hazmat.primitives.kdf.hkdf import HKDF
 
 from dragoman.errors import SettingsError
-from dragoman.serve.seals.marks import MARK, is_sealed
+from dragoman.serve.seals.sealed_message import MARK, is_sealed
 
 __all__ = ["MOST_BYTES", "MOST_TOKEN", "Sealer"]
 

@@ -1,5 +1,5 @@
 """Signed thinking across a gateway that keeps nothing: what a provider must have back goes to the client sealed, in a field of the
-client's own format, and comes back with its history (`unsealing`).
+client's own format, and comes back with its history (`open_messages`).
 
 Where a token stands is said by the client's wire: `dump_seal` makes the piece of content that holds one, `load_seal` finds it. A wire
 without them has no room. A wire whose clients keep fields of a call has `dump_call_seal` and `load_call_seal` too: a call goes out before
@@ -9,7 +9,7 @@ its message is whole, so its token holds what stands before it. Where the gatewa
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import msgspec
 
@@ -24,16 +24,27 @@ from dragoman.event import (
     PartStarted,
     RunError,
 )
-from dragoman.message import Content, Message, Origin, Role, ToolCallPart
-from dragoman.serve.seals.marks import is_sealed
-from dragoman.serve.seals.sealed_message import is_needed, pack, pack_call
+from dragoman.loss import Loss, Lost
+from dragoman.message import Content, Message, Origin, Role, ToolCallPart, ToolResultPart
+from dragoman.serve.seals.sealed_message import (
+    is_needed,
+    is_sealed,
+    pack,
+    pack_call,
+    restored,
+    restored_calls,
+    split_id,
+    unpack,
+)
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
 if TYPE_CHECKING:
     from dragoman.serve.seals.sealer import Sealer
 
-__all__ = ["Sealing", "seal_events"]
+__all__ = ["Sealing", "open_messages", "seal_events"]
+
+_WHY = "what was sealed for it does not open, or the message was changed"
 
 
 class _Open:
@@ -175,3 +186,100 @@ def _joined(start: Origin | None, end: Origin | None) -> Origin | None:
         name: value for name in end.__struct_fields__ if (value := getattr(end, name)) is not None
     }
     return msgspec.structs.replace(start, **known)
+
+
+def open_messages(
+    messages: Sequence[Message], wire: Wire, sealer: Sealer | None, owner: str = ""
+) -> tuple[tuple[Message, ...], list[Loss]]:
+    """A client's conversation with what was sealed in it, as the providers made it, and what does not open. No token is left in it, nor what
+    is left of one, so that none goes to a provider. Without a `sealer` none opens. Where a message has a token and its calls have too, the
+    message's counts, which holds all."""
+    out: list[Message] = []
+    losses: list[Loss] = []
+    for position, message in enumerate(messages):
+        taken = _taken(wire, message)
+        if taken is None:
+            out.append(message)
+            continue
+        if message.role is not Role.MODEL:
+            out += [taken.message] if taken.message.content else []
+            continue
+        whole = _opened(taken, sealer, owner)
+        if whole is None:
+            losses.append(Loss(position, taken.place, Lost.signature, _WHY))
+        if whole is not None or taken.message.content:
+            out.append(whole or taken.message)
+    return tuple(out), losses
+
+
+class _Taken(msgspec.Struct, frozen=True):
+    """A message without its tokens, and they."""
+
+    message: Message
+    place: int
+    """The piece that the first of them stood in."""
+    tokens: Sequence[str]
+    """Those of the message."""
+    calls: Sequence[str]
+    """Those of its calls."""
+
+
+def _taken(wire: Wire, message: Message) -> _Taken | None:
+    """`None`: there is no token in it."""
+    form = serving(wire).seal
+    load, load_call = form.load, form.load_call
+    content: list[Content] = []
+    places: list[int] = []
+    tokens: list[str] = []
+    calls: list[str] = []
+    for place, piece in enumerate(message.content):
+        left: Content | None = piece
+        if isinstance(piece, ToolCallPart | ToolResultPart):
+            left, found = _without(load_call, piece)
+            calls += found if isinstance(piece, ToolCallPart) else ()
+        elif load is not None and isinstance(token := load(piece), str) and is_sealed(token):
+            left = None
+            tokens.append(token)
+        if left is not piece:
+            places.append(place)
+        if left is not None:
+            content.append(left)
+    return (
+        _Taken(message.replace(content=tuple(content)), places[0], tokens, calls)
+        if places
+        else None
+    )
+
+
+def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Content, list[str]]:
+    """A call, or its result, without the tokens in it, and these."""
+    tokens: list[str] = []
+    if isinstance(piece, ToolCallPart) and load_call is not None:
+        found = load_call(piece)
+        if found is not None and is_sealed(found[0]):
+            tokens.append(found[0])
+            piece = found[1]
+    if split := split_id(piece.id):
+        tokens.append(split[1])
+        piece = msgspec.structs.replace(piece, id=split[0])
+    return piece, tokens
+
+
+def _opened(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
+    """The message as its provider made it; `None`: no token of it opens."""
+    if sealer is None:
+        return None
+    for token in reversed(taken.tokens):  # the last is of the gateway that is next to the client
+        sealed = _unsealed(sealer, token, owner)
+        if sealed is not None and (whole := restored(taken.message, sealed)) is not None:
+            return whole
+    if taken.tokens:
+        return None  # somebody changed what the calls' tokens do not know of
+    parts = [_unsealed(sealer, token, owner) for token in taken.calls]
+    known = [each for each in parts if each is not None]
+    return restored_calls(taken.message, known) if known and len(known) == len(parts) else None
+
+
+def _unsealed(sealer: Sealer, token: str, owner: str) -> Any:
+    content = sealer.open(token, owner)
+    return None if content is None else unpack(content)

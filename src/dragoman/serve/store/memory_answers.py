@@ -12,8 +12,7 @@ import msgspec
 
 from dragoman.serve.http.limits import check_conversation
 from dragoman.serve.store.answers import TaskPage, TaskQuery
-from dragoman.serve.store.decoded_answers import DecodedAnswers
-from dragoman.serve.store.records import Answered, Stage
+from dragoman.serve.store.records import Answered, DecodedAnswers, Stage
 
 __all__ = ["MemoryAnswers"]
 

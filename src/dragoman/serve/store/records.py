@@ -1,7 +1,8 @@
-"""What a server keeps of an answer that it gave: `Answered`, and the keys under which it is found again."""
+"""What a server keeps of an answer that it gave: `Answered`, the keys under which it is found again, and those that were read before."""
 
 from __future__ import annotations
 
+from collections import OrderedDict
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from hashlib import blake2b
@@ -12,14 +13,23 @@ import msgspec
 from dragoman.history.projection import is_shared, key
 from dragoman.interrupt import Interrupt
 from dragoman.message import Content, Message, Role, TextPart, Usage
-from dragoman.request import ModelRequest
-from dragoman.run_request import RunRequest
+from dragoman.request import ModelRequest, RunRequest
 
-__all__ = ["Answered", "AnsweredState", "Stage", "conversation_key", "keys_of", "latest_keys"]
+__all__ = [
+    "Answered",
+    "AnsweredState",
+    "DecodedAnswers",
+    "Stage",
+    "conversation_key",
+    "keys_of",
+    "latest_keys",
+]
 
 AnsweredState = Literal["in_progress", "completed", "failed", "cancelled"]
 Stage = Literal["working", "waiting", "signing_in", "completed", "failed", "refused", "cancelled"]
 """How far a task is, as its latest run says it."""
+
+_MOST_DECODED = 16 * 1024 * 1024
 
 
 class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
@@ -150,3 +160,41 @@ def _digest(*texts: str) -> str:
         data = text.encode("utf-8", "surrogatepass")
         digest.update(b"%d:%b" % (len(data), data))
     return digest.hexdigest()
+
+
+_ANSWERED = msgspec.json.Decoder(Answered)
+
+
+class DecodedAnswers:
+    """Kept answers that were read before: a long conversation is read with each of its requests, and each answer is decoded once.
+
+    They are known by a number that no other answer, and no later state of the same, ever has. Beyond so many bytes what was not used
+    for the longest time goes.
+    """
+
+    def __init__(self, most_bytes: int = _MOST_DECODED) -> None:
+        """`most_bytes`: of the answers as JSON."""
+        self._most = most_bytes
+        self._bytes = 0
+        self._known: OrderedDict[int, tuple[Answered, int]] = OrderedDict()
+
+    def get(self, number: int) -> Answered | None:
+        """An answer, where it is known. May be called from any thread."""
+        found = self._known.get(number)
+        return None if found is None else found[0]
+
+    def of(self, number: int, data: bytes | Answered) -> Answered:
+        """An answer. `data`: its JSON, or what `get` gave."""
+        if isinstance(data, Answered):
+            if number in self._known:
+                self._known.move_to_end(number)
+            return data
+        if (known := self.get(number)) is not None:
+            self._known.move_to_end(number)
+            return known
+        answered = _ANSWERED.decode(data)
+        self._known[number] = answered, len(data)
+        self._bytes += len(data)
+        while self._bytes > self._most:
+            self._bytes -= self._known.popitem(last=False)[1][1]
+        return answered

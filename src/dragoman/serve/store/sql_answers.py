@@ -11,27 +11,31 @@ from time import time_ns
 from typing import Any
 
 import msgspec
-from sqlalchemy import Connection, Row, delete, exists, func, insert, literal, select, tuple_
+from sqlalchemy import (
+    ColumnElement,
+    Connection,
+    Row,
+    and_,
+    bindparam,
+    delete,
+    exists,
+    func,
+    insert,
+    literal,
+    select,
+    tuple_,
+)
 
+from dragoman import json_bytes
+from dragoman.codec.json_values import if_object
 from dragoman.errors import StoreError
 from dragoman.serve.http.limits import check_conversation
 from dragoman.serve.store.answers import TaskPage, TaskQuery
-from dragoman.serve.store.decoded_answers import DecodedAnswers
-from dragoman.serve.store.records import Answered
+from dragoman.serve.store.records import Answered, DecodedAnswers
 from dragoman.serve.store.sql_tables import MIGRATIONS, answers, keys, push_configs
-from dragoman.serve.store.sql_tasks import (
-    delete_push,
-    forget_push,
-    microseconds,
-    read_push,
-    read_task,
-    read_tasks,
-    save_push,
-    task_columns,
-)
 from dragoman.sql.database import Database
 
-__all__ = ["SqlAnswers"]
+__all__ = ["SqlAnswers", "read_tasks"]
 
 _LONGEST_CHAIN = 10_000
 _PRUNED = 500
@@ -43,6 +47,20 @@ _AT_ONCE = 500
 """Answers that one statement reads."""
 _TRIES = 3
 """How often a conversation is read again of which something was replaced meanwhile."""
+
+_SAME = (answers.c.owner == bindparam("of_owner"), answers.c.answer_id == bindparam("of_id"))
+_KEYS_OF_ANSWER = (
+    select(answers.c.number, keys.c.key)
+    .select_from(answers.outerjoin(keys, keys.c.number == answers.c.number))
+    .where(*_SAME)
+)
+_DELETE_ANSWER = delete(answers).where(*_SAME)
+_INSERT = insert(answers).returning(answers.c.number)
+_GREATEST = select(func.coalesce(func.max(answers.c.number), 0)).scalar_subquery()
+_INSERT_SQLITE = _INSERT.values(number=func.max(_GREATEST + 1, bindparam("least")))
+"""With a number that no answer has had. SQLite would give that of the latest one again once it was deleted, and processes know answers
+that they have read by their numbers. The time goes on when the greatest number does not."""
+_INSERT_KEYS = insert(keys)
 
 
 class SqlAnswers:
@@ -105,17 +123,17 @@ class SqlAnswers:
 
     async def prune(self, before: datetime) -> int:
         """See `AnswerStore`. So many at a time that others come between."""
-        count, time = 0, microseconds(before)
+        count, time = 0, _microseconds(before)
         while gone := await self._database.write(lambda connection: _pruned(connection, time)):
             count += gone
         is_old = push_configs.c.created_at < time  # a younger one's task may be about to begin
-        await self._database.write(lambda connection: forget_push(connection, is_old))
+        await self._database.write(lambda connection: _forget_push(connection, is_old))
         return count
 
     async def task(self, owner: str, task_id: str) -> list[Answered]:
         """See `AnswerStore`."""
         rows = await self._database.read(
-            lambda connection: read_task(connection, owner, _sendable(task_id))
+            lambda connection: _read_task(connection, owner, _sendable(task_id))
         )
         return [self._decoded.of(*row) for row in rows]
 
@@ -132,19 +150,19 @@ class SqlAnswers:
         """See `AnswerStore`."""
         now = datetime.now(UTC)
         await self._database.write(
-            lambda connection: save_push(connection, owner, task_id, config, now)
+            lambda connection: _save_push(connection, owner, task_id, config, now)
         )
 
     async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
         """See `AnswerStore`."""
         return await self._database.read(
-            lambda connection: read_push(connection, owner, _sendable(task_id))
+            lambda connection: _read_push(connection, owner, _sendable(task_id))
         )
 
     async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
         task, one = _sendable(task_id), _sendable(id)
-        await self._database.write(lambda connection: delete_push(connection, owner, task, one))
+        await self._database.write(lambda connection: _delete_push(connection, owner, task, one))
 
     async def close(self) -> None:
         """See `AnswerStore`."""
@@ -159,40 +177,31 @@ def _note_failure(writing: asyncio.Future[None]) -> None:
         writing.exception()  # else the loop reports it where nobody waits any more
 
 
-def _save(connection: Connection, answered: Answered, body: bytes, given: Sequence[str]) -> None:
-    same = (answers.c.owner == answered.owner, answers.c.answer_id == answered.id)
-    known = connection.execute(select(answers.c.number).where(*same)).scalar()
-    kept: list[str] = []
-    if known is not None:
-        kept = list(connection.execute(select(keys.c.key).where(keys.c.number == known)).scalars())
-        connection.execute(delete(answers).where(*same))
+def _save(
+    connection: Connection, answered: Answered, body: bytes, wanted_keys: Sequence[str]
+) -> None:
+    same = {"of_owner": answered.owner, "of_id": answered.id}
+    rows = connection.execute(_KEYS_OF_ANSWER, same).all()
+    if rows:
+        connection.execute(_DELETE_ANSWER, same)
     values = {
         "owner": answered.owner,
         "answer_id": answered.id,
         "parent": answered.parent,
-        "created_at": microseconds(answered.created_at),
+        "created_at": _microseconds(answered.created_at),
         "body": body,
-        **task_columns(answered, _key(answered.thread_id or "")),
+        **_task_columns(answered, _key(answered.thread_id or "")),
     }
     if connection.dialect.name == "sqlite":
-        values["number"] = _next_number(connection)
-    number = connection.execute(
-        insert(answers).values(values).returning(answers.c.number)
-    ).scalar_one()
-    sendable = [_key(key) for key in given if _sendable(key) == key]
-    rows = [
-        {"owner": answered.owner, "key": key, "number": number}
-        for key in dict.fromkeys([*kept, *sendable])
-    ]
-    if rows:
-        connection.execute(insert(keys), rows)
-
-
-def _next_number(connection: Connection) -> int:
-    """A number that no answer has had. SQLite would give that of the latest one again once it was deleted, and processes
-    know answers that they have read by their numbers. The time goes on when the greatest number does not."""
-    greatest = connection.execute(select(func.max(answers.c.number))).scalar() or 0
-    return max(greatest + 1, time_ns() // 1000)
+        inserted = connection.execute(_INSERT_SQLITE, {**values, "least": time_ns() // 1000})
+    else:
+        inserted = connection.execute(_INSERT, values)
+    number = inserted.scalar_one()
+    sendable = [_key(key) for key in wanted_keys if _sendable(key) == key]
+    old_keys = [key for _, key in rows if key is not None]
+    if all_keys := dict.fromkeys([*old_keys, *sendable]):
+        key_rows = [{"owner": answered.owner, "key": key, "number": number} for key in all_keys]
+        connection.execute(_INSERT_KEYS, key_rows)
 
 
 def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any, Any] | None:
@@ -217,7 +226,7 @@ def _deleted(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002
     )
     row = connection.execute(gone).first()
     if row is not None and row.task is not None:
-        forget_push(connection, push_configs.c.owner == owner, push_configs.c.task == row.task)
+        _forget_push(connection, push_configs.c.owner == owner, push_configs.c.task == row.task)
     return row is not None
 
 
@@ -290,6 +299,110 @@ def _chain(
             break
     there = takewhile(lambda each: each[1] is not None, found.items())
     return [(number, body) for number, body in there if body is not None]
+
+
+def _task_columns(answered: Answered, thread: str) -> dict[str, Any]:
+    """What the columns of an answer say of its task. `thread`: its conversation, as it is kept."""
+    if answered.task_id is None:
+        return {}
+    changed = _microseconds(answered.updated_at or answered.created_at)
+    return {
+        "task": answered.task_id,
+        "thread": thread,
+        "stage": answered.stage,
+        "updated_at": changed,
+    }
+
+
+def _read_task(connection: Connection, owner: str, task_id: str) -> Sequence[Row[Any, Any]]:
+    """Number and body of each run of a task."""
+    runs = select(answers.c.number, answers.c.body).where(
+        answers.c.owner == owner, answers.c.task == task_id
+    )
+    return connection.execute(runs.order_by(answers.c.number)).all()
+
+
+def read_tasks(
+    connection: Connection, owner: str, wanted: TaskQuery, thread: str | None
+) -> tuple[Sequence[Row[Any, Any]], int]:
+    """Number and body of the latest run of each task of a page, and of one more where there is one; how many are wanted in all."""
+    newer = answers.alias("newer")
+    goes_on = exists().where(
+        newer.c.owner == answers.c.owner,
+        newer.c.task == answers.c.task,
+        newer.c.number > answers.c.number,
+    )
+    conditions: list[ColumnElement[bool]] = [
+        answers.c.owner == owner,
+        answers.c.task.is_not(None),
+        ~goes_on,
+    ]
+    if thread is not None:
+        conditions.append(answers.c.thread == thread)
+    if wanted.stages is not None:
+        conditions.append(answers.c.stage.in_(wanted.stages))
+    if wanted.since is not None:
+        conditions.append(answers.c.updated_at >= _microseconds(wanted.since))
+    total = connection.execute(
+        select(func.count()).select_from(answers).where(*conditions)
+    ).scalar_one()
+    if wanted.after is not None:
+        conditions.append(answers.c.number < wanted.after)
+    page = select(answers.c.number, answers.c.body).where(*conditions)
+    return connection.execute(
+        page.order_by(answers.c.number.desc()).limit(wanted.most + 1)
+    ).all(), total
+
+
+def _save_push(
+    connection: Connection, owner: str, task_id: str, config: Mapping[str, Any], now: datetime
+) -> None:
+    """Keeps where notifications of a task go."""
+    values = {
+        "owner": owner,
+        "task": task_id,
+        "config_id": config["id"],
+        "created_at": _microseconds(now),
+    }
+    connection.execute(delete(push_configs).where(_is_config(owner, task_id, config["id"])))
+    connection.execute(insert(push_configs).values(**values, body=json_bytes.encode(dict(config))))
+
+
+def _read_push(connection: Connection, owner: str, task_id: str) -> list[dict[str, Any]]:
+    """All of a task, the oldest first."""
+    mine = select(push_configs.c.body).where(
+        push_configs.c.owner == owner, push_configs.c.task == task_id
+    )
+    ordered = mine.order_by(push_configs.c.created_at, push_configs.c.config_id)
+    return [
+        dict(if_object(json_bytes.decode(body))) for body in connection.execute(ordered).scalars()
+    ]
+
+
+def _delete_push(connection: Connection, owner: str, task_id: str, config_id: str) -> None:
+    """Forgets one."""
+    connection.execute(delete(push_configs).where(_is_config(owner, task_id, config_id)))
+
+
+def _forget_push(connection: Connection, *conditions: ColumnElement[bool]) -> None:
+    """Forgets those, of these, of which the task is gone."""
+    is_there = exists().where(
+        answers.c.owner == push_configs.c.owner, answers.c.task == push_configs.c.task
+    )
+    connection.execute(delete(push_configs).where(~is_there, *conditions))
+
+
+def _is_config(owner: str, task_id: str, config_id: str) -> ColumnElement[bool]:
+    return and_(
+        push_configs.c.owner == owner,
+        push_configs.c.task == task_id,
+        push_configs.c.config_id == config_id,
+    )
+
+
+def _microseconds(time: datetime) -> int:
+    """A time as a column has it: since 1970."""
+    return int(time.timestamp() * 1_000_000)
 
 
 def _key(text: str) -> str:

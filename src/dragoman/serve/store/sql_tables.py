@@ -26,6 +26,32 @@ MIGRATIONS = Migrations(
 )
 _ID = BigInteger().with_variant(Integer, "sqlite")  # which alone counts by itself there
 
+push_configs = Table(
+    "dragoman_push_configs",
+    metadata,
+    Column("owner", String, primary_key=True),
+    Column("task", String, primary_key=True),
+    Column("config_id", String, primary_key=True),
+    Column("created_at", BigInteger, nullable=False),
+    Column("body", LargeBinary, nullable=False),
+)
+"""Where notifications of tasks go, as JSON."""
+keys = Table(
+    "dragoman_answer_keys",
+    metadata,
+    Column("owner", String, primary_key=True),
+    Column("key", String, primary_key=True),
+    Column(
+        "number",
+        _ID,
+        ForeignKey("dragoman_answers.number", ondelete="CASCADE"),
+        primary_key=True,
+        autoincrement=False,
+    ),
+    Index("ix_dragoman_answer_keys_number", "number"),
+)
+"""Under which keys answers are found."""
+
 
 def _of_tasks(name: str, *columns: str) -> Index:
     is_task = text("task IS NOT NULL")
@@ -55,30 +81,3 @@ answers = Table(
 )
 """An answer as JSON. `number`: rises with each; `created_at`, `updated_at`: in microseconds since 1970. From `task` on: of the runs of
 tasks alone."""
-
-push_configs = Table(
-    "dragoman_push_configs",
-    metadata,
-    Column("owner", String, primary_key=True),
-    Column("task", String, primary_key=True),
-    Column("config_id", String, primary_key=True),
-    Column("created_at", BigInteger, nullable=False),
-    Column("body", LargeBinary, nullable=False),
-)
-"""Where notifications of tasks go, as JSON."""
-
-keys = Table(
-    "dragoman_answer_keys",
-    metadata,
-    Column("owner", String, primary_key=True),
-    Column("key", String, primary_key=True),
-    Column(
-        "number",
-        _ID,
-        ForeignKey("dragoman_answers.number", ondelete="CASCADE"),
-        primary_key=True,
-        autoincrement=False,
-    ),
-    Index("ix_dragoman_answer_keys_number", "number"),
-)
-"""Under which keys answers are found."""

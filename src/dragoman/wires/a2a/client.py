@@ -28,8 +28,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
-from dragoman.run_request import RunRequest
+from dragoman.request import HttpRequest, ModelRequest, RunRequest, Settings, ToolSpec
 from dragoman.wires.a2a import decode
 from dragoman.wires.a2a.errors import load_error
 from dragoman.wires.a2a.old import old_params

@@ -1,100 +1,133 @@
 """A streamed run (JSON-RPC's answers or plain objects as Server-Sent Events), or a whole task or message → events.
 
-What an encoder of ours wrote is read from our extension, exactly. What others wrote is read as far as the protocol says it: texts, calls,
-results, files, states, questions; 0.3's events with a `kind` too.
+What an object carries under our extension takes the place of what it shows: the events in it, the part that an artifact shows
+(`delta`), and the part that ends (`finished`). From then on a piece of that artifact is a delta of that part. What carries nothing is
+read as the protocol has it (`decode_plain`): texts, calls, results, files, states, questions; 0.3's events with a `kind` too.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, cast
 
-from dragoman.codec.decoder import ResponseDecoder
-from dragoman.codec.json_values import if_object, if_text
-from dragoman.errors import DecodeError, DragomanError, HistoryError, StreamCutError
-from dragoman.message import Origin
-from dragoman.wires.a2a.decode_foreign import ForeignRun
-from dragoman.wires.a2a.decode_own import OwnRun
-from dragoman.wires.a2a.errors import error_of
-from dragoman.wires.a2a.runs import is_rpc
+import msgspec
+
+from dragoman.codec.carried import changed
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.run_decoder import Fields, OpenPart
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
+from dragoman.message import Content, Origin, Role
+from dragoman.wires.a2a.decode_plain import PlainDecoder, member
+from dragoman.wires.a2a.quirks import extras, json_of, load_events
 from dragoman.wires.a2a.tasks import is_over, state_of
 
-__all__ = ["Decoder", "decoder", "load_response"]
+__all__ = ["Decoder", "decoder", "load_response", "member"]
 
-_OLD_KINDS: Mapping[str, str] = {
-    "task": "task",
-    "message": "message",
-    "status-update": "statusUpdate",
-    "artifact-update": "artifactUpdate",
-}
-"""Kind of an event in 0.3 → the member that 1.0 has it in."""
+Key = tuple[str, int]
+"""Id of a message, and the index of a part in it."""
 
 
-class Decoder(ResponseDecoder):
+class Decoder(PlainDecoder):
     """Reads one run."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
+        """See `PlainDecoder`."""
         super().__init__(origin, new_id)
-        self.task_id = ""
-        """Of the task that is told; empty: of none yet."""
-        self._own = OwnRun(self._events, origin)
-        self._foreign = ForeignRun(self._events, origin)
+        self._is_ours = False
+        """Whether something was carried."""
+        self._texts: dict[str, Key] = {}
+        """Id of an artifact → the part that it shows."""
 
-    def take(self, event: dict[str, Any]) -> None:
-        """See `ResponseDecoder.take`."""
-        if is_rpc(event):
-            if event.get("error") is not None:
-                raise error_of(event)
-            event = if_object(event.get("result"))
-        kind, fields = member(event)
-        if not kind:
-            if "error" in event:
-                raise error_of(event)
-            raise DecodeError(
-                "an object of the stream is none of task, message, statusUpdate and artifactUpdate"
-            )
-        self.task_id = if_text(fields.get("id" if kind == "task" else "taskId")) or self.task_id
-        try:
-            if not self._own.take(kind, fields):
-                self._foreign.take(kind, fields)
-            elif kind == "task":
-                self._foreign.announce(if_text(fields.get("id")) or "task")
-        except HistoryError as error:
-            raise DecodeError(error.message) from error
-        state = state_of(if_object(fields.get("status")).get("state"))
-        if kind == "message" or is_over(state):
-            self._over = True
-            self._foreign.close()
+    def admit(self, kind: str, fields: Fields) -> bool:
+        """See `RunDecoder.admit`. `False`: the object is told already, by what it carries."""
+        super().admit(kind, fields)
+        carried = extras(fields.get("metadata"))
+        if carried:
+            return not self._tell_carried(kind, fields, carried)
+        if kind == "artifactUpdate" and fields.get("append") is True:
+            return not self._tell_text(if_object(fields.get("artifact")))
+        return not (kind == "statusUpdate" and self._is_bare(if_object(fields.get("status"))))
 
-    def end(self) -> None:
-        """See `ResponseDecoder.end`."""
-        self.fail(
-            StreamCutError(
-                "the stream ended before the task did. Ask for the task, or send the request again."
-            )
-        )
+    def _is_bare(self, status: Fields) -> bool:
+        """True for a status of ours that goes on and has no message."""
+        is_going_on = not is_over(state_of(status.get("state")))
+        return self._is_ours and is_going_on and "message" not in status
 
-    def fail(self, error: DragomanError) -> None:
-        """See `ResponseDecoder.fail`."""
-        self._over = True
-        self._foreign.fail(error)
+    def _tell_carried(self, kind: str, fields: Fields, carried: Mapping[str, str]) -> bool:
+        """Tells what an object carries. `False`: that cannot be read."""
+        if kind == "task" and "run" in carried:  # a whole task has all events of its run
+            carried = {"events": carried["run"]}
+        events = load_events(carried) if "events" in carried else None
+        if events is None:
+            return False
+        self._is_ours = True
+        for event in events:
+            self._tell_event(event)
+        artifact = if_object(fields.get("artifact"))
+        if (key := _key(json_of(carried.get("delta")))) is not None:
+            self._texts[if_text(artifact.get("artifactId"))] = key
+        if "delta" in carried or fields.get("append") is True:
+            self._tell_text(artifact)
+        self._tell_finished(if_list(json_of(carried.get("finished"))))
+        if kind == "task":
+            self._run_id = if_text(fields.get("id")) or "task"
+        return True
+
+    def _tell_event(self, event: Event) -> None:
+        if isinstance(event, PartStarted):
+            part = OpenPart(event.message_id, event.index, event.part)
+            self.open[event.message_id, event.index] = part
+        elif isinstance(event, PartDelta):
+            if (part := self.open.get((event.message_id, event.index))) is not None:
+                part.deltas.append(event.delta)
+        elif isinstance(event, PartFinished):
+            self.open.pop((event.message_id, event.index), None)
+        elif isinstance(event, MessageStarted | MessageFinished) and self._model is not None:
+            is_answer = isinstance(event, MessageFinished) or event.role is Role.MODEL
+            if is_answer and event.origin is not None:
+                event = msgspec.structs.replace(event, origin=self._model)
+        self._events.append(event)
+
+    def _tell_text(self, artifact: Fields) -> bool:
+        """Tells the text of an artifact as a delta of the part that it shows. `False`: it is none of ours."""
+        key = self._texts.get(if_text(artifact.get("artifactId")))
+        if key is None:
+            return False
+        parts = [if_object(part) for part in if_list(artifact.get("parts"))]
+        if text := "".join([if_text(part.get("text")) for part in parts]):
+            self._tell_event(PartDelta(*key, text))
+        return True
+
+    def _tell_finished(self, finished: Sequence[Any]) -> None:
+        """Tells that a part ends. `finished`: its key, and the fields in which it is not what its start and its deltas make. Streams
+        of the first version had four entries if only `native` differed."""
+        key = _key(finished[:2])
+        if key is None:
+            return
+        part = self.open.pop(key, None)
+        built = None if part is None else part.whole()
+        last = finished[-1]
+        fields = {"native": last} if len(finished) == 4 else if_object(last)
+        if built is None and "type" not in fields:
+            return
+        whole = changed(cast("Content", built), fields, Content)
+        self._events.append(PartFinished(*key, whole))
 
 
-def member(event: Mapping[str, Any]) -> tuple[str, dict[str, Any]]:
-    """What an object of a stream holds: the name of its member, and the member. A task or a message may stand alone, as in 0.3."""
-    for name in ("task", "message", "statusUpdate", "artifactUpdate"):
-        if isinstance(event.get(name), dict):
-            return name, if_object(event[name])
-    kind = event.get("kind")
-    if isinstance(kind, str) and kind in _OLD_KINDS:
-        return _OLD_KINDS[kind], dict(event)
-    if "parts" in event and "role" in event:
-        return "message", dict(event)
-    if isinstance(event.get("id"), str) and "status" in event:
-        return "task", dict(event)
-    return "", {}
+def _key(value: Any) -> Key | None:
+    listed = if_list(value)
+    if len(listed) != 2 or not isinstance(listed[0], str) or type(listed[1]) is not int:
+        return None
+    return listed[0], listed[1]
 
 
 decoder = Decoder.create

@@ -1,27 +1,40 @@
-"""Events of a run → the objects of a task's stream (`StreamResponse`): the task first, then its states and what it gives, piece by piece.
+"""Events of a run → the objects of a task's stream (`StreamResponse`): the task first, then its status and what it gives, piece by piece.
 
-What the agent says are artifacts: a text is streamed into its own, a call, a result, a file are one each; the shared state is one that is
-replaced. Thinking stands in a message of a state that goes on. The protocol can replace an artifact, so what is retracted is replaced by
-an empty one. What it has no form for stands under our extension, from which a decoder of ours has the very events.
+What the agent says are artifacts: a text is streamed into its own; a call, a result and a file are one each; the shared state is one
+that is replaced. Thinking is the message of a working status. The protocol can replace an artifact, so what is retracted is replaced by
+an empty one.
+
+Events that the protocol has no form for wait in `pending` and travel with the next object, under our extension. There the first piece
+of an artifact names the part that it shows (`delta`), and the object that ends a part says so (`finished`). From these three our
+decoder has the very events; other clients skip them.
+
+One delta of text is always held back: the last piece of an artifact must say that it is the last.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Iterable, Mapping
 from copy import copy
 from datetime import datetime
-from typing import Any, TypeAlias, cast
+from typing import Any, cast
+
+import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.encoder import Objects
+from dragoman.codec import run_encoder
+from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.framing import event_bytes
+from dragoman.codec.run_encoder import Key, RunEncoder, split_frame
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import ContentRefusedError, StreamCutError
 from dragoman.event import (
     Custom,
     Event,
+    InnerRuns,
     MessageDropped,
+    MessageFinished,
     MessageStarted,
+    OpenText,
     PartDelta,
     PartFinished,
     PartStarted,
@@ -30,17 +43,28 @@ from dragoman.event import (
     RunStarted,
     StateDelta,
     StateSnapshot,
+    StepFinished,
+    StepStarted,
 )
-from dragoman.fold import compact
-from dragoman.inner_runs import InnerRuns
+from dragoman.fold import close_part, compact
 from dragoman.loss import Loss
-from dragoman.message import Role, ThinkingPart
-from dragoman.run_request import RunRequest
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_content, dump_data
-from dragoman.wires.a2a.encode_parts import Key, OpenPart, Parts, finished_field, is_delta_shown
+from dragoman.wires.a2a.encode_objects import WORKING, Object, TaskObjects
 from dragoman.wires.a2a.interrupts import dump_pending, waiting_state
 from dragoman.wires.a2a.messages import dump_message
-from dragoman.wires.a2a.quirks import EXTENSION, OWN, text_of, with_events
+from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION, OWN, PATCH_TYPE, text_of, with_events
 from dragoman.wires.a2a.runs import rpc_result
 from dragoman.wires.a2a.tasks import aggregated, dump_usage
 
@@ -50,342 +74,365 @@ stream_type = "text/event-stream"
 """Of a stream's bytes."""
 ping = SSE_PING
 """Keeps a stream open."""
-Object: TypeAlias = dict[str, Any]
-_WORKING = "TASK_STATE_WORKING"
-_MESSAGE = ("messageId", "role", "parts", "contextId", "taskId", "extensions", "referenceTaskIds")
+_MESSAGE_FIELDS = (
+    "messageId",
+    "role",
+    "parts",
+    "contextId",
+    "taskId",
+    "extensions",
+    "referenceTaskIds",
+)
 """Fields of a message beside its metadata."""
-CANONICAL = "canonical_type"
-"""Key in metadata of what the time before 1.0 wrote there."""
-_PATCH = "application/json-patch+json"
+_IN_ARTIFACTS = (TextPart, DataPart, LinkPart, FilePart, ToolCallPart, ToolResultPart)
+_ARTIFACT_NAMES: Mapping[type, str] = {
+    TextPart: "response",
+    OpenText: "response",
+    ToolCallPart: "tool-call",
+    ToolResultPart: "tool-result",
+}
+"""Type of a part → the name of its artifact; others are files."""
 
 
-class Encoder:
-    """Events → objects, and their bytes. One delta of text is held until it is known whether it is the last of its text.
+class OpenPart(run_encoder.OpenPart):
+    """A part of a message that clients see, and whose end is to come."""
+
+    __slots__ = ("artifact_id", "is_begun", "key", "name")
+
+    def __init__(self, key: Key, begun: Content | OpenText, artifact_id: str) -> None:
+        super().__init__(begun)
+        self.key = key
+        self.artifact_id = artifact_id
+        """Empty for thinking, which is no artifact."""
+        self.name = _ARTIFACT_NAMES.get(type(begun), "file")
+        self.is_begun = False
+        """Whether a piece of its artifact was written."""
+
+
+class Encoder(RunEncoder[OpenPart]):
+    """Events → objects, and their bytes.
 
     `envelope`: `task_id`, `context_id`; `history`: messages of A2A that the task begins with; `goes_on`: the task was there before, and
-    is told as one that works; `now`: a callable that gives the time of a state; `metadata` of the task; `rpc_id`: of the request, where
-    the bytes are answers of JSON-RPC (they are plain objects else, as in the REST binding); `extras`: whether what the protocol has no
-    field for is sent.
+    begins as one that works; `now`: a callable that gives the time of a status; `metadata` of the task; `rpc_id`: of the request, where
+    the bytes are answers of JSON-RPC (without it they are plain objects, as in the REST binding); `extras`: whether what the protocol
+    has no field for is sent.
     """
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
+        super().__init__()
         self._envelope = envelope
-        self._task_id: str = envelope.get("task_id") or "task"
-        self._context_id: str = envelope.get("context_id") or self._task_id
         self._extras: bool = envelope.get("extras", True)
-        self._now: Callable[[], datetime] | None = envelope.get("now")
-        self._parts = Parts()
+        task_id: str = envelope.get("task_id") or "task"
+        context_id: str = envelope.get("context_id") or task_id
+        self._task = TaskObjects(task_id, context_id, envelope.get("now"), extras=self._extras)
         self._inner = InnerRuns()
-        self._waiting: list[Event] = []
-        """What the next object tells under our extension, before what it shows."""
-        self._held: tuple[Key, OpenPart, str] | None = None
-        self._out: list[Object] = []
-        self._begun = self._over = self._run_known = self._has_state = False
-        self._messages = 0
+        self._messages: dict[str, MessageStarted] = {}
+        self._artifacts: dict[str, list[str]] = {}
+        """Id of a message → ids of the artifacts that show it."""
+        self._artifact_ids = _ArtifactIds()
+        self._held: tuple[OpenPart, str] | None = None
+        """The delta of text that is not written yet, and its part."""
+        self._is_begun = self._is_run = self._has_state = False
 
-    def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it."""
-        if (
-            type(event) is PartDelta and (data := self._piece(event)) is not None
-        ):  # nearly all of a stream
-            return data
-        return self._framed(self.objects(event))
+    def frame(self, data: Mapping[str, Any]) -> bytes:
+        """See `RunEncoder.frame`."""
+        if "rpc_id" in self._envelope:
+            data = rpc_result(data, self._envelope["rpc_id"])
+        return event_bytes(json_bytes.encode(data))
 
-    def close(self) -> bytes:
-        """The end of the events → the bytes that tell of it."""
-        return self._framed(self.closing())
+    def delta_bytes(self, event: PartDelta) -> bytes | None:
+        """The bytes of the text that is held, if this is more of the same and nothing else is to be told; `None`: it is not so."""
+        if self._held is None or self.pending or type(event.delta) is not str or not event.delta:
+            return None
+        part, text = self._held
+        key = part.key
+        if not part.is_begun or key[1] != event.index or key[0] != event.message_id:
+            return None
+        if part.frame is None:
+            self._write_piece(part, [{"text": ""}], append=True, last=False)
+            part.frame = split_frame(self._framed(self._taken()))
+        part.deltas.append(event.delta)
+        self._held = part, event.delta
+        before, behind = part.frame
+        return before + json_bytes.encode(text) + behind
 
-    def objects(self, event: Event) -> Objects:
-        """One event → the objects that tell of it. What comes after the end of the run tells nothing."""
-        if self._over:
-            return ()
-        if self._begun or not self._begin(event):
-            self._take(event)
-        return self._taken()
+    def admit(self, event: Event) -> bool:
+        """See `RunEncoder.admit`: begins the task, and carries the events of runs within tools."""
+        if self.over:
+            return False
+        if not self._is_begun:
+            self._begin(event)
+            if self._is_run:  # the task tells of it
+                return False
+        if type(event) is PartDelta and (event.message_id, event.index) in self.open:
+            return True
+        if self._inner.has(event):
+            self._carry(_without_details(event))
+            self._write_working()
+            return False
+        return True
 
     def closing(self) -> Objects:
-        """The end of the events. A run that was not ended was cut; messages alone are a task that is completed."""
-        if self._over or not self._begun:
-            return ()
-        if self._run_known:
-            self._run_error(RunError(StreamCutError("the run was cut before its end. Ask again.")))
+        """See `RunEncoder.closing`. Of no events there is no task."""
+        return super().closing() if self._is_begun else NONE
+
+    def end_stream(self) -> None:
+        """See `RunEncoder.end_stream`. A run that was not ended was cut; messages alone are a task that is completed."""
+        if self._is_run:
+            error = StreamCutError("the run was cut before its end. Ask again.")
+            self._end_failed(RunError(error))
         else:
-            self._flush()
-            self._end("TASK_STATE_COMPLETED", [])
-        return self._taken()
-
-    def _piece(self, event: PartDelta) -> bytes | None:
-        """The bytes of the text that is held, where this is more of the same and nothing else is to be told; `None`: it is not so."""
-        if self._held is None or self._waiting or type(event.delta) is not str or not event.delta:
-            return None
-        key, known, text = self._held
-        if not known.is_begun or key[1] != event.index or key[0] != event.message_id:
-            return None
-        if known.frame is None:
-            self._artifact(known, key, [{"text": ""}], append=True, last=False)
-            before, field, behind = self._framed(self._taken()).rpartition(b'"text":""')
-            known.frame = before + field.removesuffix(b'""'), behind
-        known.deltas.append(event.delta)
-        self._held = key, known, event.delta
-        return known.frame[0] + json_bytes.encode(text) + known.frame[1]
-
-    def _taken(self) -> list[Object]:
-        out, self._out = self._out, []
-        return out
-
-    def _framed(self, objects: Objects) -> bytes:
-        rpc_id = self._envelope.get("rpc_id", ...)
-        framed = objects if rpc_id is ... else [rpc_result(each, rpc_id) for each in objects]
-        return b"".join([event_bytes(json_bytes.encode(each)) for each in framed])
+            self._release()
+            self._write_end("TASK_STATE_COMPLETED", [])
 
     # objects
 
-    def _begin(self, event: Event) -> bool:
-        """The task, before anything else of it → whether that tells the event."""
-        self._begun = True
-        state = _WORKING if self._envelope.get("goes_on") else "TASK_STATE_SUBMITTED"
-        first = [event] if isinstance(event, RunStarted) and not self._inner.has(event) else []
-        self._run_known = bool(first)
-        task: Object = {
-            "id": self._task_id,
-            "contextId": self._context_id,
-            "status": self._status(state),
-        }
-        if history := list(cast("Iterable[Any]", self._envelope.get("history") or ())):
-            task["history"] = history
+    def _begin(self, event: Event) -> None:
+        """Writes the task, before anything else of it."""
+        self._is_begun = True
+        self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
+        state = WORKING if self._envelope.get("goes_on") else "TASK_STATE_SUBMITTED"
         metadata = dict(cast("Mapping[str, Any]", self._envelope.get("metadata") or {}))
         if self._extras:
-            metadata[EXTENSION] = {"type": "RUN_STARTED", "events": "[]", **with_events(first)}
-        self._out.append({"task": {**task, "metadata": metadata} if metadata else task})
-        if state != _WORKING:
-            self._out.append({"statusUpdate": {**self._ids(), "status": self._status(_WORKING)}})
-        return self._run_known
+            events = with_events([event] if self._is_run else [])
+            metadata[EXTENSION] = {"type": "RUN_STARTED", "events": "[]", **events}
+        history = cast("Iterable[Any]", self._envelope.get("history") or ())
+        self.write(self._task.task(state, history, metadata))
+        if state != WORKING:
+            self.write(self._task.status_update(WORKING))
 
-    def _ids(self) -> Object:
-        return {"taskId": self._task_id, "contextId": self._context_id}
+    def _carry(self, event: Event) -> None:
+        """Leaves an event that has no object of its own to the next object."""
+        self._release()
+        self.pending.append(event)
 
-    def _status(self, state: str, message: Object | None = None) -> Object:
-        status: Object = {"state": state}
-        if message is not None:
-            status["message"] = message
-        if self._now is not None:
-            status["timestamp"] = (
-                self._now().isoformat(timespec="milliseconds").replace("+00:00", "Z")
-            )
-        return status
-
-    def _metadata(self, **fields: str) -> Object:
-        """The metadata of an object: what waits to be told, and these fields."""
-        waiting, self._waiting = self._waiting, []
+    def _carried(self, **fields: str) -> Object:
+        """Returns the field `metadata` of an object: the events that wait, and these fields."""
+        events, self.pending = self.pending, []
         if not self._extras:
             return {}
-        return {
-            "metadata": {EXTENSION: {"events": "[]", **with_events(compact(waiting)), **fields}}
-        }
+        return {"metadata": {EXTENSION: {"events": "[]", **with_events(compact(events)), **fields}}}
 
-    def _message(self, parts: list[Object]) -> Object:
-        self._messages += 1
-        message_id = f"{self._task_id}:status:{self._messages}"
-        return {"messageId": message_id, **self._ids(), "role": "ROLE_AGENT", "parts": parts}
-
-    def _tell(self, message: Object | None = None, **fields: str) -> None:
-        """A state that goes on, with what waits to be told."""
+    def _write_working(self, message: Object | None = None, **fields: str) -> None:
+        """Writes a status that goes on, with the events that wait."""
         if message is None and not self._extras:
-            self._waiting.clear()
-            return
-        update = {
-            **self._ids(),
-            "status": self._status(_WORKING, message),
-            **self._metadata(**fields),
-        }
-        self._out.append({"statusUpdate": update})
-
-    def _artifact(
-        self,
-        known: OpenPart,
-        key: Key,
-        parts: list[Object],
-        *,
-        append: bool,
-        last: bool,
-        **fields: str,
-    ) -> None:
-        artifact: Object = {"artifactId": known.artifact_id}
-        if not append:
-            artifact["name"] = known.name
-            if self._extras:
-                place = {"messageId": key[0], "index": str(key[1])}
-                artifact |= {"extensions": [EXTENSION], "metadata": {EXTENSION: place}}
-        artifact["parts"] = parts
-        update: Object = {**self._ids(), "artifact": artifact, "append": append, "lastChunk": last}
-        if self._waiting or fields or not append:
-            update |= self._metadata(**fields)
-        known.is_begun = True
-        self._out.append({"artifactUpdate": update})
-
-    def _plain_artifact(
-        self, name: str, part: Object, *, append: bool = False, **fields: str
-    ) -> None:
-        artifact: Object = {"artifactId": name, "name": name, "parts": [part]}
-        if self._extras:
-            artifact |= {"extensions": [EXTENSION], "metadata": {EXTENSION: {"type": name}}}
-        update = {
-            **self._ids(),
-            "artifact": artifact,
-            "append": append,
-            "lastChunk": True,
-            **self._metadata(**fields),
-        }
-        self._out.append({"artifactUpdate": update})
-
-    # events
-
-    def _take(self, event: Event) -> None:
-        if (
-            isinstance(event, PartDelta)
-            and (known := self._parts.open.get((event.message_id, event.index))) is not None
-        ):
-            self._delta(event, known)
-        elif self._inner.has(event):
-            self._flush()
-            self._waiting.append(_shown(event))
-            self._tell()
-        elif isinstance(event, PartStarted):
-            self._wait(event)
-            self._parts.started(event)
-        elif isinstance(event, PartFinished):
-            self._part_finished(event)
-        elif isinstance(event, MessageStarted):
-            self._wait(event)
-            self._parts.message_started(event)
-        elif isinstance(event, MessageDropped):
-            self._dropped(event)
-        elif isinstance(event, StateSnapshot):
-            self._wait(event)
-            self._has_state = True
-            self._plain_artifact("state", dump_data(event.state))
-        elif isinstance(event, StateDelta):
-            self._wait(event)
-            part = {"data": [dict(each) for each in event.operations], "mediaType": _PATCH}
-            self._plain_artifact("state", part, append=self._has_state)
-            self._has_state = True
-        elif isinstance(event, Custom):
-            self._wait(event)
-            self._tell()
-        elif isinstance(event, RunFinished):
-            self._run_finished(event)
-        elif isinstance(event, RunError):
-            self._run_error(event)
+            self.pending.clear()
         else:
-            self._wait(event)
+            self.write(self._task.status_update(WORKING, message, self._carried(**fields)))
 
-    def _wait(self, event: Event) -> None:
-        """What has no object of its own is told with the next."""
-        self._flush()
-        self._waiting.append(event)
+    def _write_piece(
+        self, part: OpenPart, parts: list[Object], *, append: bool, last: bool, **fields: str
+    ) -> None:
+        """Writes a piece of the artifact that shows a part."""
+        artifact: Object = {"artifactId": part.artifact_id}
+        if not append:
+            artifact["name"] = part.name
+            message_id, index = part.key
+            artifact |= self._task.extension({"messageId": message_id, "index": str(index)})
+        artifact["parts"] = parts
+        needs_metadata = self.pending or fields or not append
+        carried = self._carried(**fields) if needs_metadata else {}
+        part.is_begun = True
+        self.write(self._task.artifact_update(artifact, carried, append=append, last=last))
 
-    def _flush(self, *, last: bool = False, **fields: str) -> None:
+    def _write_artifact(self, name: str, part: Object, *, append: bool = False) -> None:
+        artifact = self._task.whole_artifact(name, part)
+        self.write(self._task.artifact_update(artifact, self._carried(), append=append, last=True))
+
+    def _release(self, *, last: bool = False, **fields: str) -> None:
+        """Writes the text that is held."""
         if self._held is None:
             return
-        (key, known, text), self._held = self._held, None
-        if not known.is_begun:
-            fields["delta"] = text_of(key)
-        self._artifact(known, key, [{"text": text}], append=known.is_begun, last=last, **fields)
+        (part, text), self._held = self._held, None
+        if not part.is_begun:
+            fields["delta"] = text_of(part.key)
+        self._write_piece(part, [{"text": text}], append=part.is_begun, last=last, **fields)
 
-    def _delta(self, event: PartDelta, known: OpenPart) -> None:
+    # steps: messages
+
+    def _message_started(self, event: MessageStarted) -> None:
+        self._carry(event)
+        self._messages[event.message_id] = event
+
+    def _part_started(self, event: PartStarted) -> None:
+        self._carry(event)
+        key = (event.message_id, event.index)
+        self.take_part(key)
+        if not self._is_seen(event):
+            return
+        part = OpenPart(key, event.part, "")
+        if not isinstance(event.part, ThinkingPart):
+            call_id = event.part.id if isinstance(event.part, ToolCallPart) else ""
+            part.artifact_id = self._artifact_ids.take(call_id or event.message_id)
+            self._artifacts.setdefault(event.message_id, []).append(part.artifact_id)
+        self.open[key] = part
+
+    def _is_seen(self, event: PartStarted) -> bool:
+        """True if clients see the part: what the model says in its first candidate, and all results."""
+        if isinstance(event.part, ToolResultPart):
+            return True
+        message = self._messages.get(event.message_id)
+        is_answer = message is None or (message.role is Role.MODEL and message.candidate == 0)
+        return is_answer and isinstance(event.part, (*_IN_ARTIFACTS, ThinkingPart))
+
+    def _part_delta(self, event: PartDelta) -> None:
+        part = self.open.get((event.message_id, event.index))
+        if part is None:
+            self._carry(event)
+            return
         if not event.delta:
             return
-        if is_delta_shown(event, known):
-            self._flush()
-            self._held = ((event.message_id, event.index), known, str(event.delta))
+        if isinstance(event.delta, str) and isinstance(part.begun, TextPart):
+            self._release()
+            self._held = part, event.delta
         else:
-            self._wait(event)
-            if isinstance(known.part, ThinkingPart):
-                self._tell()
-        known.deltas.append(event.delta)
+            self._carry(event)
+            if isinstance(part.begun, ThinkingPart):
+                self._write_working()
+        part.deltas.append(event.delta)
 
     def _part_finished(self, event: PartFinished) -> None:
-        key = (event.message_id, event.index)
-        known = self._parts.open.pop(key, None)
-        if known is None:
-            self._wait(event)
+        part = self.take_part((event.message_id, event.index))
+        if part is None:
+            self._carry(event)
             return
-        finished = finished_field(event, known)
-        if self._held is not None and self._held[1] is known:
-            self._flush(last=True, finished=finished)
+        finished = _finished_field(event, part)
+        if self._held is not None and self._held[0] is part:
+            self._release(last=True, finished=finished)
             return
-        self._flush()
-        shown = dump_content(event.part)
+        self._release()
         if isinstance(event.part, ThinkingPart):
             thought = [{"text": event.part.text, "metadata": {"thought": True}}]
-            self._tell(self._message(thought) if event.part.text else None, finished=finished)
-        elif known.is_begun:
-            self._artifact(known, key, [{"text": ""}], append=True, last=True, finished=finished)
-        elif known.artifact_id:
-            self._artifact(
-                known, key, shown or [{"text": ""}], append=False, last=True, finished=finished
-            )
+            message = self._task.message(thought) if event.part.text else None
+            self._write_working(message, finished=finished)
+        elif not part.artifact_id:
+            self._write_working(finished=finished)
         else:
-            self._tell(finished=finished)
+            is_begun = part.is_begun
+            shown = [] if is_begun else dump_content(event.part)
+            self._write_piece(
+                part, shown or [{"text": ""}], append=is_begun, last=True, finished=finished
+            )
 
-    def _dropped(self, event: MessageDropped) -> None:
-        self._wait(event)
-        artifacts = self._parts.dropped(event.message_id)
-        for artifact_id in artifacts:
-            artifact: Object = {
-                "artifactId": artifact_id,
-                "parts": [{"text": ""}],
-                "metadata": {"retracted": True},
-            }
-            if self._extras:
-                artifact["metadata"] = {"retracted": True, EXTENSION: {"type": "retracted"}}
-            update = {
-                **self._ids(),
-                "artifact": artifact,
-                "append": False,
-                "lastChunk": True,
-                **self._metadata(),
-            }
-            self._out.append({"artifactUpdate": update})
-        if not artifacts:
-            self._tell()
+    def _message_dropped(self, event: MessageDropped) -> None:
+        self._carry(event)
+        self.take_parts([event.message_id])
+        artifact_ids = self._artifacts.pop(event.message_id, [])
+        for artifact_id in artifact_ids:
+            artifact = self._task.retracted_artifact(artifact_id)
+            self.write(self._task.artifact_update(artifact, self._carried(), last=True))
+        if not artifact_ids:
+            self._write_working()
 
-    # the end
+    # steps: the run
+
+    def _state_snapshot(self, event: StateSnapshot) -> None:
+        self._carry(event)
+        self._has_state = True
+        self._write_artifact("state", dump_data(event.state))
+
+    def _state_delta(self, event: StateDelta) -> None:
+        self._carry(event)
+        operations = [dict(operation) for operation in event.operations]
+        part = {"data": operations, "mediaType": PATCH_TYPE}
+        self._write_artifact("state", part, append=self._has_state)
+        self._has_state = True
+
+    def _custom(self, event: Custom) -> None:
+        self._carry(event)
+        self._write_working()
 
     def _run_finished(self, event: RunFinished) -> None:
-        self._flush()
+        self._release()
         if event.result is not None and not isinstance(event.result, str):
-            self._plain_artifact("result", dump_data(event.result))
+            self._write_artifact("result", dump_data(event.result))
         state, message = "TASK_STATE_COMPLETED", None
         if event.outcome == "cancelled":
             state = "TASK_STATE_CANCELED"
         elif event.outcome == "pending" or event.pending:
             state = waiting_state(event.pending)
-            message = {
-                **dump_pending(
-                    event.pending, f"{self._task_id}:question:{event.run_id}", extras=self._extras
-                ),
-                **self._ids(),
-            }
-        self._end(state, [event], message, **dump_usage(event.usage))
+            message_id = f"{self._task.task_id}:question:{event.run_id}"
+            question = dump_pending(event.pending, message_id, extras=self._extras)
+            message = {**question, **self._task.ids}
+        self._write_end(state, [event], message, **dump_usage(event.usage))
 
-    def _run_error(self, event: RunError) -> None:
-        self._flush()
+    def _end_failed(self, event: RunError) -> None:
+        self._release()
         refused = isinstance(event.error, ContentRefusedError)
-        shown = _shown(event)
-        words = self._message([{"text": event.error.message or "the agent failed"}])
-        self._end("TASK_STATE_REJECTED" if refused else "TASK_STATE_FAILED", [shown], words)
+        state = "TASK_STATE_REJECTED" if refused else "TASK_STATE_FAILED"
+        message = self._task.message([{"text": event.error.message or "the agent failed"}])
+        self._write_end(state, [_without_details(event)], message)
 
-    def _end(
+    def _write_end(
         self, state: str, events: list[Event], message: Object | None = None, **fields: str
     ) -> None:
-        self._waiting += events
-        fields = {"type": "end", **fields}
-        status = self._status(state, message)
-        self._out.append(
-            {"statusUpdate": {**self._ids(), "status": status, **self._metadata(**fields)}}
-        )
-        self._over = True
+        self.pending += events
+        carried = self._carried(type="end", **fields)
+        self.write(self._task.status_update(state, message, carried))
+        self.over = True
+
+    STEPS = {
+        PartDelta: _part_delta,
+        PartStarted: _part_started,
+        PartFinished: _part_finished,
+        MessageStarted: _message_started,
+        MessageFinished: _carry,
+        MessageDropped: _message_dropped,
+        RunStarted: _carry,
+        RunFinished: _run_finished,
+        RunError: _end_failed,
+        StepStarted: _carry,
+        StepFinished: _carry,
+        StateSnapshot: _state_snapshot,
+        StateDelta: _state_delta,
+        Custom: _custom,
+    }
+
+
+class _ArtifactIds:
+    """Gives each artifact of a task an id of its own, in linear time however often one name comes."""
+
+    def __init__(self) -> None:
+        self._taken = {"", "state", "result"}
+        self._repeats: dict[str, int] = {}
+
+    def take(self, name: str) -> str:
+        """Returns the name, or `name:1`, `name:2` … if it is taken."""
+        id_, number = name, self._repeats.get(name, 0)
+        while id_ in self._taken:
+            number += 1
+            id_ = f"{name}:{number}"
+        self._repeats[name] = number
+        self._taken.add(id_)
+        return id_
+
+
+def _finished_field(event: PartFinished, part: OpenPart) -> str:
+    """Returns where the part is that ends, and the fields in which its start and its deltas make another part; all fields, and its
+    type, if they make one of another type."""
+    built = close_part(part.begun, part.deltas)
+    if built is None or type(built) is not type(event.part):
+        return text_of([*part.key, msgspec.to_builtins(event.part)])
+    fields = {
+        name: msgspec.to_builtins(value)
+        for name in built.__struct_fields__
+        if not _is_same(value := getattr(event.part, name), getattr(built, name))
+    }
+    return text_of([*part.key, fields] if fields else part.key)
+
+
+def _is_same(value: Any, other: Any) -> bool:
+    """True if two values are the same JSON, with the same order of keys: `1`, `1.0` and `true` differ."""
+    return msgspec.json.encode(value) == msgspec.json.encode(other)
+
+
+def _without_details(event: Event) -> Event:
+    """An error without what the run had come to, of which the client has its part, and without what an upstream answered."""
+    if not isinstance(event, RunError):
+        return event
+    error = copy(event.error)
+    error.body = error.partial = error.result = None
+    return RunError(error, event.run_id, event.native)
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -397,29 +444,33 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str,
     """What `encoder` takes of a request: the task that it goes on with, else a new one of that id, and what was said to it."""
     if request is None:
         return {"task_id": id, "context_id": id, "now": lambda: now}
-    fields, rpc = OWN.fields(request.native), OWN.notes(request.native)
-    task_id = fields.get("taskId")
-    known = isinstance(task_id, str) and bool(task_id)
-    made: dict[str, Any] = {
-        "task_id": task_id if known else id,
-        "context_id": request.thread_id or id,
-        "goes_on": known,
+    task_id = OWN.fields(request.native).get("taskId")
+    goes_on = isinstance(task_id, str) and bool(task_id)
+    context_id = request.thread_id or id
+    ids = {"taskId": task_id if goes_on else id, "contextId": context_id}
+    asked = [message for message in request.messages if message.role is Role.USER][-1:]
+    fields: dict[str, Any] = {
+        "task_id": ids["taskId"],
+        "context_id": context_id,
+        "goes_on": goes_on,
+        "history": [
+            _without_carried({**dump_message(message, f"{id}:asked"), **ids}) for message in asked
+        ],
+        "now": lambda: now,
     }
-    new = [message for message in request.messages if message.role is Role.USER][-1:]
-    ids = {"taskId": made["task_id"], "contextId": made["context_id"]}
-    history = [_plain({**dump_message(message, f"{id}:asked"), **ids}) for message in new]
-    if "rpc" in rpc:
-        made["rpc_id"] = rpc["rpc"].get("id")
-    return {**made, "history": history, "now": lambda: now}
+    notes = OWN.notes(request.native)
+    if "rpc" in notes:
+        fields["rpc_id"] = notes["rpc"].get("id")
+    return fields
 
 
-def _plain(message: Object) -> Object:
-    """A message of a client's, without what it had beside the protocol's fields."""
+def _without_carried(message: Object) -> Object:
+    """Returns a message of a client's with the protocol's fields only."""
     metadata = {
         name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
     }
-    kept = {name: message[name] for name in _MESSAGE if name in message}
-    return {**kept, **({"metadata": metadata} if metadata else {})}
+    fields = {name: message[name] for name in _MESSAGE_FIELDS if name in message}
+    return {**fields, "metadata": metadata} if metadata else fields
 
 
 def dump_response(
@@ -429,22 +480,11 @@ def dump_response(
     **envelope: Any,
 ) -> dict[str, Any]:
     """Events → the whole task that their stream tells of. `envelope`: as for `encoder`."""
-    listed, run = list(events), Encoder(envelope)
-    objects = [each for event in listed for each in run.objects(event)]
+    events, run = list(events), Encoder(envelope)
+    objects = [data for event in events for data in run.objects(event)]
     task = aggregated([*objects, *run.closing()])
     if envelope.get("extras", True):
-        fields = with_events(compact([_shown(event) for event in listed]))
-        task["metadata"] = {
-            **task.get("metadata", {}),
-            EXTENSION: {"type": "run", "run": fields.get("events", "[]")},
-        }
+        fields = with_events(compact([_without_details(event) for event in events]))
+        held = {"type": "run", "run": fields.get("events", "[]")}
+        task["metadata"] = {**task.get("metadata", {}), EXTENSION: held}
     return task
-
-
-def _shown(event: Event) -> Event:
-    """An error without what the run had come to, of which the client has its part, and without what an upstream answered."""
-    if not isinstance(event, RunError):
-        return event
-    error = copy(event.error)
-    error.body = error.partial = error.result = None
-    return RunError(error, event.run_id, event.native)

@@ -13,7 +13,7 @@ import msgspec
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import MarkPart, Role, TextPart, ToolResultPart
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_data
 from dragoman.wires.a2a.quirks import EXTENSION, extras, json_of, text_of
 from dragoman.wires.a2a.tools import dump_call, load_call

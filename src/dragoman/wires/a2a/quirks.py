@@ -44,7 +44,11 @@ VERSION = "1.0"
 EXTENSION = "https://dragoman.dev/a2a/ext/conversation/v1"
 """URI of our extension. Under it stands, in metadata, what the protocol has no field for; each of its values is a text, since peers
 that keep JSON as protobuf change numbers and the order of keys."""
-_RESERVED = (EXTENSION, "canonical_type")
+CANONICAL = "canonical_type"
+"""Key in metadata under which agents before 1.0 wrote which event of AG-UI a message is."""
+PATCH_TYPE = "application/json-patch+json"
+"""Media type of a change of the shared state."""
+_RESERVED = (EXTENSION, CANONICAL)
 _DEPTH = 3 * json_bytes.MOST_DEPTH
 REPLY = "a2a_reply"
 """Name of a custom event by which a run says that it is answered by a message, and no task: for short answers that are not streamed."""

@@ -16,7 +16,7 @@ from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.a2a.interrupts import dump_resume, load_resume
 from dragoman.wires.a2a.messages import dump_message, load_message
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, extras, json_of, others, text_of

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from typing import Any
 
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.codec.usage_entries import dump_entries, load_entries
+from dragoman.codec.response import dump_entries, load_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
 from dragoman.message import FinishReason, Message, Origin, Role, Usage

@@ -10,8 +10,7 @@ from dragoman.codec.agent_turns import agent_turns
 from dragoman.codec.json_values import merged
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
-from dragoman.request import HttpRequest, ModelRequest, Settings, ToolSpec
-from dragoman.run_request import RunRequest
+from dragoman.request import HttpRequest, ModelRequest, RunRequest, Settings, ToolSpec
 from dragoman.wires.ag_ui import decode
 from dragoman.wires.ag_ui.errors import load_error
 from dragoman.wires.ag_ui.quirks import NAME, OWN

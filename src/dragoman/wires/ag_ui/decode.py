@@ -1,6 +1,8 @@
 """The events of AG-UI, streamed → events. Those of our own encoder come back as they were; of others' each message is told as the protocol has it.
 
-Names of the time before 1.0 are read (`decode_old`), and chunks are what they stand for.
+`Decoder` reads what concerns the run: its start and end, runs within tools, steps, state, anything by name. Below it stand the parts of
+messages (`decode_parts`) and the messages (`decode_messages`). Names of the time before 1.0 are read (`decode_old`), and chunks are
+what they stand for. A run that begins with the extras `v` is one of our own encoder; nothing that others carry is believed.
 """
 
 from __future__ import annotations
@@ -11,18 +13,31 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.decoder import ResponseDecoder
-from dragoman.codec.json_values import body_bytes, if_object
-from dragoman.errors import DecodeError, DragomanError, StreamCutError
-from dragoman.event import RunError
+from dragoman.codec.json_values import body_bytes, if_object, if_text
+from dragoman.codec.run_decoder import Fields
+from dragoman.errors import DecodeError, HistoryError
+from dragoman.event import (
+    Event,
+    MessageDropped,
+    PartDelta,
+    RunError,
+    RunFinished,
+    RunStarted,
+    event_from_json,
+)
 from dragoman.message import Origin
-from dragoman.wires.ag_ui.decode_foreign import ForeignRun
 from dragoman.wires.ag_ui.decode_old import Older
-from dragoman.wires.ag_ui.decode_own import OwnRun
+from dragoman.wires.ag_ui.decode_parts import PartsDecoder
 from dragoman.wires.ag_ui.errors import error_of
-from dragoman.wires.ag_ui.quirks import unpacked
+from dragoman.wires.ag_ui.events import CALL, READ, REASONING, TEXT, load_event
+from dragoman.wires.ag_ui.quirks import CARRIED, unpacked
 
 __all__ = ["Decoder", "decoder", "load_response"]
+
+_CONTENT = {family.content: family.name for family in (TEXT, CALL, REASONING)}
+"""Type of content → the first half of the key of what it belongs to."""
+_BEGINNINGS = ("RUN_STARTED", "RUN_ERROR")
+"""What may come first, and after an end."""
 
 
 class _Content(msgspec.Struct, gc=False, rename="camel"):
@@ -38,27 +53,23 @@ class _Content(msgspec.Struct, gc=False, rename="camel"):
 _content = msgspec.json.Decoder(_Content).decode
 
 
-class Decoder(ResponseDecoder):
+class Decoder(PartsDecoder):
     """Reads one stream."""
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
+        """See `ResponseDecoder`."""
         super().__init__(origin, new_id)
         self._older = Older()
-        self._own: OwnRun | None = None
-        self._foreign = ForeignRun(self._events, origin, new_id)
-        self._begun = False
-        self._ended = False
+        self._has_begun = False
+        self._has_ended = False
+        self._started_id = ""
+        """Id of the run, as its start has it."""
 
     def ordinary(self, payload: bytes) -> bool:
         """Content of what is open, the shortest way."""
-        if (
-            b'"delta"' not in payload
-            or self._ended
-            or not self._begun
-            or self._older.is_within_chunks
-        ):
+        if b'"delta"' not in payload or self._has_ended or self._older.is_within_chunks:
             return False
         try:
             content = _content(payload)
@@ -66,51 +77,43 @@ class Decoder(ResponseDecoder):
             return False
         if content.metadata is not msgspec.UNSET or not content.delta:
             return False
-        id_ = content.tool_call_id if content.type == "TOOL_CALL_ARGS" else content.message_id
-        return (self._own or self._foreign).content(content.type, id_, content.delta)
+        family = _CONTENT.get(content.type)
+        id_ = content.tool_call_id if family == CALL.name else content.message_id
+        part = self.open.get((family, id_))
+        if part is None or part.is_ended:
+            return False
+        part.deltas.append(content.delta)
+        self._events.append(PartDelta(part.message_id, part.index, content.delta))
+        return True
 
-    def take(self, event: dict[str, Any]) -> None:
-        """One object of the stream.
-
-        Raises:
-            DragomanError: it is not of this protocol.
-        """
+    def take(self, event: Fields) -> None:
+        """See `ResponseDecoder.take`. An object of old may stand for several."""
         for fields in self._older.read(event):
-            self._take(fields)
+            self.read_object(*self.kind_of(fields))
 
-    def _take(self, fields: dict[str, Any]) -> None:
-        kind = fields.get("type")
-        if not isinstance(kind, str):
-            if fields.get("error") is not None or "message" in fields:
-                raise error_of(fields)
-            raise DecodeError("an event of AG-UI has a type, and this one has none")
-        if not self._begun and kind not in ("RUN_STARTED", "RUN_ERROR"):
+    def kind_of(self, event: Fields) -> tuple[str, Fields]:
+        """See `RunDecoder.kind_of`."""
+        kind = event.get("type")
+        if isinstance(kind, str):
+            return kind, event
+        if event.get("error") is not None or "message" in event:
+            raise error_of(event)
+        raise DecodeError("an event of AG-UI has a type, and this one has none")
+
+    def admit(self, kind: str, fields: Fields) -> bool:  # noqa: ARG002 the shell's
+        """See `RunDecoder.admit`."""
+        if not self._has_begun and kind not in _BEGINNINGS:
             raise DecodeError(f"a stream of AG-UI begins with RUN_STARTED, not {kind}")
-        if self._ended and kind not in ("RUN_STARTED", "RUN_ERROR"):
-            return
-        if kind == "RUN_STARTED":
-            self._begun, self._ended = True, False
-            ours = unpacked(fields.get("metadata")).get("v") == 1
-            self._own = OwnRun(self._events) if ours else None
-        run = self._own or self._foreign
-        run.take(kind, fields)
-        self._ended = kind in ("RUN_FINISHED", "RUN_ERROR")
-
-    def fail(self, error: DragomanError) -> None:
-        """The stream ends with an error."""
-        self._over = True
-        (self._own or self._foreign).cut()
-        self._events.append(RunError(error))
+        return not self._has_ended or kind in _BEGINNINGS
 
     def end(self) -> None:
-        """The bytes are at their end."""
-        if not self._ended:
-            for fields in self._older.close():
-                self._take(fields)
-            self.fail(
-                StreamCutError("the stream ended before the run did. Send the request again.")
-            )
-        self._over = True
+        """See `ResponseDecoder.end`."""
+        if self._has_ended:
+            self._over = True
+            return
+        for fields in self._older.close():
+            self.read_object(*self.kind_of(fields))
+        super().end()
 
     def body(self, body: bytes) -> None:
         """What came in place of a stream: an error's body, or a list of events."""
@@ -120,12 +123,116 @@ class Decoder(ResponseDecoder):
             super().body(body)
             return
         if isinstance(value, list):
-            for each in value:  # pyright: ignore[reportUnknownVariableType]
-                self.read(body_bytes(if_object(each)))
+            for event in value:  # pyright: ignore[reportUnknownVariableType]
+                self.read(body_bytes(if_object(event)))
             if not self._over:
                 self.end()
         else:
             super().body(body)
+
+    # the run
+
+    def _load(self, fields: Fields) -> Event | None:
+        """An object that is an event of its own → the event; `None`: no event of ours stands behind it, or it says nothing."""
+        return None if self.extras(fields).get("made") else load_event(fields, self.calls)
+
+    def _event(self, fields: Fields) -> None:
+        event = self._load(fields)
+        if event is not None:
+            self._events.append(event)
+
+    def _run_started(self, fields: Fields) -> None:
+        self._has_begun, self._has_ended = True, False
+        self.forget()
+        self.is_own = unpacked(fields.get("metadata")).get("v") == 1
+        event = self._load(fields)
+        if isinstance(event, RunStarted):
+            self._started_id = event.run_id
+            self._events.append(event)
+
+    def _run_finished(self, fields: Fields) -> None:
+        self.finish_all()
+        self.tell_listed()
+        self._has_ended = True
+        event = self._load(fields)
+        if isinstance(event, RunFinished):
+            run_id = event.run_id if self.is_own else event.run_id or self._started_id
+            self._events.append(msgspec.structs.replace(event, run_id=run_id))
+
+    def _run_error(self, fields: Fields) -> None:
+        error = error_of(fields)
+        self._has_ended = True
+        if not self.is_own:
+            self.cut_run(error)
+            self._events.append(RunError(error, self._started_id or None))
+        elif finished := if_object(self.extras(fields).get("finished")):
+            # a peer of the time before 1.0 was told so that the run was cancelled
+            self._event({**finished, "metadata": fields.get("metadata"), "type": "RUN_FINISHED"})
+        else:
+            self._own_error(fields)
+
+    def _own_error(self, fields: Fields) -> None:
+        carried = if_object(self.extras(fields).get("error"))
+        run_id, native = carried.get("run_id"), if_object(carried.get("native"))
+        run_id = run_id if isinstance(run_id, str) else None
+        self._events.append(RunError(error_of(fields), run_id, native or None))
+
+    # runs within tools
+
+    def _subagent_started(self, fields: Fields) -> None:
+        event = load_event(fields, self.calls)
+        assert isinstance(event, RunStarted)
+        self.runs[if_text(fields.get("subagentRunId"))] = event.run_id
+        if event.parent_run_id is None and not self.is_own:
+            event = msgspec.structs.replace(event, parent_run_id=self._started_id or None)
+        self._events.append(event)
+
+    def _subagent_finished(self, fields: Fields) -> None:
+        owner = if_text(fields.get("subagentRunId"))
+        self.finish(owner)
+        self.finish_aside(owner)
+        self._event(fields)
+
+    def _subagent_error(self, fields: Fields) -> None:
+        if self.is_own:
+            self._own_error(fields)
+        else:
+            owner = if_text(fields.get("subagentRunId"))
+            self._events.append(RunError(error_of(fields), owner or None))
+
+    # messages that stand, and events that are carried
+
+    def _messages_snapshot(self, fields: Fields) -> None:
+        if not self.is_own:
+            self.list_messages(fields.get("messages"))
+            return
+        dropped = if_object(self.extras(fields).get("dropped"))
+        if isinstance(id_ := dropped.get("message_id"), str):
+            self._events.append(MessageDropped(id_, if_text(dropped.get("reason"))))
+
+    def _custom(self, fields: Fields) -> None:
+        if not self.is_own or fields.get("name") != CARRIED:
+            self._event(fields)
+            return
+        value: Any = if_text(fields.get("value"))
+        try:
+            json_bytes.bound(value, 3 * json_bytes.MOST_DEPTH)
+            self._events.append(event_from_json(value))
+        except (HistoryError, ValueError, TypeError) as error:
+            raise DecodeError("an event that was carried cannot be read") from error
+
+    STEPS = {
+        **dict.fromkeys(READ, _event),
+        **PartsDecoder.STEPS,
+        "RUN_STARTED": _run_started,
+        "RUN_FINISHED": _run_finished,
+        "RUN_ERROR": _run_error,
+        "SUBAGENT_STARTED": _subagent_started,
+        "SUBAGENT_FINISHED": _subagent_finished,
+        "SUBAGENT_ERROR": _subagent_error,
+        "MESSAGES_SNAPSHOT": _messages_snapshot,
+        "CUSTOM": _custom,
+    }
 
 
 decoder, load_response = Decoder.create, Decoder.load_response

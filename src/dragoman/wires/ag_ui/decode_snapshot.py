@@ -41,7 +41,7 @@ class ToldMessage:
         """Index of its next part."""
         self.spoke = False
         """Whether it has more than thinking."""
-        self.parts: list[str] = []
+        self.parts: list[tuple[str, str]] = []
         """Keys of its parts."""
         self.entries: list[str] = []
         """Ids of their messages that it is."""

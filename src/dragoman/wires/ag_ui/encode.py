@@ -25,7 +25,7 @@ from dragoman.event import (
     StepFinished,
     StepStarted,
 )
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.encode_messages import MessagesEncoder
 from dragoman.wires.ag_ui.encode_parts import Object
 from dragoman.wires.ag_ui.events import (

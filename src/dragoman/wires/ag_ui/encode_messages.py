@@ -23,7 +23,7 @@ from dragoman.event import (
     event_to_json,
 )
 from dragoman.message import Role, ToolResultPart
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.encode_parts import MessageParts, Object, Part
 from dragoman.wires.ag_ui.messages import dump_conversation
 from dragoman.wires.ag_ui.messages_dump import Group

@@ -23,7 +23,7 @@ from dragoman.wires.ag_ui.messages_dump import Group, lowered
 from dragoman.wires.ag_ui.quirks import RESERVED
 from dragoman.wires.ag_ui.tools import dump_output, load_result, text_of
 
-__all__ = ["MessageParts", "Object", "Part", "natural_start"]
+__all__ = ["MessageParts", "Object", "Part"]
 
 Object = dict[str, Any]
 Meta = Callable[..., Object]
@@ -35,13 +35,6 @@ _TAKES: Mapping[Role, tuple[type, ...]] = {
     Role.MODEL: (OpenText, ThinkingPart, ToolCallPart, ToolResultPart),
 }
 """Role → parts that the protocol has a form for."""
-
-
-def natural_start(
-    message_id: str, role: Role, metadata: Mapping[str, Any], run_id: str | None
-) -> MessageStarted:
-    """The start of a message as it is read where nothing else of it is carried."""
-    return MessageStarted(message_id, role, metadata=metadata, run_id=run_id)
 
 
 class Part(OpenPart):
@@ -273,4 +266,5 @@ def _start_extras(event: MessageStarted, role: Role, owner: Object) -> tuple[Obj
     """The start of a message → the application's metadata, and what else of it would be read otherwise."""
     metadata = {key: value for key, value in event.metadata.items() if key not in RESERVED}
     run_id = event.run_id if owner else None
-    return metadata, difference(event, natural_start(event.message_id, role, metadata, run_id))
+    read = MessageStarted(event.message_id, role, metadata=metadata, run_id=run_id)
+    return metadata, difference(event, read)

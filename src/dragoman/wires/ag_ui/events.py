@@ -9,7 +9,7 @@ from typing import Any, NamedTuple
 
 from dragoman.codec.carried import changed, difference
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
-from dragoman.codec.usage_entries import dump_entries, load_entries
+from dragoman.codec.response import dump_entries, load_entries
 from dragoman.errors import DragomanError
 from dragoman.event import (
     Custom,

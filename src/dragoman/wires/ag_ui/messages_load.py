@@ -28,7 +28,17 @@ from dragoman.wires.ag_ui.content import load_content
 from dragoman.wires.ag_ui.quirks import OWN, others, unpacked
 from dragoman.wires.ag_ui.tools import load_call, load_result
 
-__all__ = ["ACTIVITY", "ROLES", "held_by", "key_of", "load_group", "load_thinking", "raised"]
+__all__ = [
+    "ACTIVITY",
+    "ROLES",
+    "changed_signature",
+    "held_by",
+    "index_of",
+    "key_of",
+    "load_group",
+    "load_piece",
+    "load_thinking",
+]
 
 ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
@@ -162,7 +172,7 @@ def _pieces(
     is_first: bool,
 ) -> list[Placed]:
     """What one message says."""
-    role, at = entry["role"], _place(held)
+    role, at = entry["role"], index_of(held)
     if role == "tool":
         result = load_result(entry, held, names)
         return [(at, result if is_first or held else _with_id(result, entry))]
@@ -182,7 +192,7 @@ def _pieces(
     if role != "assistant":
         return placed
     return placed + [
-        (_place(unpacked(call.get("metadata"))), load_call(call)) for call in if_objects(calls)
+        (index_of(unpacked(call.get("metadata"))), load_call(call)) for call in if_objects(calls)
     ]
 
 
@@ -203,11 +213,11 @@ def load_thinking(entry: Mapping[str, Any], held: Mapping[str, Any]) -> Thinking
     made = changed(
         msgspec.structs.replace(made, native=OWN.note(own)), held.get("part"), ThinkingPart
     )
-    return raised(made, signed, entry.get("encryptedValue"))
+    return changed_signature(made, signed, entry.get("encryptedValue"))
 
 
-def raised(piece: ThinkingPart, signed: Any, value: Any) -> ThinkingPart:
-    """Thinking with a signature put where it stood. `signed`: wire and field."""
+def changed_signature(piece: ThinkingPart, signed: Any, value: Any) -> ThinkingPart:
+    """Thinking with its signature where it was. `signed`: wire and field."""
     path = if_list(signed)
     if (
         len(path) != 2
@@ -222,6 +232,16 @@ def raised(piece: ThinkingPart, signed: Any, value: Any) -> ThinkingPart:
     return msgspec.structs.replace(piece, native=native)
 
 
+def load_piece(read: Content | None, carried: Any) -> Content | None:
+    """What was read of a part, with what was carried of it; `None`: nothing was read, and what was carried is no part."""
+    if read is not None:
+        return changed(read, carried, Content)
+    try:
+        return msgspec.convert(carried, Content)
+    except (ValueError, TypeError):
+        return None
+
+
 def _with_id(result: Any, entry: Mapping[str, Any]) -> Any:
     """A result that is a message of its own there and not here, with its id."""
     if not (id_ := if_text(entry.get("id"))):
@@ -230,7 +250,8 @@ def _with_id(result: Any, entry: Mapping[str, Any]) -> Any:
     return msgspec.structs.replace(result, native=OWN.note(own, OWN.form(result.native)))
 
 
-def _place(held: Mapping[str, Any]) -> int | None:
+def index_of(held: Mapping[str, Any]) -> int | None:
+    """The index of a part that its extras say; `None`: they say none."""
     at = held.get("at")
     return at if isinstance(at, int) and not isinstance(at, bool) and at >= 0 else None
 
@@ -240,11 +261,10 @@ def _unwritten(more: Any) -> list[Placed]:
     read: list[Placed] = []
     for each in if_list(more):
         pair = if_list(each)
-        if len(pair) == 2 and (at := _place({"at": pair[0]})) is not None:
-            try:
-                read.append((at, msgspec.convert(pair[1], Content)))
-            except (ValueError, TypeError):
-                continue
+        index = index_of({"at": pair[0]}) if len(pair) == 2 else None
+        piece = None if index is None else load_piece(None, pair[1])
+        if piece is not None:
+            read.append((index, piece))
     return read
 
 

@@ -11,7 +11,7 @@ from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Origin
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest
 from dragoman.wires.ag_ui.interrupts import dump_resume, load_resume
 from dragoman.wires.ag_ui.messages import dump_conversation, load_conversation
 from dragoman.wires.ag_ui.quirks import OURS, OWN, VERSION, packed, renamed, unpacked

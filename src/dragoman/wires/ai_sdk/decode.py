@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import Any
+from collections.abc import Callable, Mapping
+from typing import ClassVar
 
-from dragoman.codec.decoder import ResponseDecoder
-from dragoman.codec.json_values import if_object, if_text
-from dragoman.errors import DecodeError, DragomanError, StreamCutError
+from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.run_decoder import Fields, Step
+from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import (
     Custom,
     MessageDropped,
-    RunError,
     RunFinished,
     RunStarted,
     StateDelta,
@@ -19,142 +18,167 @@ from dragoman.event import (
 )
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Origin
-from dragoman.wires.ai_sdk.decode_message import Turn
+from dragoman.wires.ai_sdk.decode_message import TurnDecoder
 from dragoman.wires.ai_sdk.errors import error_of
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
-_REASONS = {
+_REASONS: Mapping[str, FinishReason] = {
     "stop": FinishReason.stop,
     "length": FinishReason.length,
     "content-filter": FinishReason.content_filter,
     "tool-calls": FinishReason.tool_calls,
     "error": FinishReason.error,
 }
-_STEPS = ("start-step", "finish-step", "reset-step")
 _WITH_METADATA = ("start", "message-metadata", "finish")
 
 
-class Decoder(ResponseDecoder):
+class Decoder(TurnDecoder):
     """Reads one stream."""
+
+    CUT = "the stream ended before the answer did. Send the request again."
 
     def __init__(
         self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
+        """See `TurnDecoder`."""
         super().__init__(origin, new_id)
         self._run_id = new_id() if new_id is not None else "run"
-        self._begun = False
-        self._turn = Turn(self._events, origin, new_id)
+        self._is_begun = False
         self._pending: dict[str, Interrupt] = {}
+        """Id of a call, or of what waits without one → what waits."""
 
-    def take(self, event: dict[str, Any]) -> None:
-        """One chunk.
-
-        Raises:
-            DragomanError: it tells of an error, or is none of this format.
-        """
+    def kind_of(self, event: Fields) -> tuple[str, Fields]:
+        """See `RunDecoder.kind_of`."""
         kind = event.get("type")
-        if not isinstance(kind, str):
-            if "error" in event or "message" in event:
-                words = (
-                    if_object(event.get("error")).get("message")
-                    or event.get("message")
-                    or event.get("error")
-                )
-                raise error_of({"errorText": words})
-            raise DecodeError("a chunk of a UI message stream has a type, and this one has none")
-        if not self._begun:
-            self._begun = True
+        if isinstance(kind, str):
+            return kind, event
+        if "error" in event or "message" in event:
+            inner = if_object(event.get("error")).get("message")
+            raise error_of({"errorText": inner or event.get("message") or event.get("error")})
+        raise DecodeError("a chunk of a UI message stream has a type, and this one has none")
+
+    def admit(self, kind: str, fields: Fields) -> bool:
+        """See `RunDecoder.admit`."""
+        if not self._is_begun:
+            self._is_begun = True
             self._events.append(RunStarted(self._run_id))
         if kind in _WITH_METADATA:
-            self._turn.describe(if_object(event.get("messageMetadata")))
-        if kind == "start":
-            self._turn.name(if_text(event.get("messageId")))
-        elif kind in _STEPS:
-            self._step(kind)
-        elif kind == "error":
-            raise error_of(event)
-        elif kind in ("finish", "abort"):
-            self._finish(kind, event)
-        elif kind == "tool-approval-request":
-            self._approval(event)
-        elif kind == "tool-approval-response":
-            self._answered(if_text(event.get("approvalId")))
-        elif kind.startswith("data-"):
-            self._data(kind, event)
-        else:
-            self._turn.take(kind, event)  # what is of a later version adds to what there is
+            self.describe_turn(if_object(fields.get("messageMetadata")))
+        return True
 
-    def fail(self, error: DragomanError) -> None:
-        """See `ResponseDecoder.fail`."""
+    def run_id(self) -> str | None:
+        """See `RunDecoder.run_id`."""
+        return self._run_id if self._is_begun else None
+
+    def cut_run(self, error: DragomanError) -> None:  # noqa: ARG002 it has no part of the answer
+        """See `RunDecoder.cut_run`."""
+        self.end_turn(None)
+
+    def read_unknown(self, kind: str, fields: Fields) -> None:
+        """See `RunDecoder.read_unknown`."""
+        for prefix, step in self.PREFIX_STEPS.items():
+            if kind.startswith(prefix):
+                step(self, fields)
+                return
+
+    # steps
+
+    def _read_start(self, chunk: Fields) -> None:
+        self.name_turn(if_text(chunk.get("messageId")))
+
+    def _start_step(self, chunk: Fields) -> None:  # noqa: ARG002 there is nothing in it
+        self.begin_step()
+
+    def _reset_step(self, chunk: Fields) -> None:  # noqa: ARG002 there is nothing in it
+        for message_id in self.drop_step():
+            self._events.append(MessageDropped(message_id, "the agent takes the step back"))
+
+    def _read_error(self, chunk: Fields) -> None:
+        raise error_of(chunk)
+
+    def _finish(self, chunk: Fields) -> None:
         self._over = True
-        self._turn.end(None)
-        self._events.append(RunError(error, self._run_id if self._begun else None))
-
-    def end(self) -> None:
-        """The bytes are at their end."""
-        self.fail(StreamCutError("the stream ended before the answer did. Send the request again."))
-
-    def _step(self, kind: str) -> None:
-        if kind == "reset-step":
-            for dropped in self._turn.drop():
-                self._events.append(MessageDropped(dropped, "the agent takes the step back"))
-        elif kind == "start-step":
-            self._turn.next()
-
-    def _finish(self, kind: str, event: dict[str, Any]) -> None:
-        self._over = True
-        reason = (
-            _REASONS.get(if_text(event.get("finishReason")))
-            if kind == "finish"
-            else FinishReason.cancelled
-        )
-        calls = self._turn.open_calls
-        self._turn.end(reason)
-        waiting = {call.id for call in calls}
-        interrupts = {
-            id_: each for id_, each in self._pending.items() if each.call is None or id_ in waiting
+        reason = _REASONS.get(if_text(chunk.get("finishReason")))
+        calls = self.waiting_calls
+        self.end_turn(reason)
+        waiting_ids = {call.id for call in calls}
+        pending = {
+            id_: interrupt
+            for id_, interrupt in self._pending.items()
+            if interrupt.call is None or id_ in waiting_ids
         }
         for call in calls:
             if reason is FinishReason.tool_calls and call.run_by != "provider":
-                interrupts.setdefault(call.id, Interrupt(call.id, "tool", call=call))
-        pending = tuple(interrupts.values())
-        outcome = "cancelled" if kind == "abort" else "pending" if pending else "success"
-        self._events.append(
-            RunFinished(self._run_id, outcome, pending=pending if outcome == "pending" else ())
-        )
+                pending.setdefault(call.id, Interrupt(call.id, "tool", call=call))
+        outcome = "pending" if pending else "success"
+        self._events.append(RunFinished(self._run_id, outcome, pending=tuple(pending.values())))
 
-    def _approval(self, event: dict[str, Any]) -> None:
-        call_id, id_ = if_text(event.get("toolCallId")), if_text(event.get("approvalId"))
-        call = next((each for each in self._turn.open_calls if each.id == call_id), None)
+    def _abort(self, chunk: Fields) -> None:  # noqa: ARG002 its reason is said by the outcome
+        self._over = True
+        self.end_turn(FinishReason.cancelled)
+        self._events.append(RunFinished(self._run_id, "cancelled"))
+
+    def _request_approval(self, chunk: Fields) -> None:
+        call_id, id_ = if_text(chunk.get("toolCallId")), if_text(chunk.get("approvalId"))
+        call = next((call for call in self.waiting_calls if call.id == call_id), None)
         if call is None:
             raise DecodeError(f"an approval is asked for a call {call_id!r:.100} that is not there")
-        message, signature = (
-            if_text(event.get("reason")) or None,
-            if_text(event.get("signature")) or None,
-        )
         self._pending[call_id] = Interrupt(
-            id_ or call_id, "approval", call=call, message=message, signature=signature
+            id_ or call_id,
+            "approval",
+            call=call,
+            message=if_text(chunk.get("reason")) or None,
+            signature=if_text(chunk.get("signature")) or None,
         )
 
-    def _answered(self, approval_id: str) -> None:
-        self._pending = {id_: each for id_, each in self._pending.items() if each.id != approval_id}
+    def _answer_approval(self, chunk: Fields) -> None:
+        id_ = if_text(chunk.get("approvalId"))
+        self._pending = {
+            key: interrupt for key, interrupt in self._pending.items() if interrupt.id != id_
+        }
 
-    def _data(self, kind: str, event: dict[str, Any]) -> None:
-        data = event.get("data")
-        if kind == "data-state":
-            self._events.append(StateSnapshot(data))
-        elif kind == "data-state-delta" and isinstance(data, list):
-            self._events.append(StateDelta(tuple([if_object(each) for each in data])))  # pyright: ignore[reportUnknownVariableType]
-        elif event.get("transient") is True:
-            self._events.append(Custom(kind.removeprefix("data-").replace("-", "_"), data))
+    def _read_state(self, chunk: Fields) -> None:
+        self._events.append(StateSnapshot(chunk.get("data")))
+
+    def _read_state_delta(self, chunk: Fields) -> None:
+        if isinstance(chunk.get("data"), list):
+            operations = tuple(map(if_object, if_list(chunk["data"])))
+            self._events.append(StateDelta(operations))
         else:
-            self._turn.mark(event)
-        if kind == "data-interrupt" and (interrupt := _interrupt(if_object(data))) is not None:
+            self._read_data(chunk)
+
+    def _read_data(self, chunk: Fields) -> None:
+        if chunk.get("transient") is True:
+            name = chunk["type"].removeprefix("data-").replace("-", "_")
+            self._events.append(Custom(name, chunk.get("data")))
+        else:
+            self.read_whole(chunk)
+
+    def _read_interrupt(self, chunk: Fields) -> None:
+        self._read_data(chunk)
+        interrupt = _load_interrupt(if_object(chunk.get("data")))
+        if interrupt is not None:
             self._pending[interrupt.id] = interrupt
 
+    STEPS = {
+        **TurnDecoder.PART_STEPS,
+        "start": _read_start,
+        "start-step": _start_step,
+        "reset-step": _reset_step,
+        "error": _read_error,
+        "finish": _finish,
+        "abort": _abort,
+        "tool-approval-request": _request_approval,
+        "tool-approval-response": _answer_approval,
+        "data-state": _read_state,
+        "data-state-delta": _read_state_delta,
+        "data-interrupt": _read_interrupt,
+    }
+    PREFIX_STEPS: ClassVar[Mapping[str, Step]] = {**TurnDecoder.PREFIX_STEPS, "data-": _read_data}
 
-def _interrupt(fields: dict[str, Any]) -> Interrupt | None:
+
+def _load_interrupt(fields: Fields) -> Interrupt | None:
     id_, reason = if_text(fields.get("id")), fields.get("reason")
     if not id_ or reason not in ("tool", "approval", "input", "auth"):
         return None

@@ -1,18 +1,22 @@
-"""The messages of a turn, as chunks tell of them: the model's of each step, and the user's with the results of its calls."""
+"""The messages of a turn, as chunks tell of them: the model's of each step, and the user's with the results of its calls.
+
+A chunk is one piece of a UI message's part. When the part is complete it is put together and loaded as the format `ai_sdk_ui` loads it,
+so that stream and message cannot be read differently.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any
+from typing import Any, ClassVar
 
+from dragoman.codec import run_decoder
 from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.run_decoder import Fields, RunDecoder, Step
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
-    Event,
     MessageFinished,
     MessageStarted,
     OpenText,
-    PartDelta,
     PartFinished,
     PartStarted,
 )
@@ -30,302 +34,303 @@ from dragoman.wires.ai_sdk.quirks import OURS
 from dragoman.wires.ai_sdk_messages.reading import Reading, load_parts
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 
-__all__ = ["Turn"]
+__all__ = ["OpenPart", "TurnDecoder"]
 
-_WHOLE = ("file", "source-url", "source-document", "reasoning-file", "custom")
-_INPUT, _OUTPUT = "tool-input-", "tool-output-"
-
-
-class _Open:
-    """A part that is told."""
-
-    __slots__ = ("call", "index", "message_id", "metadata", "text")
-
-    def __init__(self, message_id: str, index: int, metadata: Any) -> None:
-        self.message_id, self.index, self.metadata = message_id, index, metadata
-        self.text: list[str] = []
-        self.call: dict[str, Any] = {}
+_INPUT = "tool-input"
+_OUTPUT_PREFIX = "tool-output-"
+_OUTPUT_FIELDS = ("output", "errorText", "providerExecuted")
+_CALL_FIELDS = ("title", "toolMetadata", "providerExecuted")
 
 
-class Turn:
-    """Feed it chunks; it adds events."""
+class OpenPart(run_decoder.OpenPart):
+    """A part whose end is to come, with the metadata that the provider gave it."""
+
+    __slots__ = ("metadata",)
+
+    def __init__(self, message_id: str, index: int, begun: Content | OpenText) -> None:
+        super().__init__(message_id, index, begun)
+        self.metadata: Any = None
+
+    def text(self) -> str:
+        """Returns what its deltas say."""
+        return "".join([delta for delta in self.deltas if isinstance(delta, str)])
+
+
+class WaitingCall:
+    """A call without its result: the call, the part of the UI message that it is, and its message's id."""
+
+    __slots__ = ("call", "message_id", "part")
+
+    def __init__(self, call: ToolCallPart, part: Fields, message_id: str) -> None:
+        self.call, self.part, self.message_id = call, part, message_id
+
+
+class TurnDecoder(RunDecoder[OpenPart]):
+    """Reads the messages of one turn. Parts that are open have the type of their chunks and their id as key."""
 
     def __init__(
-        self, events: list[Event], origin: Origin | None, new_id: Callable[[], str] | None
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
-        self._events, self._origin, self._new_id = events, origin, new_id
+        """`origin`: of the model's messages."""
+        super().__init__(origin, new_id)
+        self._model = origin
         self._turn = ""
         self._count = 0
-        self._message: str | None = None
+        self._message_id: str | None = None
         """Id of the open message."""
-        self._step: list[str] = []
+        self._step_ids: list[str] = []
         """Ids of the step's messages."""
         self._role = Role.MODEL
         self._index = 0
-        self._texts: dict[tuple[str, str], _Open] = {}
-        self._inputs: dict[str, _Open] = {}
-        self._calls: dict[str, tuple[ToolCallPart, dict[str, Any]]] = {}
-        """Those without a result: the call, and its part."""
-        self._metadata: dict[str, Any] = {}
+        self._calls: dict[str, WaitingCall] = {}
+        self._metadata: Fields = {}
         """Of the UI message; the message that is closed next has it."""
 
     @property
-    def open_calls(self) -> list[ToolCallPart]:
+    def waiting_calls(self) -> list[ToolCallPart]:
         """The calls that wait for their results."""
-        return [call for call, _ in self._calls.values()]
+        return [waiting.call for waiting in self._calls.values()]
 
-    def name(self, turn: str) -> None:
-        """The id of the UI message."""
+    def name_turn(self, turn: str) -> None:
+        """Sets the id of the UI message."""
         self._turn = turn or self._turn
 
-    def describe(self, metadata: Mapping[str, Any]) -> None:
-        """Metadata of the UI message, added to what is known of it; objects in it are merged."""
-        left = [(self._metadata, rest(metadata, OURS))]
-        while left:
-            into, given = left.pop()
-            for name, value in given.items():
-                known = into.get(name)
+    def describe_turn(self, metadata: Mapping[str, Any]) -> None:
+        """Adds metadata of the UI message to what is known of it. Objects in it are merged."""
+        merges = [(self._metadata, rest(metadata, OURS))]
+        while merges:
+            target, fields = merges.pop()
+            for name, value in fields.items():
+                known = target.get(name)
                 if isinstance(known, dict) and isinstance(value, dict):
-                    left.append((if_object(known), if_object(value)))
+                    merges.append((if_object(known), if_object(value)))
                 else:
-                    into[name] = value
+                    target[name] = value
 
-    def take(self, kind: str, chunk: Mapping[str, Any]) -> bool:
-        """A chunk of a part → whether it was one.
-
-        Raises:
-            DecodeError: it goes on with what was not begun, or cannot be read.
-        """
-        head, _, tail = kind.rpartition("-")
-        if head in ("text", "reasoning"):
-            self._text(head, tail, chunk)
-        elif kind.startswith(_INPUT):
-            self._input(kind.removeprefix(_INPUT), chunk)
-        elif kind.startswith(_OUTPUT):
-            self._output(kind.removeprefix(_OUTPUT), chunk)
-        elif kind in _WHOLE:
-            self.mark(chunk)
-        else:
-            return False
-        return True
-
-    def mark(self, chunk: Mapping[str, Any]) -> None:
-        """A part that comes whole."""
-        for piece in self._loaded(dict(chunk))[0]:
-            self._add(piece)
-
-    def next(self) -> None:
+    def begin_step(self) -> None:
         """The next step: another message."""
-        if self._message is not None and (self._role is Role.USER or self._index):
-            self._close(None)
-        self._step = [] if self._message is None else [self._message]
+        if self._message_id is not None and (self._role is Role.USER or self._index):
+            self._close_message(None)
+        self._step_ids = [] if self._message_id is None else [self._message_id]
 
-    def drop(self) -> list[str]:
-        """The step is taken back → the messages that are void."""
-        dropped, self._step, self._message = self._step, [], None
-        self._texts.clear()
-        self._inputs.clear()
+    def drop_step(self) -> list[str]:
+        """Forgets the step, which is taken back. Returns the ids of the messages that are void."""
+        dropped, self._step_ids, self._message_id = self._step_ids, [], None
+        self.open.clear()
         self._calls = {
-            id_: each for id_, each in self._calls.items() if each[1].get("message") not in dropped
+            id_: waiting
+            for id_, waiting in self._calls.items()
+            if waiting.message_id not in dropped
         }
         return dropped
 
-    def end(self, reason: FinishReason | None) -> None:
-        """The end of the turn. What is open is cut."""
-        for found in [*self._texts.values(), *self._inputs.values()]:
-            self._cut(found)
-        self._texts.clear()
-        self._inputs.clear()
-        if self._message is not None:
-            self._close(reason)
+    def end_turn(self, reason: FinishReason | None) -> None:
+        """The end of the turn. What is open is cut: texts first, then calls."""
+        parts = sorted(
+            self.open.items(), key=lambda entry: isinstance(entry[1].begun, ToolCallPart)
+        )
+        self.open.clear()
+        for _, part in parts:
+            if isinstance(part.begun, ToolCallPart):
+                id_, name = part.begun.id, part.begun.name
+                self.finish_part(part, ToolCallPart(id_, name, {}, raw=part.text(), state="cut"))
+            elif part.deltas or part.metadata is not None:
+                self._finish_text(part, {})
+        if self._message_id is not None:
+            self._close_message(reason)
 
-    # texts
+    def read_whole(self, chunk: Fields) -> None:
+        """A part that comes whole."""
+        for piece in self._load(dict(chunk))[0]:
+            self._add_whole(piece)
 
-    def _text(self, kind: str, step: str, chunk: Mapping[str, Any]) -> None:
-        key = (kind, if_text(chunk.get("id")))
-        if step == "start":
-            found = self._texts[key] = self._opened(
-                OpenText() if kind == "text" else ThinkingPart("")
-            )
-            found.metadata = chunk.get("providerMetadata")
-            return
-        found = self._texts.get(key)
-        if found is None:
-            raise DecodeError(f"a {kind}-{step} for {key[1]!r:.100} comes without its start")
-        found.metadata = chunk.get("providerMetadata") or found.metadata
-        if step == "delta":
-            delta = if_text(chunk.get("delta"))
-            if delta:
-                found.text.append(delta)
-                self._events.append(PartDelta(found.message_id, found.index, delta))
-            return
-        if step != "end":
-            return
-        del self._texts[key]
-        self._end_text(kind, found, chunk)
+    # steps: texts
 
-    def _end_text(self, kind: str, found: _Open, chunk: Mapping[str, Any]) -> None:
-        part: dict[str, Any] = {"type": kind, "text": "".join(found.text), "state": "done"}
-        if found.metadata is not None:
-            part["providerMetadata"] = found.metadata
+    def _start_text(self, chunk: Fields) -> None:
+        is_text = chunk["type"] == "text-start"
+        part = self._open_part(_text_key(chunk), OpenText() if is_text else ThinkingPart(""))
+        part.metadata = chunk.get("providerMetadata")
+
+    def _read_text(self, chunk: Fields) -> OpenPart:
+        """Returns the open part of a chunk, with the metadata that the chunk has."""
+        _, id_ = key = _text_key(chunk)
+        part = self.open.get(key)
+        if part is None:
+            raise DecodeError(f"a {chunk['type']} for {id_!r:.100} comes without its start")
+        part.metadata = chunk.get("providerMetadata") or part.metadata
+        return part
+
+    def _describe_text(self, chunk: Fields) -> None:
+        self._read_text(chunk)
+
+    def _add_text(self, chunk: Fields) -> None:
+        self.add_delta(self._read_text(chunk), if_text(chunk.get("delta")))
+
+    def _end_text(self, chunk: Fields) -> None:
+        part = self._read_text(chunk)
+        del self.open[_text_key(chunk)]
+        self._finish_text(part, chunk)
+
+    def _finish_text(self, part: OpenPart, chunk: Fields) -> None:
+        kind = "reasoning" if isinstance(part.begun, ThinkingPart) else "text"
+        whole: Fields = {"type": kind, "text": part.text(), "state": "done"}
+        if part.metadata is not None:
+            whole["providerMetadata"] = part.metadata
         if "citations" in chunk:
-            part["citations"] = chunk["citations"]
-        pieces = self._loaded(part)[0]
-        for piece in pieces[:1]:
-            self._events.append(PartFinished(found.message_id, found.index, piece))
+            whole["citations"] = chunk["citations"]
+        for piece in self._load(whole)[0][:1]:
+            self.finish_part(part, piece)
 
-    # calls
+    # steps: calls
 
-    def _input(self, step: str, chunk: Mapping[str, Any]) -> None:
+    def _start_input(self, chunk: Fields) -> None:
         id_ = if_text(chunk.get("toolCallId"))
-        if step == "start":
-            found = self._opened(ToolCallPart(id_, if_text(chunk.get("toolName")), {}))
-            found.call = {
-                "toolName": chunk.get("toolName"),
-                "dynamic": chunk.get("dynamic"),
-                "title": chunk.get("title"),
-            }
-            self._inputs[id_] = found
-            return
-        if step == "delta":
-            if (found := self._inputs.get(id_)) is None:
-                raise DecodeError(f"a tool-input-delta for {id_!r:.100} comes without its start")
-            if delta := if_text(chunk.get("inputTextDelta")):
-                found.text.append(delta)
-                self._events.append(PartDelta(found.message_id, found.index, delta))
-            return
-        found = self._inputs.pop(id_, None)
-        name = if_text(chunk.get("toolName"))
-        if found is None:
-            found = self._opened(ToolCallPart(id_, name, {}))
-        part = _tool_part(id_, name, chunk)
-        part |= {"state": "input-available", "input": chunk.get("input")}
-        if step == "error":
-            raw = "".join(found.text) or chunk.get("input")
-            call = parse_call(ToolCallPart(id_, name, {}), raw if isinstance(raw, str) else "{")
+        self._open_part((_INPUT, id_), ToolCallPart(id_, if_text(chunk.get("toolName")), {}))
+
+    def _add_input(self, chunk: Fields) -> None:
+        id_ = if_text(chunk.get("toolCallId"))
+        part = self.open.get((_INPUT, id_))
+        if part is None:
+            raise DecodeError(f"a tool-input-delta for {id_!r:.100} comes without its start")
+        self.add_delta(part, if_text(chunk.get("inputTextDelta")))
+
+    def _end_input(self, chunk: Fields) -> None:
+        id_, name = if_text(chunk.get("toolCallId")), if_text(chunk.get("toolName"))
+        call, key = ToolCallPart(id_, name, {}), (_INPUT, id_)
+        part = self.open.get(key) or self._open_part(key, call)
+        del self.open[key]
+        shown = _tool_part(id_, name, chunk)
+        shown |= {"state": "input-available", "input": chunk.get("input")}
+        if chunk["type"] == "tool-input-error":
+            raw = part.text() or chunk.get("input")
+            call = parse_call(call, raw if isinstance(raw, str) else "{")
         else:
-            pieces = [piece for piece in self._loaded(part)[0] if isinstance(piece, ToolCallPart)]
-            call = pieces[0] if pieces else ToolCallPart(id_, name, {})
-        self._events.append(PartFinished(found.message_id, found.index, call))
-        self._calls[id_] = call, {**part, "message": found.message_id}
+            pieces = self._load(shown)[0]
+            call = next((piece for piece in pieces if isinstance(piece, ToolCallPart)), call)
+        self.finish_part(part, call)
+        self._calls[id_] = WaitingCall(call, shown, part.message_id)
 
-    def _output(self, step: str, chunk: Mapping[str, Any]) -> None:
-        id_ = if_text(chunk.get("toolCallId"))
+    def _read_output(self, chunk: Fields) -> None:
         if chunk.get("preliminary") is True:
             return
-        known = self._calls.pop(id_, None)
-        call, part = known or (
-            ToolCallPart(id_, "", {}),
-            {"type": "dynamic-tool", "toolName": "", "toolCallId": id_},
-        )
-        shown = {name: value for name, value in part.items() if name != "message"} | {
-            "state": f"output-{step}"
-        }
-        shown |= {
-            name: chunk[name]
-            for name in ("output", "errorText", "providerExecuted")
-            if name in chunk
-        }
+        id_ = if_text(chunk.get("toolCallId"))
+        waiting = self._calls.pop(id_, None)
+        if waiting is None:
+            unknown = {"type": "dynamic-tool", "toolName": "", "toolCallId": id_}
+            waiting = WaitingCall(ToolCallPart(id_, "", {}), unknown, "")
+        state = chunk["type"].removeprefix(_OUTPUT_PREFIX)
+        shown = {**waiting.part, "state": f"output-{state}"}
+        shown |= {name: chunk[name] for name in _OUTPUT_FIELDS if name in chunk}
         if (metadata := chunk.get("providerMetadata")) is not None:
             shown["resultProviderMetadata"] = metadata
-        shown.setdefault("input", dict(call.arguments))
-        pieces, answers = self._loaded(shown)
-        for result in [each for each in (*answers, *pieces) if isinstance(each, ToolResultPart)][
-            :1
-        ]:
-            if result.run_by != "provider" and (self._role is Role.MODEL or self._message is None):
-                self._close_if_open()
-                self._begin(Role.USER)
-            self._add(result)
+        shown.setdefault("input", dict(waiting.call.arguments))
+        pieces, answers = self._load(shown)
+        results = [piece for piece in (*answers, *pieces) if isinstance(piece, ToolResultPart)]
+        for result in results[:1]:
+            # The results of our calls are a user's message behind the model's; a provider's own is part of the answer.
+            if result.run_by != "provider" and not self._is_in(Role.USER):
+                self._begin_message(Role.USER)
+            self._add_whole(result)
+
+    PART_STEPS: ClassVar[Mapping[str, Step]] = {
+        "text-start": _start_text,
+        "text-delta": _add_text,
+        "text-end": _end_text,
+        "reasoning-start": _start_text,
+        "reasoning-delta": _add_text,
+        "reasoning-end": _end_text,
+        "tool-input-start": _start_input,
+        "tool-input-delta": _add_input,
+        "file": read_whole,
+        "source-url": read_whole,
+        "source-document": read_whole,
+        "reasoning-file": read_whole,
+        "custom": read_whole,
+    }
+    PREFIX_STEPS: ClassVar[Mapping[str, Step]] = {
+        "text-": _describe_text,
+        "reasoning-": _describe_text,
+        "tool-input-": _end_input,
+        _OUTPUT_PREFIX: _read_output,
+    }
+    """Beginning of a type → what reads a chunk of that family that the table does not name, such as one of a later version."""
 
     # messages
 
-    def _opened(self, part: Content | OpenText) -> _Open:
-        if self._message is None or self._role is Role.USER:
-            self._close_if_open()
-            self._begin(Role.MODEL)
-        assert self._message is not None
-        found = _Open(self._message, self._index, None)
+    def _is_in(self, role: Role) -> bool:
+        return self._message_id is not None and self._role is role
+
+    def _open_part(self, key: tuple[str, str], begun: Content | OpenText) -> OpenPart:
+        part = self._next_part(begun)
+        self.start_part(key, part)
+        return part
+
+    def _next_part(self, begun: Content | OpenText) -> OpenPart:
+        """Returns the next part of the model's message."""
+        if not self._is_in(Role.MODEL):
+            self._begin_message(Role.MODEL)
+        return self._part_of_message(begun)
+
+    def _part_of_message(self, begun: Content | OpenText) -> OpenPart:
+        assert self._message_id is not None
+        part = OpenPart(self._message_id, self._index, begun)
         self._index += 1
-        self._events.append(PartStarted(found.message_id, found.index, part))
-        return found
+        return part
 
-    def _add(self, piece: Content) -> None:
-        if isinstance(piece, ToolResultPart) and self._message is not None:
-            index, self._index = self._index, self._index + 1
-            self._events.append(PartStarted(self._message, index, piece))
-            self._events.append(PartFinished(self._message, index, piece))
-            return
-        found = self._opened(piece)
-        self._events.append(PartFinished(found.message_id, found.index, piece))
+    def _add_whole(self, piece: Content) -> None:
+        """A part that is complete. A result goes into the message that is open, whosever that is."""
+        is_result = isinstance(piece, ToolResultPart) and self._message_id is not None
+        part = self._part_of_message(piece) if is_result else self._next_part(piece)
+        self._events.append(PartStarted(part.message_id, part.index, piece))
+        self._events.append(PartFinished(part.message_id, part.index, piece))
 
-    def _begin(self, role: Role) -> None:
+    def _begin_message(self, role: Role) -> None:
+        if self._message_id is not None:
+            self._close_message(None)
         self._count += 1
-        minted = self._new_id() if self._new_id is not None else f"message-{self._count}"
+        id_ = self._new_id() if self._new_id is not None else f"message-{self._count}"
         if self._turn:
-            minted = self._turn if self._count == 1 else f"{self._turn}:{self._count - 1}"
-        self._turn = self._turn or minted
-        self._message, self._role, self._index = minted, role, 0
-        self._step.append(minted)
-        origin = self._origin if role is Role.MODEL else None
-        self._events.append(MessageStarted(minted, role, origin=origin, turn=self._turn))
+            id_ = self._turn if self._count == 1 else f"{self._turn}:{self._count - 1}"
+        self._turn = self._turn or id_
+        self._message_id, self._role, self._index = id_, role, 0
+        self._step_ids.append(id_)
+        origin = self._model if role is Role.MODEL else None
+        self._events.append(MessageStarted(id_, role, origin=origin, turn=self._turn))
 
-    def _close_if_open(self) -> None:
-        if self._message is not None:
-            self._close(None)
+    def _close_message(self, reason: FinishReason | None) -> None:
+        assert self._message_id is not None
+        message_id, self._message_id = self._message_id, None
+        if self._role is not Role.MODEL:
+            reason = None
+        elif any(waiting.message_id == message_id for waiting in self._calls.values()):
+            reason = reason or FinishReason.tool_calls
+        metadata, self._metadata = self._metadata, {}
+        self._events.append(MessageFinished(message_id, reason, metadata=metadata))
 
-    def _close(self, reason: FinishReason | None) -> None:
-        assert self._message is not None
-        own = reason if self._role is Role.MODEL else None
-        if (
-            self._role is Role.MODEL
-            and own is None
-            and any(part.get("message") == self._message for _, part in self._calls.values())
-        ):
-            own = FinishReason.tool_calls
-        described, self._metadata = self._metadata, {}
-        self._events.append(MessageFinished(self._message, own, metadata=described))
-        self._message = None
-
-    def _cut(self, found: _Open) -> None:
-        if found.call:
-            raw = "".join(found.text)
-            name = if_text(found.call.get("toolName"))
-            id_ = next((each for each, one in self._inputs.items() if one is found), "")
-            self._events.append(
-                PartFinished(
-                    found.message_id, found.index, ToolCallPart(id_, name, {}, raw=raw, state="cut")
-                )
-            )
-            return
-        kind = next((key[0] for key, one in self._texts.items() if one is found), "text")
-        if found.text or found.metadata is not None:
-            self._end_text(kind, found, {})
-
-    def _loaded(self, part: dict[str, Any]) -> tuple[list[Content], list[Content]]:
+    def _load(self, part: Fields) -> tuple[list[Content], list[Content]]:
         """A part of a UI message → pieces, and results.
 
         Raises:
             DecodeError: it cannot be read.
         """
-        it = Reading("ui", Role.MODEL)
+        reading = Reading("ui", Role.MODEL)
         try:
-            load_parts([part], it, UI_DIALECT.loaders, UI_DIALECT.prefixed, "the stream")
+            load_parts([part], reading, UI_DIALECT.loaders, UI_DIALECT.prefixed, "the stream")
         except HistoryError as error:
             raise DecodeError(error.message) from error
-        return list(it.pieces), list(it.answers)
+        return list(reading.pieces), list(reading.answers)
 
 
-def _tool_part(id_: str, name: str, chunk: Mapping[str, Any]) -> dict[str, Any]:
-    part: dict[str, Any] = (
-        {"type": "dynamic-tool", "toolName": name}
-        if chunk.get("dynamic") is True
-        else {"type": f"tool-{name}"}
-    )
+def _text_key(chunk: Fields) -> tuple[str, str]:
+    return chunk["type"].partition("-")[0], if_text(chunk.get("id"))
+
+
+def _tool_part(id_: str, name: str, chunk: Fields) -> Fields:
+    part: Fields = {"type": f"tool-{name}"}
+    if chunk.get("dynamic") is True:
+        part = {"type": "dynamic-tool", "toolName": name}
     part["toolCallId"] = id_
-    for field in ("title", "toolMetadata", "providerExecuted"):
-        if chunk.get(field) is not None:
-            part[field] = chunk[field]
+    part |= {field: chunk[field] for field in _CALL_FIELDS if chunk.get(field) is not None}
     if chunk.get("providerMetadata") is not None:
         part["callProviderMetadata"] = if_object(chunk["providerMetadata"])
     return part

@@ -1,20 +1,44 @@
-"""Events of a run → the chunks of a UI message stream. All messages of the run's turn are one UI message; a step begins with each but the first."""
+"""Events of a run → the chunks of a UI message stream. All messages of the run's turn are one UI message; a step begins with each but the first.
+
+The stream has no field for much of what a message is. So the last chunk has the metadata of the whole UI message, made from all
+events of the run, and a client's message is the run's messages as they were.
+
+A client that reads a stream again from its beginning has nothing of a message that the run goes on with: `again` writes that before.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from datetime import datetime
+from itertools import dropwhile
 from typing import Any
 
-from dragoman import json_bytes
-from dragoman.codec.encoder import NONE, Objects
-from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.serving import SSE_PING
-from dragoman.event import Event, PartDelta
-from dragoman.run_request import RunRequest
-from dragoman.wires.ai_sdk.encode_again import chunks_before
-from dragoman.wires.ai_sdk.encode_run import RunChunks
-from dragoman.wires.ai_sdk.quirks import Quirks
+from dragoman.codec.turns import turn_after
+from dragoman.event import (
+    Custom,
+    Event,
+    InnerRuns,
+    MessageDropped,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+    RunError,
+    RunFinished,
+    RunStarted,
+    StateDelta,
+    StateSnapshot,
+)
+from dragoman.fold import fold, unfold
+from dragoman.interrupt import Interrupt
+from dragoman.message import FinishReason, Message, Role, ToolCallPart, ToolResultPart
+from dragoman.request import RunRequest
+from dragoman.wires.ai_sdk.encode_parts import Chunk, PartEncoder
+from dragoman.wires.ai_sdk.quirks import OURS, Quirks
+from dragoman.wires.ai_sdk_messages.conversation import dump_ui
 
 __all__ = [
     "Encoder",
@@ -32,45 +56,229 @@ stream_headers: Mapping[str, str] = {"x-vercel-ai-ui-message-stream": "v1"}
 """By which clients know what the stream is."""
 ping = SSE_PING
 """Keeps a stream open."""
-_DONE = b"data: [DONE]\n\n"
+_REASONS: Mapping[FinishReason | None, str] = {
+    FinishReason.stop: "stop",
+    FinishReason.length: "length",
+    FinishReason.tool_calls: "tool-calls",
+    FinishReason.content_filter: "content-filter",
+    FinishReason.refusal: "content-filter",
+    FinishReason.recitation: "content-filter",
+    FinishReason.error: "error",
+}
+_PRELIMINARY = "tool_preliminary"
+"""Name of the event that holds what a tool gave before its result."""
+_STREAM_CHUNKS = ("start", "finish")
+"""Types of the chunks of a whole stream, not of its message's parts."""
 
 
-class Encoder:
-    """Events → Server-Sent Events."""
+class Encoder(PartEncoder):
+    """Events → chunks, as Server-Sent Events.
+
+    `envelope`: the `request`, the peer's `quirks`, and whether the message is told `again` from its beginning.
+    """
+
+    DONE = b"data: [DONE]\n\n"
 
     def __init__(self, envelope: Mapping[str, Any]) -> None:
-        """`envelope`: the `request`, the peer's `quirks`, and whether the message is told `again` from its beginning."""
-        request, quirks = envelope.get("request"), envelope.get("quirks") or Quirks()
-        before = chunks_before(request, quirks) if envelope.get("again") else ()
-        self._run = RunChunks(request, quirks, before)
-        self._done = False
+        request: RunRequest | None = envelope.get("request")
+        self._quirks: Quirks = envelope.get("quirks") or Quirks()
+        self._before = request.messages if request is not None else ()
+        super().__init__(self._before)
+        self._again = _chunks_before(self._before, self._quirks) if envelope.get("again") else ()
+        self._inner = InnerRuns()
+        self._events: list[Event] = []
+        """All of the response but deltas."""
+        self._message_ids: set[str] = set()
+        """Ids of the messages that are told."""
+        self._results: set[str] = set()
+        """Ids of those that hold results."""
+        self._step = ""
+        """Id of the message that the step is of."""
+        self._is_begun = self._is_reset = self._goes_on = self._has_answer = False
+        self._reason: FinishReason | None = None
 
-    def feed(self, event: Event) -> bytes:
-        """One event → the bytes that tell of it."""
-        if (
-            type(event) is PartDelta and (data := self._run.delta_bytes(event)) is not None
-        ):  # nearly all of a stream
-            return data
-        return _framed(self._run.objects(event))
+    def admit(self, event: Event) -> bool:
+        """See `RunEncoder.admit`. Runs within tools are not told, nor messages that are no part of the answer."""
+        if self.over:
+            return False
+        if type(event) is PartDelta:
+            return True
+        if self._inner.has(event):
+            return False
+        if not isinstance(event, PartStarted | PartFinished | MessageFinished | MessageDropped):
+            return True
+        if event.message_id not in self._message_ids:
+            return False
+        if not isinstance(event, PartStarted):
+            self._events.append(event)
+        return True
 
-    def objects(self, event: Event) -> Objects:
-        """One event → the chunks that tell of it."""
-        return self._run.objects(event)
+    def end_stream(self) -> None:
+        """See `RunEncoder.end_stream`."""
+        self.begin_stream()
+        self.end_parts()
+        self._write_finish("other" if self._reason is None else None)
 
-    def close(self) -> bytes:
-        """The end of the events → the end of the stream."""
-        if self._done:
-            return b""
-        self._done = True
-        return _framed(self._run.close()) + _DONE
+    def begin_stream(self, turn: str | None = None) -> None:
+        """Writes the start of the stream, if it is not written yet. `turn`: the id of its message, unless the run goes on with one."""
+        if self._is_begun:
+            return
+        self._is_begun = True
+        answers = [message for message in self._before if message.role is Role.MODEL]
+        names = (answers[-1].turn, answers[-1].id) if answers else ()
+        self._goes_on = turn_after(self._before) is not None or (turn is not None and turn in names)
+        if turn is None and self._goes_on:
+            turn = answers[-1].turn or answers[-1].id
+        self.write({"type": "start", "messageId": turn} if turn else {"type": "start"})
+        if self._goes_on:
+            self.write(*self._again)
 
+    # steps: messages
 
-def _framed(objects: Objects) -> bytes:
-    return (
-        b"".join([event_bytes(json_bytes.encode(each)) for each in objects])
-        if objects is not NONE
-        else b""
-    )
+    def _message_started(self, event: MessageStarted) -> None:
+        is_model = event.role is Role.MODEL
+        # A user's message is one of results if something was said before it. The first one of a run is its prompt.
+        may_be_results = event.role is Role.USER and (
+            self._has_answer or self.waits or self._is_begun
+        )
+        if event.candidate or not (is_model or may_be_results):
+            return
+        self._message_ids.add(event.message_id)
+        self._events.append(event)
+        if not is_model:
+            self._results.add(event.message_id)
+            return
+        self.begin_stream(event.turn or event.message_id)
+        is_next_step = self._has_answer or self._goes_on
+        self._has_answer, self._step = True, event.message_id
+        if is_next_step and not self._is_reset:
+            self.write({"type": "start-step"})
+
+    def _message_finished(self, event: MessageFinished) -> None:
+        if event.message_id in self._results:
+            return
+        self._reason = event.finish_reason or self._reason
+        self.end_parts(event.message_id)
+        self._is_reset = False
+        self.write({"type": "finish-step"})
+
+    def _message_dropped(self, event: MessageDropped) -> None:
+        self._message_ids.discard(event.message_id)
+        self.take_parts([event.message_id])
+        self._is_reset = event.message_id in self.seen
+        self.seen.discard(event.message_id)
+        if not self._is_reset:
+            return
+        # A step behind another cannot be taken back.
+        if self._quirks.resets and event.message_id == self._step:
+            self.write({"type": "reset-step"})
+        else:
+            self._fail("the answer broke off; send the request again")
+
+    # steps: the run
+
+    def _run_started(self, event: RunStarted) -> None:  # noqa: ARG002 its id is no part of the stream
+        if self.waits:
+            self.begin_stream()
+
+    def _state_snapshot(self, event: StateSnapshot) -> None:
+        self.begin_stream()
+        self.write({"type": "data-state", "id": "state", "data": event.state, "transient": True})
+
+    def _state_delta(self, event: StateDelta) -> None:
+        self.begin_stream()
+        operations = [dict(operation) for operation in event.operations]
+        self.write({"type": "data-state-delta", "data": operations, "transient": True})
+
+    def _custom(self, event: Custom) -> None:
+        value = if_object(event.value)
+        if event.name == _PRELIMINARY and if_text(value.get("call_id")) in self.calls:
+            output = {"toolCallId": value["call_id"], "output": value.get("result")}
+            self.write({"type": "tool-output-available", **output, "preliminary": True})
+            return
+        self.begin_stream()
+        if event.name.startswith("data-") and event.name != "data-":
+            self.write({"type": event.name, "data": event.value})
+        else:
+            name = event.name.replace("_", "-")
+            self.write({"type": f"data-{name}", "data": event.value, "transient": True})
+
+    def _run_finished(self, event: RunFinished) -> None:
+        self.over = True
+        self.begin_stream()
+        self.end_parts()
+        if event.outcome == "cancelled":
+            self.write({"type": "abort", "reason": "cancelled"})
+            return
+        for interrupt in event.pending:
+            if interrupt.reason != "tool":  # the client finds the calls that are its own
+                self.write(self._question(interrupt))
+        self._write_finish("tool-calls" if event.pending else None)
+
+    def _run_error(self, event: RunError) -> None:
+        self._fail(event.error.message)
+
+    STEPS = {
+        **PartEncoder.PART_STEPS,
+        MessageStarted: _message_started,
+        MessageFinished: _message_finished,
+        MessageDropped: _message_dropped,
+        RunStarted: _run_started,
+        RunFinished: _run_finished,
+        RunError: _run_error,
+        StateSnapshot: _state_snapshot,
+        StateDelta: _state_delta,
+        Custom: _custom,
+    }
+
+    def _question(self, interrupt: Interrupt) -> Chunk:
+        """Returns the chunk that asks for an approval, or for anything else that the protocol has no chunk for."""
+        call = interrupt.call.id if interrupt.call is not None else ""
+        call_id = next((id_ for id_ in (*interrupt.parent, call) if id_), "")
+        if interrupt.reason == "approval" and call_id in self.calls:
+            asked = {"approvalId": interrupt.id, "toolCallId": call_id}
+            more = {"reason": interrupt.message, "signature": interrupt.signature}
+            return {"type": "tool-approval-request", **asked, **_without_none(more)}
+        expires = interrupt.expires_at
+        fields: Chunk = {
+            "id": interrupt.id,
+            "reason": interrupt.reason,
+            "message": interrupt.message,
+            "schema": interrupt.schema and dict(interrupt.schema),
+            "toolCallId": call_id or None,
+            "expiresAt": None if expires is None else expires.isoformat(),
+            "signature": interrupt.signature,
+            "metadata": dict(interrupt.metadata) or None,
+        }
+        data = _without_none(fields)
+        return {"type": "data-interrupt", "id": interrupt.id, "data": data, "transient": True}
+
+    def _fail(self, message: str) -> None:
+        self.over = True
+        self.begin_stream()
+        self.end_parts()
+        self.write({"type": "error", "errorText": message})
+        self.write({"type": "finish", "finishReason": "error"})
+
+    def _write_finish(self, reason: str | None) -> None:
+        finish: Chunk = {
+            "type": "finish",
+            "finishReason": reason or _REASONS.get(self._reason, "other"),
+        }
+        if metadata := self._metadata():
+            finish["messageMetadata"] = metadata
+        self.write(finish)
+
+    def _metadata(self) -> Chunk:
+        """Returns what the UI message has of its messages beside its parts, if the stream has all of them."""
+        if self._goes_on or not self._events:
+            return {}
+        messages = [message for message in fold(self._events) if _is_of_answer(message)]
+        shown = dump_ui(messages, [], "v7")
+        metadata = dict(if_object(shown[0].get("metadata"))) if len(shown) == 1 else {}
+        if not self._quirks.extras:
+            metadata.pop(OURS, None)
+        return metadata
 
 
 def encoder(**envelope: Any) -> Encoder:
@@ -84,5 +292,44 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str,
 
 
 def envelope_again(request: RunRequest, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 the protocol's
-    """The same, where a client reads a stream again from its beginning: it begins its message anew, of which the run may be the end alone."""
+    """What `encoder` takes for a client that reads a stream again from its beginning: it begins its message anew, of which the run may
+    be the end alone."""
     return {**envelope(request, id=id, now=now), "again": True}
+
+
+def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Chunk]:
+    """Returns the last answer of a conversation as chunks: its parts, and its metadata; none if there is no answer."""
+    messages = _last_answer(before)
+    if not messages:
+        return []
+    run = Encoder({"quirks": quirks})
+    chunks = [dict(chunk) for event in unfold(messages) for chunk in run.objects(event)]
+    described = [
+        {"type": "message-metadata", "messageMetadata": chunk["messageMetadata"]}
+        for chunk in run.closing()
+        if "messageMetadata" in chunk
+    ]
+    return [*(chunk for chunk in chunks if chunk["type"] not in _STREAM_CHUNKS), *described]
+
+
+def _last_answer(messages: Sequence[Message]) -> list[Message]:
+    answers = [message for message in messages if message.role is Role.MODEL]
+    turn = answers[-1].turn or answers[-1].id if answers else None
+    if turn is None:
+        return []
+    answer = dropwhile(
+        lambda message: message.role is not Role.MODEL or turn not in (message.turn, message.id),
+        messages,
+    )
+    return [message for message in answer if _is_of_answer(message)]
+
+
+def _is_of_answer(message: Message) -> bool:
+    """True if a message is part of an answer: one of the model's, or of results alone."""
+    return message.role is Role.MODEL or all(
+        isinstance(piece, ToolResultPart | ToolCallPart) for piece in message.content
+    )
+
+
+def _without_none(fields: Mapping[str, Any]) -> Chunk:
+    return {name: value for name, value in fields.items() if value is not None}

@@ -1,16 +1,20 @@
-"""Parts of messages as chunks: texts and thinking with their deltas, calls with their results, files, marks."""
+"""Parts of messages as chunks: texts and thinking with their deltas, calls with their results, files, marks.
+
+The start of a text is written with the first delta that it has, so that an empty one leaves nothing; a call starts when its name is
+known. What a chunk says of a part is what the format `ai_sdk_ui` says of it (`UI_DIALECT`), taken apart.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any
+from abc import abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any, ClassVar
 
-from dragoman import json_bytes
-from dragoman.codec.encoder import NONE, Objects
+from dragoman.codec import run_encoder
 from dragoman.codec.json_values import if_object
-from dragoman.event import OpenText, PartDelta, PartFinished, PartStarted
+from dragoman.codec.run_encoder import RunEncoder, Step
+from dragoman.event import PartDelta, PartFinished, PartStarted
 from dragoman.message import (
-    Content,
     DataPart,
     FilePart,
     LinkPart,
@@ -26,235 +30,200 @@ from dragoman.message import (
 from dragoman.wires.ai_sdk.quirks import part_id
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 
-__all__ = ["Parts"]
+__all__ = ["Chunk", "OpenPart", "PartEncoder"]
 
-_Key = tuple[str, int]
+Chunk = dict[str, Any]
 _DYNAMIC = "dynamic-tool"
 _OF_CALL = ("providerExecuted", "title", "toolMetadata")
-_KINDS = ("source-url", "source-document", "custom", "reasoning-file", "file")
+_MARKS = ("source-url", "source-document", "custom", "reasoning-file", "file")
 """Types of marks that are chunks as they are."""
 
 
-class _Open:
+class OpenPart(run_encoder.OpenPart):
     """A part that may get more."""
 
-    __slots__ = ("before", "begun", "call", "field", "id", "kind", "text")
+    __slots__ = ("call", "id", "is_begun", "kind")
 
-    def __init__(self, kind: str, id: str, field: str) -> None:  # noqa: A002 the field's name
+    def __init__(self, kind: str, id_: str, begun: TextPart | ThinkingPart | ToolCallPart) -> None:
+        """`kind`: `text`, `reasoning` or `tool-input`."""
+        super().__init__(begun)
         self.kind = kind
-        """`text`, `reasoning` or `tool-input`."""
-        self.id = id
-        self.field = field
-        """Of its delta."""
-        self.begun = False
-        self.text: list[str] = []
-        self.call: ToolCallPart | None = None
-        self.before = (
-            f'data: {{"type":"{kind}-delta","{"toolCallId" if kind == "tool-input" else "id"}":'.encode()
-            + json_bytes.encode(id)
-            + f',"{field}":'.encode()
-        )
+        self.id = id_
+        self.call = begun if isinstance(begun, ToolCallPart) else None
+        self.is_begun = False
+
+    def delta(self, text: str) -> Chunk:
+        """Returns the chunk of a delta."""
+        name, field = ("id", "delta") if self.call is None else ("toolCallId", "inputTextDelta")
+        return {"type": f"{self.kind}-delta", name: self.id, field: text}
 
 
-class Parts:
-    """The parts of a run's messages."""
+class PartEncoder(RunEncoder[OpenPart]):
+    """Writes the parts of a run's messages."""
 
     def __init__(self, before: Sequence[Message]) -> None:
         """`before`: the conversation that the run goes on with."""
-        self._open: dict[_Key, _Open] = {}
-        self._calls: dict[str, tuple[ToolCallPart, dict[str, Any]]] = {}
-        """Id of a call → itself and its part, the latest of that id."""
-        self._shown: set[str] = set()
+        super().__init__()
+        self.calls: dict[str, tuple[ToolCallPart, Chunk]] = {}
+        """Id of a call → the latest call of that id, and its part."""
+        self.seen: set[str] = set()
         """Ids of messages of which something is shown."""
-        self.is_reset = False
-        """The step was taken back, so that the next message is in it again."""
         self.waits = False
         """Whether calls of the conversation before have no result."""
         answered = {result.id for message in before for result in message.tool_results}
         for message in before:
             for call in message.tool_calls if message.role is Role.MODEL else ():
-                self._calls[call.id] = call, UI_DIALECT.call(call, False, 0)
+                self.calls[call.id] = call, UI_DIALECT.call(call, False, 0)
                 self.waits |= call.id not in answered
 
-    def knows(self, call_id: str) -> bool:
-        """Whether the client has a call of that id."""
-        return call_id in self._calls
+    @abstractmethod
+    def begin_stream(self) -> None:
+        """Writes the start of the stream, if it is not written yet."""
 
-    def delta_bytes(self, event: PartDelta) -> bytes | None:
-        """The chunk of a delta as bytes; `None`: it is more than that."""
-        found = self._open.get((event.message_id, event.index))
-        delta = event.delta
-        if found is None or not found.begun or not delta or not isinstance(delta, str):
-            return None
-        found.text.append(delta)
-        return found.before + json_bytes.encode(delta) + b"}\n\n"
+    def end_parts(self, message_id: str | None = None) -> None:
+        """Ends the texts that are open, of one message or of all."""
+        for _, part in self.take_parts(None if message_id is None else [message_id]):
+            if part.is_begun and part.call is None:
+                self.write({"type": f"{part.kind}-end", "id": part.id})
 
-    def delta(self, event: PartDelta) -> Objects:
-        """The chunks of a delta."""
-        found = self._open.get((event.message_id, event.index))
-        if found is None or not event.delta or not isinstance(event.delta, str):
-            return NONE
-        found.text.append(event.delta)
-        name = "toolCallId" if found.kind == "tool-input" else "id"
-        chunk = {"type": f"{found.kind}-delta", name: found.id, found.field: event.delta}
-        return [*self._begun(event.message_id, found), chunk]
+    # steps
 
-    def started(self, event: PartStarted) -> Objects:
-        """The start of a part; it is told with what it holds first."""
-        part, key = event.part, (event.message_id, event.index)
-        if isinstance(part, OpenText | TextPart):
-            self._open[key] = _Open("text", part_id(event.message_id, event.index), "delta")
-        elif isinstance(part, ThinkingPart):
-            self._open[key] = _Open("reasoning", part_id(event.message_id, event.index), "delta")
-        elif isinstance(part, ToolCallPart):
-            found = self._open[key] = _Open("tool-input", part.id, "inputTextDelta")
-            found.call = part
-            return self._begun(event.message_id, found) if part.name else NONE
-        return NONE
+    def part_started(self, event: PartStarted) -> None:
+        """The start of a part. It is written with what the part holds first, but for a call whose name is known."""
+        piece, key = event.part, (event.message_id, event.index)
+        if isinstance(piece, TextPart | ThinkingPart):
+            kind = "text" if isinstance(piece, TextPart) else "reasoning"
+            self.open[key] = OpenPart(kind, part_id(*key), piece)
+        elif isinstance(piece, ToolCallPart):
+            part = self.open[key] = OpenPart("tool-input", piece.id, piece)
+            if piece.name:
+                self._begin(event.message_id, part)
 
-    def finished(self, event: PartFinished) -> Objects:
+    def part_delta(self, event: PartDelta) -> None:
+        """More of an open part, where it is the first of it."""
+        part = self.open.get((event.message_id, event.index))
+        if part is None or not event.delta or not isinstance(event.delta, str):
+            return
+        part.deltas.append(event.delta)
+        self._begin(event.message_id, part)
+        self.write(part.delta(event.delta))
+
+    def part_finished(self, event: PartFinished) -> None:
         """The end of a part, and what no delta told of it."""
-        part = event.part
-        found = self._open.pop((event.message_id, event.index), None)
-        if isinstance(part, ToolCallPart):
-            return self._call(event.message_id, part, found)
-        if isinstance(part, TextPart | ThinkingPart):
-            kind = "text" if isinstance(part, TextPart) else "reasoning"
-            found = found or _Open(kind, part_id(event.message_id, event.index), "delta")
-            return self._text(event.message_id, part, found)
-        return self._whole(event.message_id, part)
-
-    def result(self, result: ToolResultPart) -> Objects:
-        """What a call returned, or that it was not run."""
-        known = self._calls.get(result.id)
-        if known is None:
-            return NONE
-        call, before = known
-        part = UI_DIALECT.result(before, result, call)
-        if part["state"] == "output-denied":
-            return [{"type": "tool-output-denied", "toolCallId": result.id}]
-        chunk: dict[str, Any] = {"type": f"tool-{part['state']}", "toolCallId": result.id}
-        if part["state"] == "output-error":
-            chunk["errorText"] = part.get("errorText", "")
+        part = self.take_part((event.message_id, event.index))
+        if isinstance(event.part, TextPart | ThinkingPart):
+            kind = "text" if isinstance(event.part, TextPart) else "reasoning"
+            id_ = part_id(event.message_id, event.index)
+            self._finish_text(event.message_id, event.part, part or OpenPart(kind, id_, event.part))
+        elif isinstance(event.part, ToolCallPart):
+            part = part or OpenPart("tool-input", event.part.id, event.part)
+            self._finish_call(event.message_id, event.part, part)
+        elif isinstance(event.part, ToolResultPart):
+            self.begin_stream()
+            self._write_result(event.part)
+        elif isinstance(event.part, DataPart | LinkPart | FilePart):
+            shown = UI_DIALECT.file(event.part, True)
+            if isinstance(shown.get("url"), str) and isinstance(shown.get("mediaType"), str):
+                self._write_whole(event.message_id, shown)
         else:
-            chunk["output"] = part.get("output")
-        if (metadata := part.get("resultProviderMetadata")) is not None:
+            self._write_mark(event.message_id, event.part)
+
+    PART_STEPS: ClassVar[Mapping[type, Step]] = {
+        PartStarted: part_started,
+        PartDelta: part_delta,
+        PartFinished: part_finished,
+    }
+
+    def _begin(self, message_id: str, part: OpenPart) -> None:
+        if part.is_begun:
+            return
+        part.is_begun = True
+        self.seen.add(message_id)
+        if part.call is None:
+            self.write({"type": f"{part.kind}-start", "id": part.id})
+        else:
+            shown = UI_DIALECT.call(part.call, False, 0)
+            named = {"toolCallId": part.id, **_named(shown, part.call)}
+            self.write({"type": "tool-input-start", **named})
+        part.frame = run_encoder.split_frame(self.frame(part.delta("")))
+
+    def _finish_text(self, message_id: str, piece: TextPart | ThinkingPart, part: OpenPart) -> None:
+        """What was told cannot be taken back; what is missing at the end is added."""
+        if isinstance(piece, TextPart):
+            shown = UI_DIALECT.text(piece, True)
+        else:
+            shown = _dump_thinking(piece)
+        if not piece.text and not part.is_begun and not shown:
+            return
+        self._begin(message_id, part)
+        told = "".join([delta for delta in part.deltas if isinstance(delta, str)])
+        if piece.text.startswith(told) and len(piece.text) > len(told):
+            self.write(part.delta(piece.text[len(told) :]))
+        end: Chunk = {"type": f"{part.kind}-end", "id": part.id}
+        if metadata := shown.get("providerMetadata"):
+            end["providerMetadata"] = metadata
+        if "citations" in shown:
+            end["citations"] = shown["citations"]
+        self.write(end)
+
+    def _finish_call(self, message_id: str, call: ToolCallPart, part: OpenPart) -> None:
+        shown = UI_DIALECT.call(call, False, 0)
+        self.calls[call.id] = call, shown
+        part.call, part.id = call, call.id
+        self._begin(message_id, part)
+        end: Chunk = {"toolCallId": call.id, **_named(shown, call)}
+        if metadata := shown.get("callProviderMetadata"):
+            end["providerMetadata"] = metadata
+        if "errorText" in shown:
+            given = shown.get("rawInput", shown.get("input"))
+            end |= {"input": given, "errorText": shown["errorText"]}
+            self.write({"type": "tool-input-error", **end})
+        else:
+            given = shown.get("input", dict(call.arguments))
+            self.write({"type": "tool-input-available", **end, "input": given})
+
+    def _write_result(self, result: ToolResultPart) -> None:
+        """What a call returned, or that it was not run. A result without its call is not shown."""
+        if result.id not in self.calls:
+            return
+        call, before = self.calls[result.id]
+        shown = UI_DIALECT.result(before, result, call)
+        chunk: Chunk = {"type": f"tool-{shown['state']}", "toolCallId": result.id}
+        if shown["state"] == "output-denied":
+            self.write(chunk)
+            return
+        if shown["state"] == "output-error":
+            chunk["errorText"] = shown.get("errorText", "")
+        else:
+            chunk["output"] = shown.get("output")
+        if (metadata := shown.get("resultProviderMetadata")) is not None:
             chunk["providerMetadata"] = metadata
-        if part.get("providerExecuted") is not None:
-            chunk["providerExecuted"] = part["providerExecuted"]
-        return [chunk]
+        if shown.get("providerExecuted") is not None:
+            chunk["providerExecuted"] = shown["providerExecuted"]
+        self.write(chunk)
 
-    def drop(self, message_id: str) -> bool:
-        """Forgets a message that is taken back → whether something of it was shown."""
-        for key in [key for key in self._open if key[0] == message_id]:
-            del self._open[key]
-        self.is_reset = message_id in self._shown
-        self._shown.discard(message_id)
-        return self.is_reset
+    def _write_mark(self, message_id: str, piece: MarkPart | ProviderPart) -> None:
+        shown = if_object(UI_DIALECT.mark(piece))
+        kind = shown.get("type")
+        if kind == "step-start":
+            self.write({"type": "start-step"})
+        elif isinstance(kind, str) and (kind in _MARKS or kind.startswith("data-")):
+            self._write_whole(message_id, shown)
 
-    def end_of_step(self) -> Objects:
-        """The end of a message of the model's."""
-        self.is_reset = False
-        return [{"type": "finish-step"}]
-
-    def cut(self, message_id: str | None = None) -> Objects:
-        """Ends the texts that are open, of one message or all."""
-        keys = [key for key in self._open if message_id in (None, key[0])]
-        ended = [self._open.pop(key) for key in keys]
-        return [
-            {"type": f"{each.kind}-end", "id": each.id}
-            for each in ended
-            if each.begun and each.call is None
-        ]
-
-    def _begun(self, message_id: str, found: _Open) -> list[dict[str, Any]]:
-        if found.begun:
-            return []
-        found.begun = True
-        self._shown.add(message_id)
-        if found.call is None:
-            return [{"type": f"{found.kind}-start", "id": found.id}]
-        part = UI_DIALECT.call(found.call, False, 0)
-        return [{"type": "tool-input-start", "toolCallId": found.id, **_named(part, found.call)}]
-
-    def _text(self, message_id: str, part: TextPart | ThinkingPart, found: _Open) -> Objects:
-        """The end of a text. What was told cannot be taken back; what is missing at its end is added."""
-        shown = UI_DIALECT.text(part, True) if isinstance(part, TextPart) else _thinking(part)
-        if not part.text and not found.begun and not shown:
-            return NONE
-        chunks = self._begun(message_id, found)
-        sent = "".join(found.text)
-        if part.text.startswith(sent) and len(part.text) > len(sent):
-            chunks.append(
-                {"type": f"{found.kind}-delta", "id": found.id, "delta": part.text[len(sent) :]}
-            )
-        metadata = shown.get("providerMetadata")
-        more = {"citations": shown["citations"]} if "citations" in shown else {}
-        end = {
-            "type": f"{found.kind}-end",
-            "id": found.id,
-            **({"providerMetadata": metadata} if metadata else {}),
-            **more,
-        }
-        return [*chunks, end]
-
-    def _call(self, message_id: str, call: ToolCallPart, found: _Open | None) -> Objects:
-        part = UI_DIALECT.call(call, False, 0)
-        self._calls[call.id] = call, part
-        if found is None:
-            found = _Open("tool-input", call.id, "inputTextDelta")
-        found.call, found.id = call, call.id
-        chunks = self._begun(message_id, found)
-        metadata = part.get("callProviderMetadata")
-        end = {
-            "toolCallId": call.id,
-            **_named(part, call),
-            **({"providerMetadata": metadata} if metadata else {}),
-        }
-        if "errorText" in part:
-            given = part.get("rawInput", part.get("input"))
-            return [
-                *chunks,
-                {"type": "tool-input-error", **end, "input": given, "errorText": part["errorText"]},
-            ]
-        return [
-            *chunks,
-            {
-                "type": "tool-input-available",
-                **end,
-                "input": part.get("input", dict(call.arguments)),
-            },
-        ]
-
-    def _whole(self, message_id: str, part: Content) -> Objects:
-        if isinstance(part, ToolResultPart):  # of a tool that the provider ran
-            return self.result(part)
-        if isinstance(part, DataPart | LinkPart | FilePart):
-            shown = UI_DIALECT.file(part, True)
-            if not (isinstance(shown.get("url"), str) and isinstance(shown.get("mediaType"), str)):
-                return NONE
-            self._shown.add(message_id)
-            return [shown]
-        if isinstance(part, MarkPart | ProviderPart):
-            shown = if_object(UI_DIALECT.mark(part))
-            kind = shown.get("type")
-            if kind == "step-start":
-                return [{"type": "start-step"}]
-            if isinstance(kind, str) and (kind in _KINDS or kind.startswith("data-")):
-                self._shown.add(message_id)
-                return [shown]
-        return NONE
+    def _write_whole(self, message_id: str, chunk: Chunk) -> None:
+        self.seen.add(message_id)
+        self.write(chunk)
 
 
-def _thinking(part: ThinkingPart) -> dict[str, Any]:
-    """As a part; empty: nothing of it can be read."""
-    shown = UI_DIALECT.thinking([part]) if part.text or part.native else ()
+def _dump_thinking(piece: ThinkingPart) -> Chunk:
+    """Returns thinking as a part; empty: nothing of it can be read."""
+    shown = UI_DIALECT.thinking([piece]) if piece.text or piece.native else ()
     return next(iter(shown)) if shown else {}
 
 
-def _named(part: dict[str, Any], call: ToolCallPart) -> dict[str, Any]:
-    """What a chunk of a call says of it, beside its id."""
-    named: dict[str, Any] = {"toolName": call.name}
+def _named(part: Chunk, call: ToolCallPart) -> Chunk:
+    """Returns what a chunk of a call says of it, beside its id."""
+    named: Chunk = {"toolName": call.name}
     if part.get("type") == _DYNAMIC:
         named["dynamic"] = True
     return named | {name: part[name] for name in _OF_CALL if part.get(name) is not None}

@@ -11,8 +11,7 @@ from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Origin, Role
-from dragoman.request import ToolSpec
-from dragoman.run_request import RunRequest
+from dragoman.request import RunRequest, ToolSpec
 from dragoman.wires.ai_sdk.messages import load_messages
 from dragoman.wires.ai_sdk.quirks import OWN
 from dragoman.wires.ai_sdk_messages.approvals import approvals

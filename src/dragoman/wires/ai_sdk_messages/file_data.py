@@ -8,7 +8,7 @@ from typing import Any, Literal, cast
 
 from dragoman.codec.json_values import if_object
 from dragoman.codec.media import Media, decoded
-from dragoman.file_type import file_type
+from dragoman.content import file_type
 from dragoman.message import DataPart, FilePart, LinkPart
 from dragoman.wires.ai_sdk_messages.carriage import metadata_of
 from dragoman.wires.ai_sdk_messages.dialect import ATTACHMENT

@@ -7,7 +7,7 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import if_object
 from dragoman.codec.media import Media, data_url, decoded, from_url
-from dragoman.file_type import file_type
+from dragoman.content import file_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.ai_sdk_messages.carriage import metadata_of
 from dragoman.wires.ai_sdk_messages.media import (

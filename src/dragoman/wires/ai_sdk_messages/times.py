@@ -5,7 +5,7 @@ from __future__ import annotations
 from datetime import UTC, datetime
 from typing import Any
 
-from dragoman.codec.utc import in_utc
+from dragoman.codec.timing import in_utc
 
 __all__ = ["date_of", "is_js_date", "js_date"]
 

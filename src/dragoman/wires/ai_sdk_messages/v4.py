@@ -10,7 +10,7 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.codec.media import Media
-from dragoman.codec.utc import in_utc
+from dragoman.codec.timing import in_utc
 from dragoman.message import MarkPart, Message, Origin, ProviderPart, Role
 from dragoman.wires.ai_sdk_messages.dialect import ATTACHMENT, Dialect, Envelope, Part, Parts
 from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP

@@ -12,9 +12,9 @@ from typing import Any, cast
 import msgspec
 
 from dragoman.codec import outgoing
-from dragoman.codec.blocks import is_plain
 from dragoman.codec.ids import NAMES, STANDARD
 from dragoman.codec.json_values import if_objects, if_text, rest
+from dragoman.codec.loading import is_plain
 from dragoman.codec.media import ELSEWHERE, IMAGES, Media, as_text, guessed, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.errors import HistoryError

@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 from msgspec.structs import replace
 
-from dragoman.codec import blocks
-from dragoman.codec.blocks import ABSENT, dump_content
+from dragoman.codec import loading
 from dragoman.codec.json_values import if_object, if_text, merged, rest
+from dragoman.codec.loading import ABSENT, dump_content
 from dragoman.codec.media import (
     ELSEWHERE,
     IMAGES,
@@ -72,8 +72,8 @@ _NONE: dict[str, str] = {}
 def load_content(
     chat: Chat, message: Mapping[str, Any], empty: object, form: dict[str, Any]
 ) -> list[Content]:
-    """The `content` of a message → its pieces; see `blocks.load_content`."""
-    return blocks.load_content(message, empty, form, lambda block: load_block(chat, block))
+    """The `content` of a message → its pieces; see `loading.load_content`."""
+    return loading.load_content(message, empty, form, lambda block: load_block(chat, block))
 
 
 def load_block(chat: Chat, block: Mapping[str, Any]) -> Content:

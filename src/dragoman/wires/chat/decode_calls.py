@@ -12,7 +12,7 @@ from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.codec.json_values import as_index, as_object, as_text, filled, malformed, rest
 from dragoman.event import PartDelta
 from dragoman.fold import parse_call
-from dragoman.json_end import JsonEnd
+from dragoman.json_bytes import JsonEnd
 from dragoman.message import ToolCallPart
 from dragoman.wires.chat.tools import call_kind
 

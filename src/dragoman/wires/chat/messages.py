@@ -11,7 +11,6 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.blocks import ABSENT, dump_content
 from dragoman.codec.json_values import (
     bounded,
     has_error,
@@ -22,7 +21,7 @@ from dragoman.codec.json_values import (
     rest,
     text_or_json,
 )
-from dragoman.codec.loading import load_list
+from dragoman.codec.loading import ABSENT, dump_content, load_list
 from dragoman.codec.media import as_text, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any, cast
 from msgspec.structs import replace
 
 from dragoman.codec import functions
-from dragoman.codec.blocks import ABSENT, dump_content
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
+from dragoman.codec.loading import ABSENT, dump_content
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import (
     Native,

@@ -7,9 +7,9 @@ from typing import Any, TypeGuard, cast
 
 from msgspec.structs import replace
 
-from dragoman.codec import blocks
-from dragoman.codec.blocks import dump_content
+from dragoman.codec import loading
 from dragoman.codec.json_values import if_object, if_text, merged, rest
+from dragoman.codec.loading import dump_content
 from dragoman.codec.media import IMAGES, Media, as_text, data_url, from_url, guessed, label, text_of
 from dragoman.codec.replay import kind_of
 from dragoman.loss import Lost
@@ -42,8 +42,8 @@ Unsent = tuple[Lost, str, str]
 
 
 def load_content(message: Mapping[str, Any], empty: object, form: dict[str, Any]) -> list[Content]:
-    """The `content` of a message → its pieces; see `blocks.load_content`."""
-    return blocks.load_content(message, empty, form, load_block)
+    """The `content` of a message → its pieces; see `loading.load_content`."""
+    return loading.load_content(message, empty, form, load_block)
 
 
 def load_plan(text: str = "") -> ThinkingPart:

@@ -7,12 +7,11 @@ from typing import Any, TypeGuard
 
 from msgspec.structs import replace
 
-from dragoman.codec.blocks import dump_content
 from dragoman.codec.formats import ConversationFormat
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest
 from dragoman.codec.layout import Layout
-from dragoman.codec.loading import SPEAKERS, load_list
+from dragoman.codec.loading import SPEAKERS, dump_content, load_list
 from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import label
 from dragoman.codec.outgoing import Outgoing, only_text, prepared

@@ -6,10 +6,8 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from dragoman.codec.body_schema import CHAT_BODY, TEXT, a_list, an_object
-from dragoman.codec.field_types import typed
-from dragoman.codec.forwarding import forward_to
-from dragoman.codec.serving import RequestFields
+from dragoman.codec.body_schema import CHAT_BODY, TEXT, a_list, an_object, typed
+from dragoman.codec.serving import RequestFields, forward_to
 from dragoman.result import ModelInfo
 
 __all__ = ["forward", "bodies", "dump_model", "dump_models", "request_fields"]

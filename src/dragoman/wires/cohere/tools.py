@@ -8,7 +8,6 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.blocks import dump_content, is_plain
 from dragoman.codec.functions import dump_tool, load_tool, named, own_fields
 from dragoman.codec.json_values import (
     has_error,
@@ -19,6 +18,7 @@ from dragoman.codec.json_values import (
     rest,
     text_or_json,
 )
+from dragoman.codec.loading import dump_content, is_plain
 from dragoman.codec.outgoing import Outgoing
 from dragoman.fold import arguments_json, parse_call
 from dragoman.loss import Loss, Lost

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 from datetime import datetime
 from typing import Any
 
-from dragoman.codec.body_schema import TEXT, a_list, an_object
-from dragoman.codec.field_types import typed
+from dragoman.codec.body_schema import TEXT, a_list, an_object, typed
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import BEARER, KeyPlace, RequestFields, SealForm
 from dragoman.message import Content, ThinkingPart

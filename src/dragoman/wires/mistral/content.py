@@ -10,8 +10,8 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.codec.blocks import plain_text
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
+from dragoman.codec.loading import plain_text
 from dragoman.codec.media import IMAGES, audio_type, data_url, decoded, from_url, guessed
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart
 from dragoman.wires.chat import content

@@ -11,9 +11,9 @@ from typing import Annotated, Any, ClassVar, Literal
 
 import msgspec
 
-from dragoman.codec.blocks import plain_text
 from dragoman.codec.emitter import OpenPart
 from dragoman.codec.json_values import as_list, as_object, as_text, if_objects, unread
+from dragoman.codec.loading import plain_text
 from dragoman.event import PartDelta
 from dragoman.message import Origin, ThinkingPart, ToolResultPart, Usage
 from dragoman.wires.chat.content import load_block

@@ -6,8 +6,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any, ClassVar
 
-from dragoman.codec.blocks import dump_content
 from dragoman.codec.json_values import merged, rest
+from dragoman.codec.loading import dump_content
 from dragoman.codec.response import whole_message
 from dragoman.errors import DragomanError
 from dragoman.event import Event, MessageFinished, MessageStarted

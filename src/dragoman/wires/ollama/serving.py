@@ -7,8 +7,7 @@ from datetime import UTC, datetime
 from hashlib import sha256
 from typing import Any
 
-from dragoman.codec.body_schema import BOOLEAN, TEXT, a_list, an_object, either
-from dragoman.codec.field_types import typed
+from dragoman.codec.body_schema import BOOLEAN, TEXT, a_list, an_object, either, typed
 from dragoman.codec.json_values import if_text
 from dragoman.codec.serving import RequestFields
 from dragoman.result import ModelInfo

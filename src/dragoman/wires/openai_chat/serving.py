@@ -4,11 +4,9 @@ from __future__ import annotations
 
 import msgspec
 
-from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY
-from dragoman.codec.field_types import typed
-from dragoman.codec.forwarding import forward_to
+from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, typed
 from dragoman.codec.json_values import if_object, if_text, rest
-from dragoman.codec.serving import RequestFields, SealForm
+from dragoman.codec.serving import RequestFields, SealForm, forward_to
 from dragoman.message import Content, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.serving import OPENAI_MINOR
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks

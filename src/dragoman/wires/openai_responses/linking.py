@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec import digest_v1
+from dragoman.codec import digest
 from dragoman.codec.digest import signed_chain
 from dragoman.codec.json_values import if_object
 from dragoman.message import FinishReason, Message, Origin, Role
@@ -88,4 +88,4 @@ def _response_id(message: Message, out: Conversation, unreadable: str | None) ->
 
 def _digests(message: Message) -> tuple[str, ...]:
     """What this release and an earlier one noted of such a message."""
-    return content_digest(message), digest_v1.digest("", Message(message.role, message.content))
+    return content_digest(message), digest.digest("", Message(message.role, message.content))

@@ -5,8 +5,15 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.codec.body_schema import BOOLEAN, EMBEDDINGS_BODY, TEXT, a_list, an_object, either
-from dragoman.codec.field_types import typed
+from dragoman.codec.body_schema import (
+    BOOLEAN,
+    EMBEDDINGS_BODY,
+    TEXT,
+    a_list,
+    an_object,
+    either,
+    typed,
+)
 from dragoman.codec.json_values import if_list, if_object, if_text
 from dragoman.codec.serving import RequestFields, SealForm
 from dragoman.message import Content, Message, Role, ThinkingPart

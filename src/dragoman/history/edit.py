@@ -1,0 +1,150 @@
+"""Editing a conversation: cutting it, taking messages out, putting a summary in the place of its beginning."""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Sequence
+from inspect import isawaitable
+from typing import Any, Protocol
+
+from dragoman.codec.turns import only_answers
+from dragoman.errors import HistoryError
+from dragoman.history.add import Branch
+from dragoman.history.exchanges import cuts, kept_from
+from dragoman.history.plans import unwritable_named
+from dragoman.history.rows import Row, Rows
+from dragoman.message import Message, Role
+from dragoman.model.tokens import estimated_tokens
+
+__all__ = ["Summary", "answer", "cut", "not_one", "place", "removed", "summarized", "trimmed"]
+
+_PROMPT = (
+    "Summarise this conversation so far for whoever goes on with it: what was asked, decided, found and left open. Keep names, numbers "
+    "and ids as they are. Write the summary and nothing else."
+)
+_HEAD = "Summary of the conversation so far:\n"
+
+
+class _Agent(Protocol):
+    async def send(self, prompt: str, *, history: Any) -> Any: ...
+
+
+Summary = Callable[[Sequence[Message]], str | Awaitable[str]] | _Agent
+"""What makes a summary: a function of messages, or an agent."""
+
+
+def place(rows: Rows, at: str | int) -> int:
+    """The position of a message.
+
+    Raises:
+        HistoryError: there is none.
+    """
+    if isinstance(at, str):
+        position = rows.position(at)
+        if position is None and (inner := rows.turn(at)) is not None:
+            position = rows.unit(inner)[0]
+        if position is None:
+            raise HistoryError(f"no message of the list has the id {at!r}")
+        return position
+    position = at + len(rows) if at < 0 else at
+    if not 0 <= position <= len(rows):
+        raise HistoryError(f"the conversation has {len(rows)} messages: there is none at {at}")
+    return position
+
+
+def answer(rows: Rows, message_id: str | None) -> int:
+    """Where the answer begins that a message is of, or that is behind a question.
+
+    Raises:
+        HistoryError: there is none.
+    """
+    position = len(rows) - 1 if message_id is None else place(rows, message_id)
+    while position >= 0 and not _asks(rows[position].message):
+        position -= 1
+    if position < 0:
+        raise HistoryError("there is no question before it that could be answered anew")
+    return position + 1
+
+
+def _asks(message: Message) -> bool:
+    return message.role is Role.USER and not only_answers(message)
+
+
+def cut(rows: Rows, position: int) -> Branch:
+    """Takes all from a position on out of the rows → the branch that it is now."""
+    behind = rows[position - 1].message.id if position else None
+    gone = tuple([row.message for row in rows.between(position, len(rows))])
+    rows.splice(position, len(rows), [])
+    return Branch(behind, gone)
+
+
+def not_one(count: int) -> HistoryError:
+    """The error where something else than one message is given."""
+    return HistoryError(f"one message is put in the place of another, not {count}")
+
+
+def removed(rows: Rows, goes: Callable[[Row], bool]) -> list[Message]:
+    """Takes rows out."""
+    every = list(rows)
+    gone = [row.message for row in every if goes(row)]
+    if gone:
+        first = next(at for at, row in enumerate(every) if goes(row))
+        rows.splice(first, len(rows), [row for row in every[first:] if not goes(row)])
+    return gone
+
+
+def trimmed(
+    rows: Rows,
+    messages: int | None,
+    tokens: int | None,
+    exchanges: int | None,
+    tokens_of: Callable[[Message], int] | None,
+) -> list[Message]:
+    """Takes the oldest exchanges out.
+
+    Raises:
+        HistoryError: a limit is below 0.
+    """
+    limits: dict[str, object] = {"messages": messages, "tokens": tokens, "exchanges": exchanges}
+    for name, limit in limits.items():
+        if limit is not None and (
+            isinstance(limit, bool) or not isinstance(limit, int) or limit < 0
+        ):
+            raise HistoryError(f"{name} is a limit: a whole number from 0 on, not {limit!r:.50}")
+    every = [row.message for row in rows]
+    with unwritable_named(every):
+        at = kept_from(
+            every,
+            most_messages=messages,
+            most_exchanges=exchanges,
+            most_tokens=tokens,
+            tokens_of=tokens_of or _estimated,
+        )
+    rows.splice(0, at, [])
+    return every[:at]
+
+
+def _estimated(message: Message) -> int:
+    return estimated_tokens((message,))
+
+
+async def summarized(
+    rows: Rows, before: Sequence[Message], summary: Summary, exchanges: int
+) -> tuple[Message, Branch] | None:
+    """Takes all but the last exchanges out → the message that sums them up, with the summary of the time `before`, and the branch."""
+    every = [row.message for row in rows]
+    places = cuts(every)
+    at = places[-exchanges] if 0 < exchanges <= len(places) else len(every) if exchanges <= 0 else 0
+    if not at:
+        return None
+    old = [*before, *every[:at]]
+    if isinstance(summary, Callable):
+        made = summary(old)
+        text = await made if isawaitable(made) else made
+    else:
+        text = (await summary.send(_PROMPT, history=old)).output
+    if [row.message for row in rows.between(0, at)] != every[:at]:
+        raise HistoryError(
+            "the conversation was changed while it was summarised: nothing was put in its place"
+        )
+    rows.splice(0, at, [])
+    return Message.system(f"{_HEAD}{text}"), Branch(None, tuple(every[:at]))

@@ -1,0 +1,204 @@
+"""Messages that hold what JSON has not: looked for when something fails, so that all others cost nothing."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Generator, Iterable, Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, NamedTuple
+
+import msgspec
+
+from dragoman import json_bytes
+from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
+from dragoman.errors import HistoryError
+from dragoman.formats.registry import Format
+from dragoman.history.fields import lost_fields
+from dragoman.history.target import Target, find_target
+from dragoman.loss import Loss, Lost
+from dragoman.message import MarkPart, Message, ToolCallPart, ToolResultPart
+from dragoman.model.tokens import estimated_tokens
+from dragoman.providers import Provider
+from dragoman.repair import Source
+
+__all__ = ["Plan", "Written", "plan", "unwritable_named", "write"]
+
+_encode = msgspec.json.Encoder(order="deterministic").encode
+
+
+@contextmanager
+def unwritable_named(messages: Iterable[Message]) -> Generator[None]:
+    """Names the first message that is no JSON where something fails because of one.
+
+    Raises:
+        HistoryError: there is one.
+    """
+    try:
+        yield
+    except (
+        HistoryError,
+        TypeError,
+        ValueError,
+        AttributeError,
+        RecursionError,
+        OverflowError,
+    ) as error:
+        for position, message in enumerate(messages):
+            if (fault := _fault(message)) is not None:
+                raise HistoryError(
+                    f"messages[{position}] cannot be written as JSON: {fault or type(fault).__name__}; arguments, results, metadata and "
+                    "native hold texts, numbers, booleans, null, and lists and objects with string keys of them"
+                ) from error
+        raise
+
+
+def _fault(message: Message) -> Exception | None:
+    for value in _values(message):
+        try:
+            json.dumps(value)
+            json_bytes.bound(_encode(value))
+        except UnicodeEncodeError:  # half a pair of surrogates, which is written escaped
+            continue
+        except (TypeError, ValueError, RecursionError, OverflowError) as fault:
+            return fault
+    return None
+
+
+def _values(message: Message) -> Iterator[Any]:
+    """What of a message may be any value."""
+    yield from (message.metadata, message.native)
+    for piece in message.content:
+        yield piece.native
+        if isinstance(piece, ToolCallPart):
+            yield piece.arguments
+        elif isinstance(piece, ToolResultPart) and not piece.is_content:
+            yield piece.result
+
+
+class Written(NamedTuple):
+    """What was written of a conversation. Positions are those in the conversation as it was given."""
+
+    payload: Any
+    """As the target has it."""
+    losses: tuple[Loss, ...]
+    """What was left out or changed."""
+    repairs: tuple[Loss, ...]
+    """Results that were made up, dropped or moved to their call."""
+
+
+def write(messages: Sequence[Message], target: Target, *, fields: bool = True) -> Written:
+    """Writes a conversation as it would be for a target. `fields`: whether the fields that one format alone has are looked for, which takes
+    a pass over the conversation.
+
+    Raises:
+        HistoryError: a message holds what JSON has not.
+    """
+    given = tuple(messages)
+    sent, places = (given, range(len(given))) if target.waits else places_sent(given)
+    mended, repairs, sources = target.mended(sent) if target.mended else (sent, [], None)
+    losses: list[Loss] = []
+    with unwritable_named(given):
+        payload = target.dump(mended, losses)
+        if fields:
+            losses += lost_fields(
+                mended, target, {(loss.message, loss.part, loss.what) for loss in losses}
+            )
+    return Written(
+        payload,
+        _in_order(given_losses(unrepaired_losses(losses, sources), places)),
+        _in_order(given_losses((*repairs, *_moved(mended, sources)), places)),
+    )
+
+
+def _moved(mended: Sequence[Message], sources: Sequence[Source] | None) -> Iterator[Loss]:
+    """The results that repair puts before something that they stood behind."""
+    first: tuple[int, int] | None = None
+    for message, source in zip(reversed(mended), reversed(sources or ()), strict=False):
+        for piece, stood in zip(reversed(message.content), reversed(source.parts), strict=True):
+            if stood is None or isinstance(piece, MarkPart):
+                continue
+            if first is not None and stood > first:
+                yield Loss(
+                    *stood,
+                    Lost.order,
+                    "results stand right behind their calls, in the order of these",
+                )
+            first = stood if first is None else min(first, stood)
+
+
+def _in_order(losses: Iterable[Loss]) -> tuple[Loss, ...]:
+    """Each once, as they stand in the conversation; what concerns the whole comes first."""
+    found = dict.fromkeys(losses)
+    return tuple(sorted(found, key=lambda loss: (_place(loss.message), _place(loss.part))))
+
+
+def _place(place: int | None) -> int:
+    return -1 if place is None else place
+
+
+_SHOWN = 8  # positions of messages in a line
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What would become of a conversation at a target. Positions are those in the conversation as it was given. `str()` says it for people."""
+
+    target: str
+    """A model string, or the name of a format."""
+    losses: tuple[Loss, ...] = ()
+    """What would be left out or changed."""
+    repairs: tuple[Loss, ...] = ()
+    """Results of tools that would be made up or dropped, since their call or result is missing, and those that would be moved to their call."""
+    tokens: int = 0
+    """Of the conversation, about."""
+
+    @property
+    def ok(self) -> bool:
+        """Whether nothing but minor things would be lost, and nothing made up or dropped: what `on_loss="error"` lets pass."""
+        return all(loss.is_minor for loss in (*self.losses, *self.repairs))
+
+    def __str__(self) -> str:
+        serious = [loss for loss in self.losses if not loss.is_minor]
+        minor = [loss for loss in self.losses if loss.is_minor]
+        sections = (("lost or changed", serious), ("repaired", self.repairs), ("minor", minor))
+        counts = [f"{len(losses)} {title}" for title, losses in sections if losses] or [
+            "nothing is lost"
+        ]
+        lines = [f"{self.target}: {', '.join(counts)}; about {self.tokens:,} tokens"]
+        for title, losses in sections:
+            if losses:
+                lines += [f"{title}:", *_grouped(losses)]
+        return "\n".join(lines)
+
+
+def plan(messages: Iterable[Message], target: str | Provider | Format) -> Plan:
+    """What of a conversation would be lost or changed at a target. Nothing is sent; the conversation is written as it would be for it.
+
+    `target`: a model string (`anthropic:claude-sonnet-4-6`; `anthropic` alone is the provider with its default model), a provider's
+    record, the name of a format, or a format (`formats.get("anthropic")`, whose name is a provider's). What a model reads is repaired first; a user interface's or a library's format is written as it is.
+
+    Raises:
+        SettingsError: no provider and no format has that name.
+    """
+    given = tuple(messages)
+    found = find_target(target)
+    written = write(given, found)
+    with unwritable_named(given):
+        tokens = estimated_tokens(given, provider=found.provider, model=found.model)
+    return Plan(found.name, written.losses, written.repairs, tokens)
+
+
+def _grouped(losses: Iterable[Loss]) -> Iterator[str]:
+    """A line for each kind and reason, with how many there are and where."""
+    groups: dict[tuple[Lost, str, str], list[Loss]] = {}
+    for loss in losses:
+        groups.setdefault((loss.what, loss.which, loss.why), []).append(loss)
+    for (what, which, why), some in groups.items():
+        name = f"{what} {which}" if which and which != what else str(what)
+        count = f"{len(some)} × " if len(some) > 1 else ""
+        yield f"  {count}{name}{_where(some)}: {why}"
+
+
+def _where(losses: Sequence[Loss]) -> str:
+    positions = list(dict.fromkeys([loss.message for loss in losses if loss.message is not None]))
+    shown = ", ".join(map(str, positions[:_SHOWN])) + (", …" if len(positions) > _SHOWN else "")
+    return f" in message{'s' if len(positions) > 1 else ''} {shown}" if positions else ""

@@ -1,0 +1,265 @@
+"""Changes to a turn that is there: results of its calls, metadata, steps and going back to their beginning, a seal."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple
+
+from msgspec.structs import replace
+
+from dragoman.history.format_fields import STEP, step_mark, with_step_model
+from dragoman.history.pieces import Flat, Item, laid_flat, messages_of
+from dragoman.history.rows import Row, Rows, in_order
+from dragoman.history.sources import RESPONSE, Mint, stamped
+from dragoman.history.turn_merge import cut_at_steps, merged_native
+from dragoman.message import OURS, Content, MarkPart, Message, Role, ToolCallPart, ToolResultPart
+
+__all__ = [
+    "Boundary",
+    "boundary",
+    "describe",
+    "put_metadata",
+    "put_result",
+    "replaced_unit",
+    "rolled_back",
+    "seal",
+    "start",
+    "step_content",
+    "without_step",
+]
+
+
+def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint) -> bool:
+    """Puts a result to the newest call of its id, in place of the one that this may have. Of what a provider ran, and whose id is not known, to the
+    newest open call of that tool. Whether there is such a call."""
+    position = rows.call(result.id)
+    if position is None and result.run_by == "provider":
+        found = _open_at_provider(rows, name or result.name)
+        if found is not None:
+            position, call = found
+            result = replace(result, id=call.id)
+    if position is None:
+        return False
+    start, stop = rows.unit(position)
+    flat = laid_flat([row.message for row in rows.between(start, stop)])
+    at = max(
+        n
+        for n, item in enumerate(flat.items)
+        if isinstance(item.piece, ToolCallPart) and item.piece.id == result.id
+    )
+    call = flat.items[at].piece
+    assert isinstance(call, ToolCallPart)
+    result = replace(result, name=name or result.name or call.name, run_by=call.run_by)
+    made = (
+        _by_provider(flat, at, result) if call.run_by == "provider" else _answered(flat, at, result)
+    )
+    replaced_unit(rows, start, stop, messages_of(made), mint)
+    return True
+
+
+def put_metadata(rows: Rows, call_id: str, metadata: Mapping[str, Any], mint: Mint) -> bool:
+    """Adds metadata to the message with the newest call of an id; whether there is one."""
+    position = rows.call(call_id)
+    if position is None:
+        return False
+    message = rows[position].message
+    replaced_unit(
+        rows,
+        position,
+        position + 1,
+        [message.replace(metadata={**message.own_metadata, **metadata})],
+        mint,
+    )
+    return True
+
+
+def replaced_unit(rows: Rows, start: int, stop: int, messages: list[Message], mint: Mint) -> None:
+    """Puts messages in the place of those of a turn. What changes is a response's, to be saved."""
+    old = {id(row.message): row for row in rows.between(start, stop)}
+    by_id = {row.message.id: row for row in rows.between(start, stop)}
+    turn = rows[start].message.turn
+    made: list[Row] = []
+    for message in messages:
+        row = old.get(id(message))
+        if row is None:
+            before = by_id.get(message.id) if message.id is not None else None
+            last = made[-1] if made else rows[start]
+            message = stamped(message, mint, last.message.created_at, turn)
+            row = Row(
+                message,
+                before.order if before else last.order,
+                RESPONSE,
+                (before.origins if before else RESPONSE) | RESPONSE,
+            )
+        made.append(row)
+    rows.splice(start, stop, in_order(made))
+
+
+def _answered(flat: Flat, at: int, result: ToolResultPart) -> Flat:
+    item, homes = flat.items[at], flat.homes
+    if item.answer is not None:
+        result = replace(result, native=merged_native(item.answer.native, result.native))
+        return _with(flat, at, item._replace(answer=result))
+    beside = [
+        one.answer_home for one in flat.items if one.home == item.home and one.answer is not None
+    ]
+    if not beside:
+        homes = (*homes, Message(Role.USER))
+    answered = _with(
+        Flat(flat.items, homes),
+        at,
+        item._replace(answer=result, answer_home=beside[-1] if beside else len(homes) - 1),
+    )
+    # What stands behind the call in a later step follows the result now, as it does once the list was stored.
+    return cut_at_steps(
+        [(one, place > at) for place, one in enumerate(answered.items)], list(answered.homes)
+    )
+
+
+def _by_provider(flat: Flat, at: int, result: ToolResultPart) -> Flat:
+    """The result of a tool that the provider ran stands behind its call, in the same message."""
+    for place, item in enumerate(flat.items):
+        if isinstance(item.piece, ToolResultPart) and item.piece.id == result.id:
+            merged = replace(result, native=merged_native(item.piece.native, result.native))
+            return _with(flat, place, item._replace(piece=merged))
+    items = (*flat.items[: at + 1], Item(result, flat.items[at].home), *flat.items[at + 1 :])
+    return Flat(items, flat.homes)
+
+
+def _with(flat: Flat, at: int, item: Item) -> Flat:
+    return Flat((*flat.items[:at], item, *flat.items[at + 1 :]), flat.homes)
+
+
+def _open_at_provider(rows: Rows, name: str) -> tuple[int, ToolCallPart] | None:
+    """The newest call of a tool that a provider runs and has not answered."""
+    answered: set[str] = set()
+    for position in range(len(rows) - 1, -1, -1):
+        for piece in reversed(rows[position].message.content):
+            if isinstance(piece, ToolResultPart):
+                answered.add(piece.id)
+            elif (
+                isinstance(piece, ToolCallPart)
+                and piece.run_by == "provider"
+                and piece.name == name
+                and piece.id not in answered
+            ):
+                return position, piece
+    return None
+
+
+class Boundary(NamedTuple):
+    """A place in a conversation, to go back to."""
+
+    message: str | None
+    """Id of the message that was the last; `None`: there was none."""
+    pieces: int
+    """How many pieces its content had."""
+
+
+def start(rows: Rows, mint: Mint) -> bool:
+    """Marks that a step begins behind the model's last message; whether there is one that may change and is not marked."""
+    position = _last_model(rows)
+    if position is None or rows[position].order <= rows.sealed:
+        return False
+    message = rows[position].message
+    if message.content and _is_step(message.content[-1]):
+        return False
+    mark = step_mark(int(mint.clock().timestamp() * 1000))
+    replaced_unit(
+        rows, position, position + 1, [message.replace(content=(*message.content, mark))], mint
+    )
+    return True
+
+
+def describe(rows: Rows, model: str, mint: Mint) -> bool:
+    """Says which model makes the last step that is marked; whether there is one in the last turn."""
+    for position in range(len(rows) - 1, rows.last_start - 1 if len(rows) else 0, -1):
+        message = rows[position].message
+        for place in range(len(message.content) - 1, -1, -1):
+            piece = message.content[place]
+            if isinstance(piece, MarkPart) and piece.kind == STEP:
+                mark = replace(piece, native=with_step_model(piece, model))
+                content = (*message.content[:place], mark, *message.content[place + 1 :])
+                replaced_unit(
+                    rows, position, position + 1, [message.replace(content=content)], mint
+                )
+                return True
+    return False
+
+
+def step_content(rows: Rows, number: int) -> list[Content]:
+    """The pieces of a step of the last turn, calls with their results behind them. The first is 1; -1 is the last."""
+    if not len(rows) or rows[rows.last_start].message.role is not Role.MODEL:
+        return []
+    flat = laid_flat([row.message for row in rows.between(rows.last_start, len(rows))])
+    steps: list[list[Content]] = [[]]
+    home = 0
+    for item in flat.items:
+        begins = _is_step(item.piece) or (
+            item.home != home and flat.homes[item.home].role is Role.MODEL
+        )
+        if begins and steps[-1]:
+            steps.append([])
+        home = item.home if flat.homes[item.home].role is Role.MODEL else home
+        if not _is_step(item.piece):
+            steps[-1] += [item.piece] if item.answer is None else [item.piece, item.answer]
+    at = number if number < 0 else number - 1
+    return steps[at] if number and -len(steps) <= at < len(steps) else []
+
+
+def boundary(rows: Rows) -> Boundary:
+    """The place behind all that there is."""
+    last = rows.last
+    return (
+        Boundary(None, 0) if last is None else Boundary(last.message.id, len(last.message.content))
+    )
+
+
+def rolled_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None:
+    """Drops what the last turn has behind a place → what was dropped; `None`: the place is in another turn, or gone."""
+    position = len(rows) - 1 if place.message is None else rows.position(place.message)
+    if place.message is None:
+        dropped = [row.message for row in rows]
+        rows.splice(0, len(rows), [])
+        return dropped
+    if position is None or position < rows.last_start:
+        return None
+    message = rows[position].message
+    dropped = [row.message for row in rows.between(position + 1, len(rows))]
+    rest = message.content[place.pieces :]
+    kept = message.replace(content=message.content[: place.pieces]) if rest else message
+    replaced_unit(rows, position, len(rows), [kept], mint)
+    return [message.replace(content=rest), *dropped] if rest else dropped
+
+
+def seal(rows: Rows, message_id: str, mint: Mint) -> bool:
+    """Says of a turn that it never changes; whether it is there."""
+    position = rows.position(message_id)
+    position = rows.turn(message_id) if position is None else position
+    if position is None:
+        return False
+    first, stop = rows.unit(position)
+    made = [
+        row.message.replace(native={**(row.message.native or {}), OURS: {"sealed": True}})
+        for row in rows.between(first, stop)
+    ]
+    replaced_unit(rows, first, stop, made, mint)
+    return True
+
+
+def without_step(message: Message) -> tuple[Message, MarkPart] | None:
+    """A message that ends in the mark of a step, without that; `None`: it does not."""
+    last = message.content[-1] if message.content else None
+    if not isinstance(last, MarkPart) or last.kind != STEP:
+        return None
+    return message.replace(content=message.content[:-1]), last
+
+
+def _last_model(rows: Rows) -> int | None:
+    """The model's last message in the last turn."""
+    positions = range(len(rows) - 1, (rows.last_start if len(rows) else 0) - 1, -1)
+    return next((at for at in positions if rows[at].message.role is Role.MODEL), None)
+
+
+def _is_step(piece: Content) -> bool:
+    return isinstance(piece, MarkPart) and piece.kind == STEP

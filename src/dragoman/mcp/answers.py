@@ -1,0 +1,189 @@
+"""What a server asks while it works on a call: a person, by a question that ends the run and whose answer comes when the call is made
+again (`Answers`); or a model (`sample`)."""
+
+from __future__ import annotations
+
+import inspect
+from base64 import b64encode
+from collections.abc import Mapping
+from hashlib import sha256
+from typing import Any, cast
+from urllib.parse import urlsplit
+
+import msgspec
+from mcp import types
+
+from dragoman.codec.json_values import if_list, if_object
+from dragoman.errors import ToolError
+from dragoman.interrupt import Reason
+from dragoman.mcp.content import parts_of
+from dragoman.mcp.options import Options
+from dragoman.message import DataPart, FinishReason, Message, Role
+from dragoman.request import ModelRequest, Settings
+from dragoman.tools import AskUser, ToolContext
+from dragoman.tools.check import faults
+
+__all__ = ["Answers", "VisitPage", "sample"]
+
+_LONGEST = 4000
+"""Characters of a server's question that a person is shown."""
+_NOTES = "mcp"
+"""Where in a question's metadata stands what the call must know to go on."""
+
+_STOPS = {FinishReason.length: "maxTokens", FinishReason.stop: "endTurn"}
+
+
+class VisitPage(AskUser):
+    """A server wants somebody to go to a page. The answer is whether he does."""
+
+    reason: Reason = "auth"
+
+    def __init__(
+        self, url: str, message: str, server: str, notes: Mapping[str, Any] | None = None
+    ) -> None:
+        """`url`: the page. `message`: why. `server`: who wants it.
+
+        Raises:
+            ToolError: it is no page of the web.
+        """
+        if urlsplit(url).scheme not in ("https", "http"):
+            raise ToolError(
+                f"{server} wants somebody to go to an address that is no web page; nobody was asked"
+            )
+        metadata = {"url": url, "server": server, **({_NOTES: notes} if notes else {})}
+        super().__init__(message[:_LONGEST], {"type": "boolean"}, metadata=metadata)
+
+
+class Answers:
+    """The answers that a call got when it was run before: objects to forms, booleans to pages.
+
+    A tool that waited is run again. Where the server said with what the call goes on, it goes on there; else the server works from the
+    start, and asks again. An answer is given to the very question that the person has read, and to no other.
+    """
+
+    def __init__(self, server: str, context: ToolContext[Any]) -> None:
+        notes = if_object(context.record.question_metadata.get(_NOTES))
+        questions = [str(one) for one in if_list(notes.get("questions"))]
+        self._server = server
+        self._given = list(
+            zip(questions, context.answers[-len(questions) :] if questions else (), strict=False)
+        )
+        self._unused = list(self._given)
+        self.round = if_object(notes.get("round")) or None
+        """What the server wants to know before the call goes on, as it said so; `None`: nothing, or it asks by itself."""
+
+    def start_again(self) -> None:
+        """The server works from the start: all answers may be given again."""
+        self.round, self._unused = None, list(self._given)
+
+    def take(self, question: types.ElicitRequestParams) -> types.ElicitResult:
+        """The answer to a question.
+
+        Raises:
+            AskUser: nobody has answered it yet.
+            ToolError: an answer does not fit.
+        """
+        digest = _digest(question)
+        found = next((one for one in self._unused if one[0] == digest), None)
+        if found is None:
+            raise self._question(question, digest)
+        self._unused.remove(found)
+        value = found[1]
+        if isinstance(question, types.ElicitRequestURLParams):
+            return types.ElicitResult(action="accept" if value is True else "decline")
+        if wrong := faults({"type": "object", **question.requested_schema}, value):
+            raise ToolError(
+                f"the answer is not fit for what {self._server} asks: {'; '.join(wrong)}"
+            )
+        return types.ElicitResult(action="accept", content=cast("dict[str, Any]", value))
+
+    def _question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
+        notes = {
+            "questions": [*(one for one, _ in self._given), digest],
+            **({"round": self.round} if self.round else {}),
+        }
+        if isinstance(question, types.ElicitRequestURLParams):
+            return VisitPage(question.url, question.message, self._server, notes)
+        metadata = {"server": self._server, _NOTES: notes}
+        return AskUser(question.message[:_LONGEST], question.requested_schema, metadata=metadata)
+
+
+def _digest(question: types.ElicitRequestParams) -> str:
+    """What a person reads of a question, so that another one is told from it."""
+    page = (
+        question.url
+        if isinstance(question, types.ElicitRequestURLParams)
+        else question.requested_schema
+    )
+    return sha256(msgspec.json.encode((question.message, page), order="deterministic")).hexdigest()
+
+
+async def sample(
+    options: Options, params: types.CreateMessageRequestParams, context: ToolContext[Any]
+) -> types.CreateMessageResult | types.ErrorData:
+    """The model's answer, as the server wants it.
+
+    Raises:
+        AskUser: an agent that answers waits for somebody.
+        ToolError: it asks for what cannot be sent to a model.
+    """
+    policy = options.sampling
+    if policy is None:
+        return types.ErrorData(code=types.INVALID_REQUEST, message="no model is to be had here")
+    if params.tools or params.tool_choice:
+        return types.ErrorData(code=types.INVALID_PARAMS, message="the model here takes no tools")
+    request = _request(params)
+    if callable(policy):
+        given: Any = policy(request)
+        given = await given if inspect.isawaitable(given) else given
+        message = Message.model(given) if isinstance(given, str) else cast("Message", given)
+    else:
+        message = await _from_agent(policy, request, context)
+    return _result(message)
+
+
+async def _from_agent(policy: Any, request: ModelRequest, context: ToolContext[Any]) -> Message:
+    """A run of the agent's, as a part of the run that called the tool."""
+    from dragoman.agent import Agent
+
+    how: dict[str, Any] = {"history": request.messages, "settings": request.settings}
+    if isinstance(policy, str):
+        async with Agent(policy) as agent:
+            result = await context.send(agent, None, **how)
+    else:
+        result = await context.send(policy, None, **how)
+    return next(
+        (one for one in reversed(result.messages) if one.role is Role.MODEL), Message.model()
+    )
+
+
+def _request(params: types.CreateMessageRequestParams) -> ModelRequest:
+    messages = [Message.system(params.system_prompt)] if params.system_prompt else []
+    for message in params.messages:
+        parts = parts_of(message.content_as_list)
+        messages.append(Message.user(*parts) if message.role == "user" else Message.model(*parts))
+    hints = params.model_preferences.hints if params.model_preferences else None
+    wished = next((hint.name for hint in hints or () if hint.name), "")
+    settings = Settings(
+        temperature=params.temperature,
+        max_tokens=params.max_tokens,
+        stop=tuple(params.stop_sequences or ()) or None,
+    )
+    return ModelRequest(wished, tuple(messages), settings=settings)
+
+
+def _result(message: Message) -> types.CreateMessageResult:
+    image = next(
+        (p for p in message.parts if isinstance(p, DataPart) and p.mime_type.startswith("image/")),
+        None,
+    )
+    if message.text or image is None:
+        content: types.SamplingContent = types.TextContent(text=message.text)
+    else:
+        content = types.ImageContent(data=b64encode(image.data).decode(), mime_type=image.mime_type)
+    origin = message.origin
+    model = (origin.served_model or origin.model) if origin is not None else None
+    stop = _STOPS.get(message.finish_reason) if message.finish_reason is not None else "endTurn"
+    return types.CreateMessageResult(
+        role="assistant", content=content, model=model or "unknown", stop_reason=stop
+    )

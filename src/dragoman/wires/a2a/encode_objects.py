@@ -1,0 +1,88 @@
+"""The objects of a task's stream (`StreamResponse`): the task itself, updates of its status, and updates of its artifacts.
+
+`TaskObjects` knows whose task it is and in which envelope it goes; which event needs which object is decided in `encode`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from datetime import datetime
+from typing import Any, TypeAlias
+
+from dragoman.wires.a2a.quirks import EXTENSION
+
+__all__ = ["WORKING", "Object", "TaskObjects"]
+
+Object: TypeAlias = dict[str, Any]
+WORKING = "TASK_STATE_WORKING"
+
+
+class TaskObjects:
+    """Builds the objects of one task."""
+
+    def __init__(
+        self, task_id: str, context_id: str, now: Callable[[], datetime] | None, *, extras: bool
+    ) -> None:
+        """`now` gives the time of a status. `extras`: whether the peer is sent our extension."""
+        self.task_id = task_id
+        self.ids: Object = {"taskId": task_id, "contextId": context_id}
+        self._now = now
+        self._extras = extras
+        self._messages = 0
+
+    def status(self, state: str, message: Object | None = None) -> Object:
+        """Returns the status of a task in this state, with its message and the time."""
+        status: Object = {"state": state}
+        if message is not None:
+            status["message"] = message
+        if self._now is not None:
+            time = self._now().isoformat(timespec="milliseconds")
+            status["timestamp"] = time.replace("+00:00", "Z")
+        return status
+
+    def task(self, state: str, history: Iterable[Any], metadata: Mapping[str, Any]) -> Object:
+        """Returns the object with which a stream begins."""
+        task: Object = {
+            "id": self.task_id,
+            "contextId": self.ids["contextId"],
+            "status": self.status(state),
+        }
+        if messages := list(history):
+            task["history"] = messages
+        if metadata:
+            task["metadata"] = metadata
+        return {"task": task}
+
+    def status_update(
+        self, state: str, message: Object | None = None, carried: Mapping[str, Any] = {}
+    ) -> Object:
+        """Returns an update of the status. `carried`: the field `metadata`, or nothing."""
+        return {"statusUpdate": {**self.ids, "status": self.status(state, message), **carried}}
+
+    def artifact_update(
+        self, artifact: Object, carried: Mapping[str, Any], *, append: bool = False, last: bool
+    ) -> Object:
+        """Returns an update of an artifact. `append`: its parts follow those before, instead of replacing them."""
+        update = {**self.ids, "artifact": artifact, "append": append, "lastChunk": last}
+        return {"artifactUpdate": {**update, **carried}}
+
+    def extension(self, fields: Mapping[str, str]) -> Object:
+        """Returns the fields by which an artifact says under our extension what it is."""
+        return {"extensions": [EXTENSION], "metadata": {EXTENSION: fields}} if self._extras else {}
+
+    def whole_artifact(self, name: str, part: Object) -> Object:
+        """Returns an artifact of the run, such as its state, which is no part of a message."""
+        return {"artifactId": name, "name": name, "parts": [part], **self.extension({"type": name})}
+
+    def retracted_artifact(self, artifact_id: str) -> Object:
+        """Returns the empty artifact that replaces one whose message was dropped."""
+        metadata: Object = {"retracted": True}
+        if self._extras:
+            metadata[EXTENSION] = {"type": "retracted"}
+        return {"artifactId": artifact_id, "parts": [{"text": ""}], "metadata": metadata}
+
+    def message(self, parts: list[Object]) -> Object:
+        """Returns a message of the agent's for a status."""
+        self._messages += 1
+        message_id = f"{self.task_id}:status:{self._messages}"
+        return {"messageId": message_id, **self.ids, "role": "ROLE_AGENT", "parts": parts}

@@ -1,0 +1,217 @@
+"""The parts of a run: texts, reasoning and calls with their deltas, and results, which come whole.
+
+In a stream that our own encoder wrote (`is_own`), the extras of an object say of which message of ours it is, at which index, and what of its
+event would be read otherwise; messages are told by events that are carried. In a stream of others nothing of it is believed: there
+the order of the objects tells the messages (`decode_messages`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman.codec.carried import changed
+from dragoman.codec.json_values import if_text, rest
+from dragoman.codec.run_decoder import Fields
+from dragoman.errors import DecodeError
+from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted
+from dragoman.message import Content, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.wires.ag_ui.decode_messages import MessagesDecoder, Part
+from dragoman.wires.ag_ui.events import CALL, FAMILIES, REASONING, TEXT, Family
+from dragoman.wires.ag_ui.messages_load import ROLES, index_of
+from dragoman.wires.ag_ui.quirks import OWN, others, unpacked
+from dragoman.wires.ag_ui.tools import load_result
+
+__all__ = ["PartsDecoder"]
+
+_COMMON = ("type", "timestamp", "rawEvent", "subagentRunId")
+_OF_START = ("messageId", "role", "toolCallId", "toolCallName", "parentMessageId")
+
+
+class PartsDecoder(MessagesDecoder):
+    """Reads the parts of messages."""
+
+    def __init__(
+        self, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+    ) -> None:
+        """See `MessagesDecoder`."""
+        super().__init__(origin, new_id)
+        self.is_own = False
+        """Whether our own encoder wrote the run."""
+        self.runs: dict[str, str] = {}
+        """Ids under which the protocol knows runs within tools → ours."""
+        self._names: dict[str, str] = {}
+        """Names of the tools that were called, by the id of the call."""
+        self._message_ids: dict[str, str] = {}
+        """Ids of their messages → those of ours, in our own stream."""
+
+    def forget(self) -> None:
+        """See `MessagesDecoder.forget`."""
+        super().forget()
+        self.runs.clear()
+        self._message_ids.clear()
+
+    def extras(self, fields: Fields) -> dict[str, Any]:
+        """What an object of our own stream carries; nothing in one of others."""
+        return unpacked(fields.get("metadata")) if self.is_own else {}
+
+    def _start(self, fields: Fields) -> None:
+        family = FAMILIES[fields["type"]]
+        id_ = if_text(fields.get(family.key))
+        start = self._start_own if self.is_own else self._start_foreign
+        part = start(family, id_, fields)
+        if isinstance(part.begun, ToolCallPart):
+            self._names[part.begun.id] = part.begun.name
+        key = (family.name, id_)
+        if key in self.open:
+            raise DecodeError(f"{family.start} opens {id_!r}, which is open already")
+        self.start_part(key, part)
+
+    def _start_own(self, family: Family, id_: str, fields: Fields) -> Part:
+        extras = self.extras(fields)
+        entry = if_text(fields.get("parentMessageId")) if family is CALL else id_
+        message_id = self._message_of(entry, extras, fields, Role.MODEL)
+        base = _base_of(family, id_, fields)
+        begun = changed(base, extras.get("part"), type(base))
+        return Part(message_id, index_of(extras) or 0, begun, base)
+
+    def _message_of(self, entry: str, extras: Mapping[str, Any], fields: Fields, role: Role) -> str:
+        """The id of our message that a message of theirs is of. Tells its start, if the object carries that."""
+        first, message_id = extras.get("of"), extras.get("m")
+        if not isinstance(message_id, str):
+            first = first if isinstance(first, str) else entry
+            message_id = self._message_ids.get(first, first)
+        self._message_ids[entry] = message_id
+        if "start" in extras:
+            owner = fields.get("subagentRunId")
+            run_id = self.runs.get(owner, owner) if isinstance(owner, str) else None
+            metadata = others(fields.get("metadata"))
+            start = MessageStarted(message_id, role, metadata=metadata, run_id=run_id)
+            self._events.append(changed(start, extras["start"], MessageStarted))
+        return message_id
+
+    def _start_foreign(self, family: Family, id_: str, fields: Fields) -> Part:
+        owner = if_text(fields.get("subagentRunId"))
+        own = rest(fields, *_COMMON, "metadata", *_OF_START)
+        metadata = others(fields.get("metadata"))
+        part = _base_of(family, id_, fields)
+        if family is TEXT:
+            role = if_text(fields.get("role"))
+            form = {"role": role} if role == "developer" else None
+            ours = ROLES.get(role, Role.MODEL)
+            message = self.message(id_, ours, owner, metadata, OWN.note(own, form))
+            message.spoke = True
+            message.spoken.add(id_)
+        else:
+            own |= {"id": id_} if family is REASONING else {}
+            own |= {"metadata": metadata} if metadata else {}
+            part = replace(part, native=OWN.note(own))
+            place = self._place_call if family is CALL else self._place_thinking
+            message = place(id_, owner, if_text(fields.get("parentMessageId")))
+        message.parts.append((family.name, id_))
+        message.next += 1
+        return Part(message.id, message.next - 1, part, message=message)
+
+    def _place_thinking(self, id_: str, owner: str, _: str) -> Any:
+        """The message that a reasoning is of: none that has more than thinking already."""
+        message = self.message(id_, Role.MODEL, owner, {})
+        if message.spoke:
+            self.leave(owner)
+            message = self.message(id_, Role.MODEL, owner, {})
+        return message
+
+    def _place_call(self, id_: str, owner: str, parent: str) -> Any:
+        """The message that a call is of: that of its parent, else the one that is open."""
+        message = self.current.get(owner)
+        if parent or message is None or message.role is not Role.MODEL:
+            message = self.message(parent or id_, Role.MODEL, owner, {})
+        message.spoke = True
+        message.calls.add(id_)
+        if parent:
+            message.spoken.add(parent)
+        return message
+
+    def _open_part(self, fields: Fields) -> tuple[Family, Part]:
+        family = FAMILIES[fields["type"]]
+        part = self.open.get((family.name, if_text(fields.get(family.key))))
+        if part is None or part.is_ended:
+            raise DecodeError(f"{fields['type']} names nothing that is open")
+        return family, part
+
+    def _content(self, fields: Fields) -> None:
+        _, part = self._open_part(fields)
+        if not self.extras(fields).get("made"):
+            self.add_delta(part, if_text(fields.get("delta")))
+
+    def _end(self, fields: Fields) -> None:
+        family, part = self._open_part(fields)
+        key = (family.name, if_text(fields.get(family.key)))
+        part.extras = self.extras(fields)
+        if part.extras.get("made"):  # no event of ours ended it
+            del self.open[key]
+            return
+        part.is_ended = True
+        if family is not REASONING:  # its signature may follow
+            del self.open[key]
+            self.close_part(part)
+        self.finish_ended(part.message)
+
+    def _seal(self, fields: Fields) -> None:
+        part = self.open.get((REASONING.name, if_text(fields.get("entityId"))))
+        value = fields.get("encryptedValue")
+        if part is not None and isinstance(value, str):
+            part.sealed = value
+
+    def _reasoning_end(self, fields: Fields) -> None:
+        part = self.open.pop((REASONING.name, if_text(fields.get("messageId"))), None)
+        if part is not None and (part.is_ended or not self.is_own):
+            self.close_part(part)
+
+    def _result(self, fields: Fields) -> None:
+        extras, id_ = self.extras(fields), if_text(fields.get("messageId"))
+        neutral = rest(fields, *_COMMON, "messageId", *(["metadata"] if self.is_own else []))
+        result = load_result(neutral, extras, self._names)
+        if self.is_own:
+            message_id = self._message_of(id_, extras, fields, Role.USER)
+            index = index_of(extras) or 0
+        else:
+            message_id, index, result = self._place_result(id_, fields, result)
+        self._events += [
+            PartStarted(message_id, index, result),
+            PartFinished(message_id, index, result),
+        ]
+
+    def _place_result(
+        self, id_: str, fields: Fields, result: ToolResultPart
+    ) -> tuple[str, int, ToolResultPart]:
+        """The message and the index of a result, and the result with the id that it has there, if it does not begin a message."""
+        owner = if_text(fields.get("subagentRunId"))
+        message = self.current.get(owner)
+        if message is None or message.role is not Role.USER or message.spoke:
+            self.leave(owner)
+            message = self.message(id_, Role.USER, owner, {})
+        elif id_:
+            own = {**OWN.fields(result.native), "id": id_}
+            result = replace(result, native=OWN.note(own, OWN.form(result.native)))
+        message.spoken.add(id_)
+        message.calls.add(result.id)
+        message.next += 1
+        return message.id, message.next - 1, result
+
+    STEPS = {
+        **dict.fromkeys([TEXT.start, CALL.start, REASONING.start], _start),
+        **dict.fromkeys([TEXT.content, CALL.content, REASONING.content], _content),
+        **dict.fromkeys([TEXT.end, CALL.end, REASONING.end], _end),
+        "REASONING_ENCRYPTED_VALUE": _seal,
+        "REASONING_END": _reasoning_end,
+        "TOOL_CALL_RESULT": _result,
+    }
+
+
+def _base_of(family: Family, id_: str, fields: Fields) -> Content:
+    """What a start says of its part."""
+    if family is CALL:
+        return ToolCallPart(id_, if_text(fields.get("toolCallName")))
+    return ThinkingPart() if family is REASONING else OpenText()
