@@ -122,7 +122,7 @@ class AgentBackend:
         turn = await _join(agent, call, turn, request)
         record.follow(turn)
         run = _run(agent, call, turn, request, claim)
-        client_answer = AgentAnswer(call, losses)
+        client_answer = AgentAnswer(call, losses, turn.new)
         async with run, aclosing(run.steps(chunks=False)) as steps:
             async for step in steps:
                 last = step.events[-1] if step.events else None

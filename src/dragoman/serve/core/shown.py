@@ -99,8 +99,13 @@ def note_and_show(call: Call, events: Sequence[Event]) -> list[Event]:
 class AgentAnswer:
     """Feed it a run's events; it gives those that the client gets."""
 
-    def __init__(self, call: Call, losses: Sequence[Loss] = ()) -> None:
-        """`losses`: what of the client's request is left out, which the answer's start says."""
+    def __init__(
+        self, call: Call, losses: Sequence[Loss] = (), question: Sequence[Message] = ()
+    ) -> None:
+        """`losses`: what of the client's request is left out, which the answer's start says.
+        `question`: what the client asked, which a run tells first."""
+        # Results in it count for how the answer goes on.
+        self._echoed = {message.id for message in question if not message.tool_results}
         self._call, self._losses = call, tuple(losses)
         self._view, self._inner = Visible(), InnerRuns()
         self._answer: str | None = None
@@ -113,6 +118,10 @@ class AgentAnswer:
     def feed(self, events: Sequence[Event]) -> list[Event]:
         """The events of a step → what the client gets now."""
         seen: list[Event] = []
+        if self._last is None and self._echoed:
+            events = [
+                event for event in events if getattr(event, "message_id", "") not in self._echoed
+            ]
         for event in events:
             if type(event) is PartDelta:  # nearly all of a stream
                 seen += self._view.feed(event)
