@@ -42,7 +42,7 @@ from dragoman.message import FinishReason, Role, TextPart, Usage
 from dragoman.repair import repair
 from dragoman.runs import Visible, visible
 from dragoman.testing.samples import comparable
-from dragoman.testing.wellformed import fault_of
+from dragoman.testing.wire.bench import fault_of
 from support.model import FORCING, agent, call, says, waiting
 from support.traffic import WIRES, decode, exchanges
 

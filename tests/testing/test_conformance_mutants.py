@@ -38,11 +38,11 @@ from dragoman.errors import InvalidRequestError, ProviderError
 from dragoman.event import Event, MessageDropped, MessageFinished, RunError
 from dragoman.message import DataPart, FilePart, FinishReason, LinkPart, MarkPart
 from dragoman.request import EmbeddingsRequest, HttpRequest
-from dragoman.testing import scripted_response
+from dragoman.testing import scripted_answer
 from dragoman.testing.provider import faults as kit_faults
 from dragoman.testing.provider import record as kit_record
 from dragoman.transport import Recorder
-from dragoman.wires.chat.messages import dump_conversation
+from dragoman.wires.chat.messages import dump_conversation, outgoing
 from dragoman.wires.openai_chat import embeddings as EMBEDDINGS
 from dragoman.wires.openai_chat.dialect import WIRE as DIALECT
 
@@ -267,7 +267,7 @@ def numbered(
     """Each message has a number, which a segment of a conversation does not know of."""
     losses = [] if losses is None else losses
     way = Way[Any](
-        lambda messages, losses, tools: DIALECT.unmarked(messages, target, quirks, losses, tools),
+        lambda messages, losses, tools: outgoing(DIALECT, messages, target, quirks, losses, tools),
         lambda out: [{**one, "number": n} for n, one in enumerate(dump_conversation(out))],
     )
     return HttpRequest(
@@ -689,7 +689,7 @@ def wordy(event: Event) -> Event:
 def never_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     async def close(self: object) -> None: ...
 
-    monkeypatch.setattr(scripted_response.ScriptedResponse, "close", close)
+    monkeypatch.setattr(scripted_answer.ScriptedResponse, "close", close)
 
 
 def no_retry(monkeypatch: pytest.MonkeyPatch) -> None:

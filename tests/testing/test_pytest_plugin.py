@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Message
 from dragoman.errors import RateLimitError
-from dragoman.testing.recordings import folder_name
+from dragoman.testing.network import folder_name
 from dragoman.transport import AiohttpTransport
 from support.llm_server import Llm
 

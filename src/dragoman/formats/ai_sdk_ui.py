@@ -13,8 +13,7 @@ from dragoman.message import MarkPart, Message, Origin, Role, TextPart, ToolCall
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui, load_conversation
 from dragoman.wires.ai_sdk_messages.detection import ui_votes as votes
-from dragoman.wires.ai_sdk_messages.own import OURS
-from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS
+from dragoman.wires.ai_sdk_messages.own import MESSAGE_FIELDS, OURS
 
 __all__ = [
     "approvals",

@@ -14,7 +14,7 @@ from dragoman.codec.serving import Problem
 from dragoman.errors import SettingsError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.wires.ai_sdk_messages.threads import MESSAGE_FIELDS, ROW_FIELDS
+from dragoman.wires.ai_sdk_messages.own import MESSAGE_FIELDS, ROW_FIELDS
 
 __all__ = [
     "ENTRY_POINTS",

@@ -1,7 +1,8 @@
 """A session with an MCP server, in one event loop: `Connection`. A task of its own owns all that it holds.
 
 The task opens the transport and the library's client, and stays until `close` or until the server ends; so each scope is left in the task
-that entered it, whoever uses the session. What the server logs meanwhile goes to our log."""
+that entered it, whoever uses the session. What the server logs meanwhile goes to our log.
+"""
 
 from __future__ import annotations
 
@@ -116,8 +117,8 @@ class Connection:
 
     def failure(self, error: MCPError) -> Failure | None:
         """What ended a request on our side of the connection; `None`: the server answers with an error."""
-        if (known := self._failures.find(error)) is not None:
-            return known
+        if (failure := self._failures.find(error)) is not None:
+            return failure
         if error.code == types.CONNECTION_CLOSED:
             return Failure("lost", f"the connection was closed{self._last_words()}")
         return None

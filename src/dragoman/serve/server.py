@@ -13,8 +13,7 @@ import uvicorn
 
 from dragoman.arguments import wrong
 from dragoman.errors import SettingsError
-from dragoman.http_server.listening import configured, listening, url_of
-from dragoman.http_server.signals import on_signals
+from dragoman.http_server.listening import configured, listening, on_signals, url_of
 from dragoman.runtime import is_loopback
 from dragoman.serve.core.service import Service
 

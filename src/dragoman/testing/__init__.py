@@ -24,20 +24,16 @@ from dragoman.memory.store import Store
 from dragoman.message import ThinkingPart
 from dragoman.providers.provider import Provider
 from dragoman.serve.store.answers import AnswerStore
-from dragoman.testing.answer_store import CHECKS as ANSWER_STORE_CHECKS
-from dragoman.testing.answer_store import AnswerStoreMaker
-from dragoman.testing.assertions import assert_calls, events_of
-from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Skipped
+from dragoman.testing.check import BoundCheck, Check, CheckFailed, Doubtful, Maker, Skipped
 from dragoman.testing.obliging import obliging
-from dragoman.testing.outline import outline
+from dragoman.testing.outline import assert_calls, events_of, outline
 from dragoman.testing.provider import CHECKS as PROVIDER_CHECKS
 from dragoman.testing.report import run
-from dragoman.testing.script import ScriptError
-from dragoman.testing.scripted import ScriptedModel
+from dragoman.testing.scripted import ScriptedModel, ScriptError
 from dragoman.testing.scripted_answer import Answer, call, typed
 from dragoman.testing.server import ScriptedServer
 from dragoman.testing.store import CHECKS as STORE_CHECKS
-from dragoman.testing.store.bench import StoreMaker
+from dragoman.testing.store.answers import CHECKS as ANSWER_STORE_CHECKS
 from dragoman.testing.wire import CHECKS as WIRE_CHECKS
 from dragoman.wires import Wire
 
@@ -102,7 +98,7 @@ def store_checks(
 ) -> list[BoundCheck]:
     """The checks of a store of messages. `make` gives one; each check takes one and closes it, and deletes the threads that it made.
     `shared`: two of them hold the same, as those of one database do. `name`: for reports; else the function's."""
-    maker = StoreMaker(make, name or getattr(make, "__name__", "store"))
+    maker = Maker(make, name or getattr(make, "__name__", "store"))
     return [BoundCheck(check, maker, {"shared": shared}) for check in STORE_CHECKS]
 
 
@@ -113,7 +109,7 @@ def answer_store_checks(make: Callable[[], AnswerStore], *, name: str = "") -> l
         make: gives a store; each check takes one, deletes what it saved, and closes it.
         name: for reports; by default the function's.
     """
-    maker = AnswerStoreMaker(make, name or getattr(make, "__name__", "store"))
+    maker = Maker(make, name or getattr(make, "__name__", "store"))
     return [BoundCheck(check, maker, {}) for check in ANSWER_STORE_CHECKS]
 
 

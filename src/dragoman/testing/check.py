@@ -17,8 +17,10 @@ __all__ = [
     "Check",
     "CheckFailed",
     "Doubtful",
+    "Maker",
     "Skipped",
     "attempt",
+    "check_maker",
     "demand",
     "innermost",
     "same",
@@ -37,29 +39,37 @@ class Doubtful(Skipped):
     """What a real model said is not what was asked for. Its own fault, or the provider's: look yourself, or take a better model."""
 
 
-class Bench(Protocol):
-    """What a check works on: a wire or a provider, with all that is needed to try it."""
+class Bench:
+    """What a check works on: a wire, a provider or a store, with all that is needed to try it."""
 
-    @property
-    def name(self) -> str:
-        """Who is checked."""
-        ...
+    name: str
+    """Who is checked."""
 
-    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:
-        """Why a check with these needs does not apply; `None`: it does. `live`: the check can run against a real server."""
-        ...
+    def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002
+        """Returns why a check with these needs does not apply, or None if it does. `live`: the check can run against a real server."""
+        return None
 
-    def doubts(self, error: Exception) -> bool:
-        """Whether an error may be a real model's own fault."""
-        ...
+    def doubts(self, error: Exception) -> bool:  # noqa: ARG002
+        """Returns whether an error may be a real model's own fault."""
+        return False
 
-    def blames(self, error: BaseException) -> str | None:
-        """Where the fault of an error lies, whatever was checked; `None`: where the check says."""
-        ...
+    def blames(self, error: BaseException) -> str | None:  # noqa: ARG002
+        """Returns where the fault of an error lies, whatever was checked, or None if where the check says."""
+        return None
 
 
 B = TypeVar("B", bound=Bench)
 T = TypeVar("T")
+
+
+class CheckMaker(Protocol[B]):
+    """Makes a check of a function: see `Check` for the arguments."""
+
+    def __call__(
+        self, *needs: str, shows: tuple[str, ...] = (), look: str = "", live: bool = False
+    ) -> Callable[[Callable[[B], Awaitable[None] | None]], Check[B]]:
+        """Returns the decorator."""
+        ...
 
 
 class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
@@ -122,6 +132,37 @@ class Check(msgspec.Struct, Generic[B], frozen=True, kw_only=True):
     def _explained(self, bench: Bench, wrong: str, where: str) -> str:
         look = f"\nLook at: {where}" if where else ""
         return f"{self.kind}{bench.name}, {self.name}: {wrong}\nThe rule: {' '.join(self.rule.split())}{look}"
+
+
+def check_maker(bench: Callable[..., B], kind: str = "") -> CheckMaker[B]:
+    """Returns a decorator that makes checks of functions on a bench. `kind`: as in `Check`."""
+
+    def make_check(
+        *needs: str, shows: tuple[str, ...] = (), look: str = "", live: bool = False
+    ) -> Callable[[Callable[[B], Awaitable[None] | None]], Check[B]]:
+        def make(function: Callable[[B], Awaitable[None] | None]) -> Check[B]:
+            return Check(
+                function=function,
+                bench=bench,
+                needs=needs,
+                shows=shows,
+                look=look,
+                live=live,
+                kind=kind,
+            )
+
+        return make
+
+    return make_check
+
+
+class Maker(msgspec.Struct, Generic[T], frozen=True):
+    """How a store is made, and what it is called."""
+
+    make: Callable[[], T]
+    """Makes one."""
+    name: str
+    """For reports."""
 
 
 class BoundCheck(msgspec.Struct, frozen=True):

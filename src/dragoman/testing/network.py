@@ -1,27 +1,199 @@
-"""What a test may send over the network: nothing, unless it is asked for, recorded, or answered by a scripted model."""
+"""What a test may send over the network: nothing, unless it is asked for, recorded, or answered by a scripted model.
+
+`Network` decides where each request of a test goes. `Recordings` are the exchanges of one test, made once with a real provider, then
+answered from, beside the test.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import difflib
+import re
+import shutil
+from collections.abc import Awaitable, Callable, Collection, Mapping
+from hashlib import sha256
+from pathlib import Path
+from typing import Any, TypeAlias
 from urllib.parse import urlsplit
+
+import msgspec
 
 from dragoman import providers
 from dragoman.codec.json_values import if_object
+from dragoman.errors import DragomanError
 from dragoman.request import HttpRequest
-from dragoman.testing.recordings import Recordings, RequestRefusedError, Send
 from dragoman.testing.scripted import ScriptedModel
 from dragoman.testing.server import ScriptedServer
 from dragoman.transport.base import Response
-from dragoman.transport.exchange import request_body
-from dragoman.transport.redaction import public_url
+from dragoman.transport.exchange import Exchange, load_exchange, request_body
+from dragoman.transport.player import Player
+from dragoman.transport.recorder import Recorder
+from dragoman.transport.redaction import public_body, public_url
+from dragoman.transport.retry import RETRIED_STATUSES
 
-__all__ = ["ANY", "LOOPBACK", "Network", "placeholder_keys"]
+__all__ = [
+    "ANY",
+    "LOOPBACK",
+    "Network",
+    "Recordings",
+    "RequestRefusedError",
+    "Send",
+    "folder_name",
+    "placeholder_keys",
+]
+
+Send: TypeAlias = Callable[[HttpRequest], Awaitable[Response]]
+"""How a request really goes."""
+
+_DIFFERENCES = 40
+"""Lines of a difference that are shown."""
+_LONGEST = 80
 
 ANY = "*"
 """Stands for every host."""
 LOOPBACK = "loopback"
 """Stands for this machine."""
 _LOCAL = frozenset({"localhost", "127.0.0.1", "::1"})
+
+
+class RequestRefusedError(DragomanError, AssertionError):
+    """A test sent a request that it may not send, or that nothing recorded answers."""
+
+    def __str__(self) -> str:
+        return self.message
+
+
+class Recordings:
+    """The exchanges of a folder, each given once to the request that it was recorded for; or, with `record`, the making of them.
+
+    Args:
+        folder: of one test, most often; files are `0001.json` and on.
+        record: whether requests go to the provider, and are written down.
+        fresh: whether those that are kept replace what the folder holds.
+        normalize: a request's body as JSON → what is compared of it, where some of it differs each time.
+    """
+
+    def __init__(
+        self,
+        folder: Path,
+        *,
+        record: bool = False,
+        fresh: bool = True,
+        normalize: Callable[[Any], Any] | None = None,
+    ) -> None:
+        self.folder = folder
+        self.records = record
+        self._made = folder.with_name(f"{folder.name}.new") if record else None
+        self._fresh = fresh
+        self._normalize = normalize
+        self._all = (
+            [] if record else [load_exchange(file) for file in sorted(folder.glob("*.json"))]
+        )
+        self._left = list(self._all)
+
+    async def send(self, request: HttpRequest, real: Send) -> Response:
+        """Answers a request.
+
+        Raises:
+            RequestRefusedError: nothing that was recorded is left for it.
+        """
+        if self._made is not None:
+            return await Recorder(_Sender(real), self._made).send(request)
+        wanted = self._key(request.method, request.path, request_body(request))
+        for exchange in self._left:
+            if self._key_of(exchange) == wanted:
+                self._left.remove(exchange)
+                if exchange.status in RETRIED_STATUSES:  # it is what the last attempt got
+                    headers = {**exchange.headers, "x-should-retry": "false"}
+                    exchange = msgspec.structs.replace(exchange, headers=headers)
+                return await Player([exchange]).send(request)
+        raise RequestRefusedError(self._unanswered(request, wanted))
+
+    def keep(self) -> bool:
+        """Puts what was recorded into the folder, without attempts that were made again → whether there was anything."""
+        files = [] if self._made is None else sorted(self._made.glob("*.json"))
+        if not files:
+            return False
+        self.folder.mkdir(parents=True, exist_ok=True)
+        if self._fresh:
+            for old in self.folder.glob("*.json"):
+                old.unlink()
+        exchanges = [load_exchange(file) for file in files]
+        keys = [self._key_of(exchange) for exchange in exchanges]
+        number = len(list(self.folder.glob("*.json")))
+        for at, (file, exchange) in enumerate(zip(files, exchanges, strict=True)):
+            if exchange.status not in RETRIED_STATUSES or keys[at] not in keys[at + 1 :]:
+                number += 1
+                file.rename(self.folder / f"{number:04d}.json")
+        self.discard()
+        return True
+
+    def discard(self) -> None:
+        """Forgets what was recorded and not kept."""
+        if self._made is not None:
+            shutil.rmtree(self._made, ignore_errors=True)
+
+    def _key_of(self, exchange: Exchange) -> tuple[str, str, Any]:
+        return self._key(exchange.method, exchange.url or "", exchange.request_body)
+
+    def _key(self, method: str, url: str, body: Any) -> tuple[str, str, Any]:
+        compared = public_body(body)
+        return (
+            method,
+            public_url(url),
+            self._normalize(compared) if self._normalize is not None else compared,
+        )
+
+    def _unanswered(self, request: HttpRequest, wanted: tuple[str, str, Any]) -> str:
+        what = f"{request.method} {public_url(request.path)}"
+        again = "--dragoman-record=all records it anew"
+        if not self._all:
+            return f"nothing is recorded for {what} in {self.folder}: run with --dragoman-record=once, with a key"
+        if any(self._key_of(exchange) == wanted for exchange in self._all):
+            return f"{what} is sent more often than it was recorded in {self.folder}; {again}"
+        if not self._left:
+            return f"{what} is request {len(self._all) + 1}, and {self.folder} has {len(self._all)}; {again}"
+        lines = _lines(wanted)
+        near = [_lines(self._key_of(exchange)) for exchange in self._left]
+        nearest = max(
+            near,
+            key=lambda each: difflib.SequenceMatcher(None, each, lines, autojunk=False).ratio(),
+        )
+        found = list(difflib.unified_diff(nearest, lines, "recorded", "sent", n=2, lineterm=""))
+        more = [f"… {len(found) - _DIFFERENCES} lines more"] if len(found) > _DIFFERENCES else []
+        shown = "\n".join([*found[:_DIFFERENCES], *more])
+        return f"{what} is not what was recorded in {self.folder}; {again}. The nearest that is left differs so:\n{shown}"
+
+
+def folder_name(name: str) -> str:
+    """A test's name as the name of a folder, on every system; what has to be changed leaves a digest."""
+    fit = re.sub(r"[^\w.=\[\]-]+", "_", name)
+    if fit == name and len(name) <= _LONGEST:
+        return name
+    return f"{fit[:_LONGEST]}-{sha256(name.encode()).hexdigest()[:8]}"
+
+
+class _Sender:
+    """The real way, as a `Transport`."""
+
+    def __init__(self, send: Send) -> None:
+        self._send = send
+
+    async def send(self, request: HttpRequest) -> Response:
+        """See `Transport.send`."""
+        return await self._send(request)
+
+    async def close(self) -> None:
+        """It is another's."""
+
+
+def _lines(key: tuple[str, str, Any]) -> list[str]:
+    method, url, body = key
+    text = (
+        repr(body)
+        if isinstance(body, bytes)
+        else msgspec.json.format(msgspec.json.encode(body)).decode()
+    )
+    return [f"{method} {url}", *text.splitlines()]
 
 
 class Network:

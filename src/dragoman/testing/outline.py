@@ -1,4 +1,4 @@
-"""Messages as lines to read and to compare: one for each thing that was said."""
+"""Messages as lines to read and to compare, one for each thing that was said; the events of a run, and its calls of tools."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from typing import Any, TypeAlias
 
 import msgspec
 
+from dragoman.arguments import expect_each
 from dragoman.content import ResultPart
 from dragoman.event import Event
 from dragoman.fold import fold
@@ -23,8 +24,9 @@ from dragoman.message import (
 )
 from dragoman.request import ModelRequest
 from dragoman.result import ChatResult
+from dragoman.run import Run
 
-__all__ = ["Source", "messages_of", "outline"]
+__all__ = ["Source", "assert_calls", "events_of", "messages_of", "outline"]
 
 Source: TypeAlias = ChatResult[Any] | ModelRequest | Message | Iterable[Message] | Iterable[Event]
 """What has messages: the result of a run, a request, a history, events."""
@@ -93,3 +95,35 @@ def _media(part: DataPart | LinkPart | FilePart) -> str:
         else f"{len(part.data)} bytes"
     )
     return f"[{part.mime_type or 'file'} {part.name or where}]"
+
+
+async def events_of(run: Run[Any]) -> list[Event]:
+    """All events of a run that is not yet begun: `await events_of(agent.run("Hi"))`. One that fails ends with a `RunError`."""
+    async with run:
+        return [event async for event in run]
+
+
+def assert_calls(source: Source, *calls: ToolCallPart, any_order: bool = False) -> None:
+    """Asserts which tools the model called, by name and arguments: `assert_calls(result, call("get_weather", city="Oslo"))`.
+
+    Raises:
+        AssertionError: it called others, or in another order, where `any_order` does not allow that.
+    """
+    __tracebackhide__ = True
+    made = [_call_line(each) for message in messages_of(source) for each in message.tool_calls]
+    wanted = [_call_line(each) for each in expect_each("calls", calls, ToolCallPart)]
+    if any_order:
+        made, wanted = sorted(made), sorted(wanted)
+    if made != wanted:
+        raise AssertionError(
+            f"the calls are\n  {_list_calls(made)}\nand must be\n  {_list_calls(wanted)}"
+        )
+
+
+def _call_line(call: ToolCallPart) -> str:
+    arguments = msgspec.json.encode(call.arguments, order="sorted").decode()
+    return f"{call.name} {arguments if call.state == 'complete' else f'{call.state}: {call.raw}'}"
+
+
+def _list_calls(calls: list[str]) -> str:
+    return "\n  ".join(calls) or "none"

@@ -17,10 +17,8 @@ import pytest
 
 from dragoman.providers import Provider
 from dragoman.request import HttpRequest
-from dragoman.testing.network import ANY, Network, placeholder_keys
-from dragoman.testing.recordings import Recordings, folder_name
-from dragoman.testing.script import Answers
-from dragoman.testing.scripted import ScriptedModel
+from dragoman.testing.network import ANY, Network, Recordings, folder_name, placeholder_keys
+from dragoman.testing.scripted import Answers, ScriptedModel
 from dragoman.transport.aiohttp import AiohttpTransport
 from dragoman.transport.base import Response
 

@@ -1,17 +1,40 @@
-"""What a scripted model answers to one request, in all the ways in which a test may write it."""
+"""What a scripted model answers to one request: all the ways in which a test may write it, and how its bytes arrive.
+
+`as_answer` makes an `Answer` of what the test wrote. `written_events` and `live_events` are the events of its content, whole or piece by
+piece; `delivered` gives the bytes of a body in pieces, up to where the connection breaks or waits.
+"""
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import aclosing
 from typing import Any, Protocol, TypeAlias, cast, get_args
 
+import anyio.lowlevel
 import msgspec
 
+from dragoman.codec.emitter import Emitter
 from dragoman.codec.json_values import if_object
-from dragoman.event import Event
+from dragoman.errors import (
+    DragomanError,
+    ProviderConnectionError,
+    ProviderTimeoutError,
+    StreamCutError,
+)
+from dragoman.event import Event, MessageFinished, RunError
+from dragoman.fold import fold
 from dragoman.message import Content, FinishReason, Message, ToolCallPart, Usage
 from dragoman.orchestration.iteration import RETURN_RESULT
 from dragoman.request import ModelRequest, ToolSpec
+from dragoman.testing.wire.bench import cut_into, events_of
 from dragoman.transport.exchange import Exchange
 
 __all__ = [
@@ -20,18 +43,25 @@ __all__ = [
     "Answering",
     "Gate",
     "Piece",
+    "ScriptedResponse",
     "as_answer",
     "as_message",
     "call",
     "check_answer",
     "counted",
+    "delivered",
     "finished",
+    "live_events",
     "typed",
     "with_id",
+    "written_events",
 ]
 
 Piece: TypeAlias = str | Content | Event
 """Some of an answer: text, a part (a call, thinking, …), or an event."""
+
+_EVENTS: tuple[type, ...] = get_args(Event)
+_PIECES: tuple[type, ...] = (str, *get_args(Content), *_EVENTS)
 
 
 class Gate(Protocol):
@@ -189,10 +219,121 @@ def typed(value: Any) -> Callable[[ModelRequest], Message]:
     return answer
 
 
-_EVENTS: tuple[type, ...] = get_args(Event)
 _WHOLE = (Exception, bytes, Exchange, Answer)
-_PIECES: tuple[type, ...] = (str, *get_args(Content), *_EVENTS)
 
 
 def _tokens(value: Any) -> int:
     return len(msgspec.json.encode(value)) // 4
+
+
+class ScriptedResponse:
+    """A `Response` that is made up. `ended` is called with it when it is over."""
+
+    def __init__(
+        self,
+        status: int,
+        headers: Mapping[str, str],
+        pieces: AsyncGenerator[bytes],
+        ended: Callable[[object], None],
+    ) -> None:
+        self.status = status
+        self.headers = headers
+        self._pieces = pieces
+        self._ended = ended
+        self._closed = False
+
+    async def read(self) -> bytes:
+        """See `Response.read`."""
+        if self._closed:
+            raise ProviderConnectionError("the answer was closed before this read: read it first")
+        await anyio.lowlevel.checkpoint()
+        piece = await anext(self._pieces, b"")
+        if not piece:
+            self._ended(self)
+        return piece
+
+    async def close(self) -> None:
+        """See `Response.close`."""
+        self._closed = True
+        self._ended(self)
+        await self._pieces.aclose()
+
+
+async def delivered(answer: Answer, data: bytes, size: int) -> AsyncGenerator[bytes]:
+    """The bytes of an answer, so many at a time, as far as it lets them through.
+
+    Raises:
+        StreamCutError: the connection breaks.
+    """
+    first = (
+        int(len(data) * answer.share)
+        if answer.cut or answer.wrong or answer.gate is not None
+        else len(data)
+    )
+    for piece in cut_into(data[:first] + answer.wrong, size):
+        yield piece
+    if answer.gate is not None:
+        await answer.gate.wait()
+    if answer.cut:
+        raise StreamCutError("the scripted connection breaks here")
+    if not answer.wrong:
+        for piece in cut_into(data[first:], size):
+            yield piece
+
+
+def written_events(content: Any, request: ModelRequest, number: int) -> list[Event]:
+    """The events of an answer: those that were given, or those of the message that the texts and parts make."""
+    message = as_message(content)
+    return list(content) if message is None else events_of(finished(message, request, number))
+
+
+async def live_events(
+    pieces: AsyncIterator[Piece] | Iterator[Piece], request: ModelRequest, number: int
+) -> AsyncGenerator[list[Event]]:
+    """The events of pieces that come one by one, each as soon as it is there; an error that stops them is the last event. Texts that
+    follow one another are one part.
+
+    Raises:
+        ProviderConnectionError: the pieces broke the connection off.
+        ProviderTimeoutError: likewise.
+    """
+    emitter, calls = Emitter(lambda: f"m{number}"), 0
+    given: list[Event] = []
+    try:
+        async with aclosing(_each(pieces)) as every:
+            async for piece in every:
+                if isinstance(piece, str):
+                    emitter.text("text", piece)
+                elif isinstance(piece, Content):
+                    emitter.close_all()
+                    calls += isinstance(piece, ToolCallPart)
+                    emitter.whole(with_id(piece, f"call_{number}_{calls}"))
+                else:
+                    emitter.events.append(piece)
+                given += (events := emitter.take())
+                yield events
+    except (ProviderConnectionError, ProviderTimeoutError):
+        raise
+    except DragomanError as error:
+        yield [RunError(error)]
+        return
+    if not any(isinstance(event, MessageFinished) for event in given):
+        emitter.close_all()
+        emitter.start()
+        message = finished(fold([*given, *emitter.events])[0], request, number)
+        emitter.finish(message.finish_reason or FinishReason.stop, message.usage)
+        yield emitter.take()
+
+
+async def _each(pieces: AsyncIterator[Piece] | Iterator[Piece]) -> AsyncGenerator[Piece]:
+    """The pieces of an iterator of either kind, which is closed with it."""
+    if isinstance(pieces, AsyncIterator):
+        try:
+            async for piece in pieces:
+                yield piece
+        finally:
+            if isinstance(pieces, AsyncGenerator):
+                await pieces.aclose()
+    else:
+        for piece in pieces:
+            yield piece

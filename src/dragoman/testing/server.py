@@ -25,9 +25,11 @@ from dragoman.fold import fold
 from dragoman.message import Message, Role, Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import BatchEmbeddingsResult, Vector
-from dragoman.testing.scripted_answer import Answer, Answering, as_answer
-from dragoman.testing.scripted_response import (
+from dragoman.testing.scripted_answer import (
+    Answer,
+    Answering,
     ScriptedResponse,
+    as_answer,
     delivered,
     live_events,
     written_events,

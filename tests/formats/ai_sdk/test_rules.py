@@ -9,7 +9,8 @@ import pytest
 from dragoman import Message, ToolCallPart, ToolResultPart, formats, wires
 from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, LinkPart, Origin, Role, Usage
-from dragoman.wires.ai_sdk_messages import conversation, row_load, ui_load, v4
+from dragoman.wires.ai_sdk_messages import conversation, read, v4
+from dragoman.wires.ai_sdk_messages import rows as row_rooms
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from support import mastra_rows as rows
 from support.ai_sdk_samples import PNG
@@ -232,8 +233,8 @@ def test_texts_alone_are_written_and_read_without_the_rooms_for_parts(
     for module, name in (
         (conversation, "dump_group"),
         (v4, "turn_of"),
-        (row_load, "turn_of"),
-        (ui_load, "turn_of"),
+        (row_rooms, "turn_of"),
+        (read, "turn_of"),
     ):
         whole = getattr(module, name)
         monkeypatch.setattr(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,11 +12,19 @@ from dragoman import providers, wires
 from dragoman.agent import Agent
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError, DragomanError, SettingsError, TypedOutputError
-from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, Usage
+from dragoman.loss import Loss
+from dragoman.message import (
+    FinishReason,
+    Message,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
 from dragoman.providers.provider import Provider
-from dragoman.request import EmbeddingsRequest, ModelRequest, ToolSpec
+from dragoman.request import EmbeddingsRequest, ModelRequest, Settings, ToolSpec
 from dragoman.result import Vector
-from dragoman.testing.check import Check, Doubtful, demand
+from dragoman.testing.check import Bench, Doubtful, check_maker, demand
 from dragoman.testing.samples import SCHEMA
 from dragoman.testing.scripted_answer import Answer
 from dragoman.testing.server import ScriptedServer
@@ -46,7 +54,7 @@ Reply = (
 )
 
 
-class ProviderBench:
+class ProviderBench(Bench):
     """A provider on the bench.
 
     Scripted, as it is without any of `live`, `transport` and `recordings`, a `ScriptedServer` answers what each check tells
@@ -181,6 +189,21 @@ class ProviderBench:
         demand(self.server.requests, "no request came to the server")
         return self.server.requests[position]
 
+    def arrived_results(self, position: int = -1) -> list[ToolResultPart]:
+        """Returns the results of tools in a request that the scripted server has read."""
+        return [part for each in self.received(position).messages for part in each.tool_results]
+
+    def arrived_calls(self) -> list[ToolCallPart]:
+        """Returns the calls in the newest request that the scripted server has read."""
+        return [part for each in self.received().messages for part in each.tool_calls]
+
+    def losses_of(self, settings: Settings) -> list[Loss]:
+        """Returns what the wire tells of a request with these settings that the provider cannot be told."""
+        losses: list[Loss] = []
+        request = ModelRequest(self.model, (Message.user("Hi."),), settings=settings)
+        self.wire.dump_request(request, losses=losses, quirks=self.provider.quirks)
+        return losses
+
     def _record(self, model: str | None) -> Provider:
         embeddings_model = self.provider.embeddings_model or "kit-embeddings-1"
         return msgspec.structs.replace(
@@ -203,18 +226,8 @@ def played(folder: Path | str) -> Player:
     return Player.load(folder)
 
 
-def provider_check(
-    *needs: Capability, shows: tuple[Capability, ...] = (), look: str = "", live: bool = False
-) -> Callable[[Callable[[ProviderBench], Awaitable[None] | None]], Check[ProviderBench]]:
-    """Makes a check of a function on a provider's bench. `needs`, `shows`: capabilities; `live`: it also
-    runs on a real server."""
-
-    def made(function: Callable[[ProviderBench], Awaitable[None] | None]) -> Check[ProviderBench]:
-        return Check(
-            function=function, bench=ProviderBench, needs=needs, shows=shows, look=look, live=live
-        )
-
-    return made
+provider_check = check_maker(ProviderBench)
+"""Makes a check of a function on a provider's bench. `needs`, `shows`: capabilities."""
 
 
 def says(*content: Any, reason: FinishReason | None = None, usage: Usage | None = None) -> Message:

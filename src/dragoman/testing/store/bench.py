@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncGenerator, Awaitable, Callable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Sequence
 from contextlib import asynccontextmanager
 from datetime import UTC, datetime, timedelta
 from typing import Any
@@ -10,15 +10,15 @@ from uuid import uuid4
 
 from dragoman.errors import HistoryError
 from dragoman.memory.store import Batch, MessageQuery, Store, ThreadChange, ThreadQuery
-from dragoman.memory.thread import Thread
+from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.message import Message
-from dragoman.testing.check import Check, CheckFailed, demand
+from dragoman.testing.check import Bench, CheckFailed, Maker, check_maker, demand
 
 __all__ = [
     "START",
     "StoreBench",
-    "StoreMaker",
     "changed",
+    "read_branch",
     "refused",
     "save_texts",
     "store_check",
@@ -29,14 +29,7 @@ START = datetime(2026, 1, 2, 3, 4, 5, 678901, UTC)
 """When the first thing is written."""
 
 
-class StoreMaker:
-    """How a store is made, and what it is called."""
-
-    def __init__(self, make: Callable[[], Store], name: str) -> None:
-        self.make, self.name = make, name
-
-
-class StoreBench:
+class StoreBench(Bench):
     """A message store on the bench.
 
     Args:
@@ -44,7 +37,7 @@ class StoreBench:
         shared: whether two that are made hold the same, as processes do that share a database.
     """
 
-    def __init__(self, maker: StoreMaker, *, shared: bool = False) -> None:
+    def __init__(self, maker: Maker[Store], *, shared: bool = False) -> None:
         self.maker, self.name, self.shared = maker, maker.name, shared
 
     def lacks(self, needs: tuple[str, ...], *, live: bool) -> str | None:  # noqa: ARG002 - a store has no server
@@ -52,14 +45,6 @@ class StoreBench:
         return (
             "stores of one process share nothing" if "shared" in needs and not self.shared else None
         )
-
-    def doubts(self, error: Exception) -> bool:  # noqa: ARG002 - a store has no model
-        """See `Bench.doubts`."""
-        return False
-
-    def blames(self, error: BaseException) -> str | None:  # noqa: ARG002 - a store has no key
-        """See `Bench.blames`."""
-        return None
 
     @asynccontextmanager
     async def open(self) -> AsyncGenerator[Store, None]:
@@ -81,15 +66,8 @@ class StoreBench:
                 await store.delete_thread(thread_id)
 
 
-def store_check(
-    *needs: str, look: str = ""
-) -> Callable[[Callable[[StoreBench], Awaitable[None]]], Check[StoreBench]]:
-    """Makes a check of a function on a store's bench."""
-
-    def made(function: Callable[[StoreBench], Awaitable[None]]) -> Check[StoreBench]:
-        return Check(function=function, bench=StoreBench, needs=needs, look=look, kind="store ")
-
-    return made
+store_check = check_maker(StoreBench, "store ")
+"""Makes a check of a function on a store's bench."""
 
 
 async def save_texts(
@@ -117,6 +95,11 @@ async def texts(store: Store, thread_id: str | None, **how: Any) -> list[str]:
     return [
         each.message.text for each in await store.messages(MessageQuery(thread_id=thread_id, **how))
     ]
+
+
+async def read_branch(store: Store, thread_id: str) -> list[StoredMessage]:
+    """Returns the stored messages of a thread's first branch."""
+    return list(await store.messages(MessageQuery(thread_id=thread_id, branch=0)))
 
 
 async def refused(work: Awaitable[Any], what: str, words: Sequence[str] = ()) -> HistoryError:

@@ -2,19 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from pathlib import Path
 from typing import Any, cast
 
 import msgspec
 
 from dragoman import wires
-from dragoman.event import Event, PartDelta
-from dragoman.fold import fold, unfold
+from dragoman.event import (
+    Event,
+    MessageFinished,
+    MessageStarted,
+    PartDelta,
+    PartFinished,
+    PartStarted,
+)
+from dragoman.fold import close_part, fold, unfold
 from dragoman.loss import Loss
-from dragoman.message import Message, Origin, ThinkingPart
-from dragoman.testing.check import Check, CheckFailed, demand
-from dragoman.testing.wellformed import fault_of
+from dragoman.message import Content, Message, Origin, TextPart, ThinkingPart
+from dragoman.testing.check import Bench, CheckFailed, check_maker, demand
 from dragoman.transport.exchange import load_exchange
 from dragoman.wires import Wire
 
@@ -25,6 +31,7 @@ __all__ = [
     "WireBench",
     "cut_into",
     "events_of",
+    "fault_of",
     "json_of",
     "seal_of",
     "signed_by_the_kit",
@@ -43,8 +50,12 @@ OPERATIONS = {
 }
 """What a wire can do. Each of these it does wholly, both ways, or not at all."""
 
+SIGNATURE = "c2lnbmVkIGJ5IGRyYWdvbWFuJ3Mga2l0LCBpdCBnb2VzIGJhY2sgYnl0ZSBieSBieXRl"
+OWN = Origin("conformance", "https://api.conformance.invalid/v1", "m")
+"""Where the checks say that a message came from."""
 
-class WireBench:
+
+class WireBench(Bench):
     """A wire on the bench.
 
     Args:
@@ -77,14 +88,6 @@ class WireBench:
             (f"the wire {self.name} has no {need}" for need in needs if not self.has(need)), None
         )
 
-    def doubts(self, error: Exception) -> bool:  # noqa: ARG002 - a wire has no model
-        """See `Bench.doubts`."""
-        return False
-
-    def blames(self, error: BaseException) -> str | None:  # noqa: ARG002 - a wire has no key
-        """See `Bench.blames`."""
-        return None
-
     def there(self, messages: Sequence[Message], **how: Any) -> tuple[Any, list[Loss]]:
         """Messages → the payload, as JSON has it, and the losses told."""
         losses: list[Loss] = []
@@ -101,6 +104,14 @@ class WireBench:
         return json_of(
             self.wire.dump_response(events_of(message), id="r1", model="m"), "dump_response"
         )
+
+    def read_whole(self, message: Message, **how: Any) -> list[Event]:
+        """Returns the events that are read of a model's message when it is written as a whole response."""
+        return list(self.wire.load_response(self.whole(message), **how))
+
+    def read_stream(self, message: Message, **how: Any) -> list[Event]:
+        """Returns the events that are read of a model's message when it is written as a stream."""
+        return self.decoded([self.stream(events_of(message))], **how)
 
     def stream(self, events: Iterable[Event]) -> bytes:
         """Events → the streamed response that tells of them."""
@@ -124,18 +135,8 @@ class WireBench:
         return messages[0]
 
 
-def wire_check(
-    *needs: str, look: str = ""
-) -> Callable[[Callable[[WireBench], None]], Check[WireBench]]:
-    """Makes a check of a function on a wire's bench. `needs`: groups of `OPERATIONS`."""
-
-    def made(function: Callable[[WireBench], None]) -> Check[WireBench]:
-        return Check(function=function, bench=WireBench, needs=needs, look=look, kind="wire ")
-
-    return made
-
-
-SIGNATURE = "c2lnbmVkIGJ5IGRyYWdvbWFuJ3Mga2l0LCBpdCBnb2VzIGJhY2sgYnl0ZSBieSBieXRl"
+wire_check = check_maker(WireBench, "wire ")
+"""Makes a check of a function on a wire's bench. `needs`: groups of `OPERATIONS`."""
 
 
 def signed_by_the_kit(wire: str) -> ThinkingPart:
@@ -191,5 +192,52 @@ def text_values(value: Any) -> list[str]:
     return [text for each in within for text in text_values(each)]
 
 
-OWN = Origin("conformance", "https://api.conformance.invalid/v1", "m")
-"""Where the checks say that a message came from."""
+def fault_of(events: Iterable[Event], *, spoilt: bool = False) -> str | None:
+    """The first thing that is wrong with a stream of events, in words; `None`: nothing is.
+
+    `spoilt`: they come of spoilt bytes, so that the end of a part may say something else than its deltas.
+    """
+    messages: set[str] = set()
+    closed_messages: set[str] = set()
+    open_parts: dict[tuple[str, int], tuple[Content, list[str | bytes]]] = {}
+    closed_parts: set[tuple[str, int]] = set()
+    for event in events:
+        match event:
+            case MessageStarted(message_id=id_):
+                if id_ in messages:
+                    return f"the message {id_!r} is started twice"
+                messages.add(id_)
+            case PartStarted(message_id=id_, index=index, part=part):
+                if id_ not in messages or id_ in closed_messages:
+                    return f"a part is started in the message {id_!r}, which is not open"
+                if (id_, index) in open_parts or (id_, index) in closed_parts:
+                    return f"part {index} of the message {id_!r} is started twice"
+                open_parts[id_, index] = (part, [])
+            case PartDelta(message_id=id_, index=index, delta=delta):
+                if (id_, index) not in open_parts:
+                    return f"a delta is for part {index} of the message {id_!r}, which is not open"
+                open_parts[id_, index][1].append(delta)
+            case PartFinished(message_id=id_, index=index, part=part):
+                if (id_, index) in closed_parts and isinstance(part, ThinkingPart):
+                    continue  # an amended signature
+                if (id_, index) not in open_parts:
+                    return f"part {index} of the message {id_!r} is finished and was not open"
+                opened, deltas = open_parts.pop((id_, index))
+                closed_parts.add((id_, index))
+                if not spoilt and _text(part) != _text(close_part(opened, deltas)):
+                    return f"the deltas of part {index} of the message {id_!r} are not its text"
+            case MessageFinished(message_id=id_):
+                if id_ not in messages or id_ in closed_messages:
+                    return f"the message {id_!r} is finished and was not open"
+                if left := [index for message, index in open_parts if message == id_]:
+                    return f"the message {id_!r} is finished while its parts {left} are open"
+                closed_messages.add(id_)
+            case _:
+                pass
+    if left := messages - closed_messages:
+        return f"the messages {sorted(left)} are never finished"
+    return None
+
+
+def _text(part: Content | None) -> str:
+    return part.text if isinstance(part, TextPart | ThinkingPart) else ""

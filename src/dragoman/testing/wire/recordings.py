@@ -9,8 +9,7 @@ from dragoman.event import RunError
 from dragoman.fold import compact
 from dragoman.request import ModelRequest
 from dragoman.testing.check import Skipped, attempt, demand, same
-from dragoman.testing.wellformed import fault_of
-from dragoman.testing.wire.bench import WireBench, cut_into, json_of, wire_check
+from dragoman.testing.wire.bench import WireBench, cut_into, fault_of, json_of, wire_check
 from dragoman.transport.exchange import Exchange
 
 __all__ = ["recorded_answers_are_read", "recorded_requests_return"]

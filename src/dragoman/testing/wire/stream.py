@@ -10,8 +10,7 @@ from dragoman.fold import compact, fold
 from dragoman.message import FinishReason, Message, ToolCallPart
 from dragoman.testing.check import demand, same
 from dragoman.testing.samples import ANSWER, TEXT, comparable
-from dragoman.testing.wellformed import fault_of
-from dragoman.testing.wire.bench import WireBench, cut_into, events_of, wire_check
+from dragoman.testing.wire.bench import WireBench, cut_into, events_of, fault_of, wire_check
 
 __all__ = [
     "arguments_in_pieces_are_whole",

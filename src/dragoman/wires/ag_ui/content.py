@@ -6,25 +6,22 @@ from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec.structs import replace
+
 from dragoman.codec.carried import changed, difference
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest
 from dragoman.codec.media import decoded
 from dragoman.errors import HistoryError
 from dragoman.message import Content, DataPart, FilePart, LinkPart, TextPart
-from dragoman.wires.ag_ui.quirks import OWN, metadata_of, others, unpacked
+from dragoman.wires.ag_ui.quirks import OWN, native_of, others, unpacked, with_extras
 
-__all__ = ["dump_block", "dump_content", "is_block", "load_block", "load_content"]
+__all__ = ["dump_block", "dump_content", "load_block", "load_content"]
 
 Block = TextPart | DataPart | LinkPart | FilePart
 _KINDS = ("image", "audio", "video")
 _MEDIA = frozenset([*_KINDS, "document"])
 _DATA, _NAME = "data", "filename"
 _UNTYPED = "application/octet-stream"
-
-
-def is_block(piece: Content) -> bool:
-    """Whether it can be a part of a user's message."""
-    return isinstance(piece, Block)
 
 
 def load_content(content: Any, form: dict[str, Any]) -> list[Content]:
@@ -72,15 +69,14 @@ def dump_block(piece: Block, *, extras: bool = True) -> dict[str, Any]:
     block = _written(piece)
     read = _read(block)
     more = difference(piece, read) if extras and read is not None else {}
-    metadata = metadata_of(if_object(block.get("metadata")), more)
-    return {**rest(block, "metadata"), **metadata}
+    return with_extras(block, more)
 
 
 def _read(block: Mapping[str, Any]) -> Block | None:
     kind = block.get("type")
     if kind == "text":
         text = if_text(block.get("text"))
-        return TextPart(text, OWN.note(_own(block, "text"))) if text else None
+        return TextPart(text, native_of(block, "type", "text")) if text else None
     if kind == "binary":
         return _binary(block)
     if not isinstance(kind, str) or kind not in _MEDIA:
@@ -103,7 +99,7 @@ def _read(block: Mapping[str, Any]) -> Block | None:
     else:
         part, own["source"] = LinkPart(f"data:{mime or ''};base64,{value}", mime, name), source
     form = {} if kind == _kind(part) else {"type": kind}
-    return _with(part, OWN.note(own, form))
+    return replace(part, native=OWN.note(own, form))
 
 
 def _own(block: Mapping[str, Any], *known: str) -> dict[str, Any]:
@@ -124,12 +120,6 @@ def _binary(block: Mapping[str, Any]) -> Block:
     if isinstance(id_ := block.get("id"), str):
         return FilePart(id_, mime, name)
     raise HistoryError("a binary part of AG-UI has data in base64, a url or an id")
-
-
-def _with(part: Block, native: Any) -> Block:
-    from msgspec.structs import replace
-
-    return replace(part, native=native) if native else part
 
 
 def _written(piece: Block) -> dict[str, Any]:

@@ -8,6 +8,7 @@ fields of the part and of its message that differ, `signed` where a signature be
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from functools import cached_property
 from typing import Any
 
 import msgspec
@@ -19,7 +20,7 @@ from dragoman.event import MessageStarted, OpenText, PartStarted
 from dragoman.fold import close_part
 from dragoman.message import Content, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family
-from dragoman.wires.ag_ui.messages_dump import Group, lowered
+from dragoman.wires.ag_ui.messages_dump import Group, GroupIds, lowered
 from dragoman.wires.ag_ui.quirks import RESERVED
 from dragoman.wires.ag_ui.tools import dump_output, load_result, text_of
 
@@ -157,8 +158,6 @@ class MessageParts:
         self._event = event
         self._owner: Object = {} if owner is None else {"subagentRunId": owner}
         self._group = group
-        self._key: str | None = None
-        self._is_used = False
         self._speaker: str | None = None
         """Id of the message of theirs that calls are in."""
         self._told: list[Part | Object] = []
@@ -202,17 +201,23 @@ class MessageParts:
         part.parent = self._speaker
         return part
 
+    @cached_property
+    def _ids(self) -> GroupIds:
+        """Made when the first part begins, so that a message of which nothing is told takes no id."""
+        return GroupIds(self.id, self._group)
+
+    @property
+    def _key(self) -> str:
+        return self._ids.key
+
     def _place(self, index: int, *, is_thinking: bool = False) -> tuple[str, Object]:
         """The id of the next message of theirs, and the extras that say where it is."""
-        if self._key is None:
-            self._key = self._group.free(self.id)
+        key = self._key
         extras: Object = {"at": index} if index else {}
-        if self._key != self.id:
+        if key != self.id:
             extras["m"] = self.id
-        if is_thinking or self._is_used:
-            return self._group.free(f"{self._key}:{index}"), {"of": self._key, **extras}
-        self._is_used = True
-        return self._key, extras
+        id_ = self._ids.take(index, is_thinking=is_thinking)
+        return id_, extras if id_ == key else {"of": key, **extras}
 
     def result(
         self, index: int, result: ToolResultPart, start: MessageStarted | None, meta: Meta

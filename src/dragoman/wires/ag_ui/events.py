@@ -22,10 +22,10 @@ from dragoman.event import (
     StepStarted,
 )
 from dragoman.interrupt import Interrupt
-from dragoman.message import Native, ToolCallPart
+from dragoman.message import ToolCallPart
 from dragoman.wires.ag_ui.errors import code_of
 from dragoman.wires.ag_ui.interrupts import dump_interrupt, load_interrupt
-from dragoman.wires.ag_ui.quirks import OWN, VERSION, others, unpacked
+from dragoman.wires.ag_ui.quirks import OWN, VERSION, native_of, unpacked
 
 __all__ = [
     "CALL",
@@ -79,7 +79,8 @@ _AS_CUSTOM: Mapping[str, str] = {
     "ACTIVITY_DELTA": "activity_delta",
 }
 """Types of theirs that are custom events here → by which name."""
-_COMMON = ("type", "metadata", "timestamp", "rawEvent")
+_Reader = Callable[[Fields, Calls], Event | None]
+_COMMON = ("type", "timestamp", "rawEvent")
 
 
 def load_event(fields: Fields, calls: Calls) -> Event | None:
@@ -193,27 +194,32 @@ _WRITE: Mapping[type, Callable[[Any], dict[str, Any]]] = {
 # read
 
 
-def _read_native(fields: Fields, *neutral: str) -> Native:
-    """The fields of an object that are not neutral."""
-    native = rest(fields, *_COMMON, *neutral)
-    if metadata := others(fields.get("metadata")):
-        native["metadata"] = metadata
-    return OWN.note(native)
+def _as_it_is(value: Any) -> Any:
+    return value
 
 
-def _read_rest(fields: Fields, *neutral: str) -> dict[str, Any]:
-    """What every step, state and custom event has beside its own fields."""
-    run_id = if_text(fields.get("subagentRunId")) or None
-    return {"native": _read_native(fields, "subagentRunId", *neutral), "run_id": run_id}
+def _optional_text(value: Any) -> str | None:
+    return if_text(value) or None
 
 
-def _read_started(fields: Fields, _: Calls) -> Event:
-    return RunStarted(
-        if_text(fields.get("runId")),
-        if_text(fields.get("threadId")) or None,
-        if_text(fields.get("parentRunId")) or None,
-        native=_read_native(fields, "runId", "threadId", "parentRunId", "protocolVersion", "input"),
-    )
+def _is_suspended(outcome: Any) -> str:
+    return "pending" if if_object(outcome).get("type") == "suspended" else "success"
+
+
+def _operations(value: Any) -> tuple[Mapping[str, Any], ...]:
+    return tuple(if_objects(value))
+
+
+def _reader(event_type: type, *neutral: str, **names: tuple[str, Callable[[Any], Any]]) -> _Reader:
+    """What reads an object as an event of a type. `names`: our field → theirs, and what reads its value; `neutral`: fields of theirs that
+    say nothing to us."""
+    known = (*_COMMON, *neutral, *[name for name, _ in names.values()])
+
+    def read(fields: Fields, _: Calls) -> Event:
+        values = {ours: load(fields.get(name)) for ours, (name, load) in names.items()}
+        return event_type(**values, native=native_of(fields, *known))
+
+    return read
 
 
 def _read_finished(fields: Fields, calls: Calls) -> Event:
@@ -227,78 +233,61 @@ def _read_finished(fields: Fields, calls: Calls) -> Event:
         for id_ in if_list(outcome.get("pendingToolCallIds"))
         if isinstance(id_, str)
     ]
-    pending = "pending" if client_calls else "success"
+    otherwise = "pending" if client_calls else "success"
     outcomes: Mapping[str, Any] = {"cancelled": "cancelled", "interrupt": "pending"}
     return RunFinished(
         if_text(fields.get("runId")),
-        outcomes.get(if_text(outcome.get("type")), pending),
+        outcomes.get(if_text(outcome.get("type")), otherwise),
         load_entries(fields.get("usage")),
         (*interrupts, *client_calls),
         fields.get("result"),
-        _read_native(fields, "runId", "threadId", "outcome", "usage", "result"),
+        native_of(fields, *_COMMON, "runId", "threadId", "outcome", "usage", "result"),
     )
 
 
-def _read_subagent_started(fields: Fields, _: Calls) -> Event:
-    return RunStarted(
-        if_text(fields.get("subagentRunId")),
-        parent_run_id=if_text(fields.get("parentSubagentRunId")) or None,
-        native=_read_native(fields, "subagentRunId", "parentSubagentRunId"),
-    )
-
-
-def _read_subagent_finished(fields: Fields, _: Calls) -> Event:
-    is_suspended = if_object(fields.get("outcome")).get("type") == "suspended"
-    return RunFinished(
-        if_text(fields.get("subagentRunId")),
-        "pending" if is_suspended else "success",
-        result=fields.get("result"),
-        native=_read_native(fields, "subagentRunId", "outcome", "result"),
-    )
-
-
-def _read_step_started(fields: Fields, _: Calls) -> Event:
-    return StepStarted(if_text(fields.get("stepName")), **_read_rest(fields, "stepName"))
-
-
-def _read_step_finished(fields: Fields, _: Calls) -> Event:
-    return StepFinished(if_text(fields.get("stepName")), **_read_rest(fields, "stepName"))
-
-
-def _read_state(fields: Fields, _: Calls) -> Event:
-    return StateSnapshot(fields.get("snapshot"), **_read_rest(fields, "snapshot"))
-
-
-def _read_patch(fields: Fields, _: Calls) -> Event | None:
+def _read_patch(fields: Fields, calls: Calls) -> Event | None:
     operations = fields.get("delta")
     if operations != [] and not if_objects(operations):
         return None
-    return StateDelta(tuple(if_objects(operations)), **_read_rest(fields, "delta"))
-
-
-def _read_custom(fields: Fields, _: Calls) -> Event:
-    name = if_text(fields.get("name"))
-    return Custom(name, fields.get("value"), **_read_rest(fields, "name", "value"))
+    return _read_operations(fields, calls)
 
 
 def _read_as_custom(fields: Fields, _: Calls) -> Event:
     kind = fields["type"]
-    value = rest(fields, *_COMMON, "subagentRunId")
-    common = _read_rest(fields, *value)
-    common["native"] = OWN.with_form(common["native"], type=kind)
-    return Custom(_AS_CUSTOM[kind], value, **common)
+    value = rest(fields, *_COMMON, "metadata", _OWNER[0])
+    native = OWN.with_form(native_of({"metadata": fields.get("metadata")}), type=kind)
+    return Custom(_AS_CUSTOM[kind], value, native, _optional_text(fields.get(_OWNER[0])))
 
 
-READ: Mapping[str, Callable[[Fields, Calls], Event | None]] = {
-    "RUN_STARTED": _read_started,
+_OWNER = ("subagentRunId", _optional_text)
+"""Of what may be of a run within a tool."""
+_read_operations = _reader(StateDelta, operations=("delta", _operations), run_id=_OWNER)
+READ: Mapping[str, _Reader] = {
+    "RUN_STARTED": _reader(
+        RunStarted,
+        "protocolVersion",
+        "input",
+        run_id=("runId", if_text),
+        thread_id=("threadId", _optional_text),
+        parent_run_id=("parentRunId", _optional_text),
+    ),
     "RUN_FINISHED": _read_finished,
-    "SUBAGENT_STARTED": _read_subagent_started,
-    "SUBAGENT_FINISHED": _read_subagent_finished,
-    "STEP_STARTED": _read_step_started,
-    "STEP_FINISHED": _read_step_finished,
-    "STATE_SNAPSHOT": _read_state,
+    "SUBAGENT_STARTED": _reader(
+        RunStarted,
+        run_id=("subagentRunId", if_text),
+        parent_run_id=("parentSubagentRunId", _optional_text),
+    ),
+    "SUBAGENT_FINISHED": _reader(
+        RunFinished,
+        run_id=("subagentRunId", if_text),
+        outcome=("outcome", _is_suspended),
+        result=("result", _as_it_is),
+    ),
+    "STEP_STARTED": _reader(StepStarted, name=("stepName", if_text), run_id=_OWNER),
+    "STEP_FINISHED": _reader(StepFinished, name=("stepName", if_text), run_id=_OWNER),
+    "STATE_SNAPSHOT": _reader(StateSnapshot, state=("snapshot", _as_it_is), run_id=_OWNER),
     "STATE_DELTA": _read_patch,
-    "CUSTOM": _read_custom,
+    "CUSTOM": _reader(Custom, name=("name", if_text), value=("value", _as_it_is), run_id=_OWNER),
     **dict.fromkeys(_AS_CUSTOM, _read_as_custom),
 }
 """Type of an object → what reads its event, without what is carried."""

@@ -1,19 +1,27 @@
-"""One of our messages → the group of theirs."""
+"""One of our messages → the group of theirs.
+
+Reasoning, each text with the calls behind it, what a user says without a result in between, and each result are messages of their own. The
+table `WRITERS` says which pieces the protocol has a form for; the others are carried (`more`). What would be read otherwise is found out
+by reading the group again.
+"""
 
 from __future__ import annotations
 
 from collections import ChainMap
-from collections.abc import Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, ClassVar
 
 import msgspec
 
-from dragoman.codec.carried import difference
+from dragoman.codec.carried import difference, is_equal
 from dragoman.codec.ids import DistinctIds
 from dragoman.codec.json_values import if_object, merged, rest
 from dragoman.codec.native import signatures
 from dragoman.message import (
     Content,
+    DataPart,
+    FilePart,
+    LinkPart,
     MarkPart,
     Message,
     Role,
@@ -22,16 +30,15 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.ag_ui.content import dump_content, is_block
+from dragoman.wires.ag_ui.content import dump_content
 from dragoman.wires.ag_ui.messages_load import ACTIVITY, load_group, load_thinking
-from dragoman.wires.ag_ui.quirks import NAME, OWN, metadata_of
+from dragoman.wires.ag_ui.quirks import NAME, OWN, RESERVED, with_extras
 from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
-__all__ = ["Group", "dump_group", "dump_thinking", "lowered"]
+__all__ = ["Group", "GroupIds", "dump_group", "dump_thinking", "lowered"]
 
+Object = dict[str, Any]
 _SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
-
-_ENCRYPTED = "encryptedValue"
 _SPEAKING = frozenset([*_SPEAKERS.values(), "developer"])
 """Roles of messages that have the fields of ours as a whole."""
 
@@ -57,9 +64,10 @@ class Group:
 
     def call_id(self, id_: str, otherwise: str) -> str:
         """The id of a call: its own, unless that is empty or taken."""
-        given = self._call_ids.take(id_ if id_ and id_ not in self._call_ids else otherwise)
-        self._waiting.setdefault(id_, []).append(given)
-        return given
+        free = id_ if id_ and id_ not in self._call_ids else otherwise
+        call_id = self._call_ids.take(free)
+        self._waiting.setdefault(id_, []).append(call_id)
+        return call_id
 
     def called(self, id_: str) -> str:
         """The id under which the protocol knows a call that waits."""
@@ -81,225 +89,222 @@ class Group:
         return waiting.pop(0) if waiting else id_
 
 
-class _Entries:
-    """The messages of one group as they are made."""
+class GroupIds:
+    """The ids of the messages of theirs that one of ours becomes. The first that is no reasoning has the id by which the group is known."""
 
-    def __init__(self, message: Message, position: int, group: Group) -> None:
-        self.made: list[tuple[dict[str, Any], dict[str, Any]]] = []
-        """Each without its extras, and those."""
-        self.more: list[list[Any]] = []
-        self.speaker: tuple[dict[str, Any], dict[str, Any]] | None = None
-        self.blocks: list[tuple[int, Any]] = []
-        self.names: dict[str, str] = {}
-        self.key = group.free(message.id or f"message-{position}")
-        """By which the group is known: the id of the first of its messages that is no reasoning."""
+    def __init__(self, id_: str, group: Group) -> None:
+        self.key = group.free(id_)
         self._group = group
-        self._next = 0
         self._is_used = False
 
-    def at(self, index: int) -> dict[str, int]:
-        """Extras that say where a piece stands, where that is not behind the one before it."""
-        place = {} if index == self._next else {"at": index}
-        self._next = index + 1
-        return place
-
-    def id(self, index: int, *, thinks: bool = False) -> str:
-        if thinks or self._is_used:
+    def take(self, index: int, *, is_thinking: bool = False) -> str:
+        """The id of the message that begins with the part of that index."""
+        if is_thinking or self._is_used:
             return self._group.free(f"{self.key}:{index}")
         self._is_used = True
         return self.key
 
-    def add(
-        self, entry: dict[str, Any], extras: dict[str, Any]
-    ) -> tuple[dict[str, Any], dict[str, Any]]:
-        if entry["id"] != self.key or entry["role"] in ("tool", "reasoning", ACTIVITY):
-            extras = {"of": self.key, **extras}
-        self.made.append((entry, extras))
-        return self.made[-1]
 
+class _GroupWriter:
+    """Writes one message of ours."""
 
-def dump_group(message: Message, position: int, group: Group) -> list[dict[str, Any]]:
-    """A message → theirs. `position`: in the conversation, for one without an id."""
-    entries = _Entries(message, position, group)
-    for index, piece in enumerate(message.content):
-        if not _dumped(message, index, piece, entries, group):
-            entries.more.append([index, msgspec.to_builtins(piece)])
-    _end_blocks(message, entries)
-    speaks = any(entry["role"] in _SPEAKING for entry, _ in entries.made)
-    if not speaks and (not entries.made or OWN.fields(message.native)):
-        entries.add({"id": entries.id(0), "role": _role(message), "content": ""}, {})
-    dumped = _finished(message, entries, group)
-    group.names.update(entries.names)
-    return dumped
+    def __init__(self, message: Message, position: int, group: Group) -> None:
+        self.message = message
+        self.group = group
+        self.ids = GroupIds(message.id or f"message-{position}", group)
+        self.entries: list[tuple[Object, Object]] = []
+        """Messages of theirs without their extras, and those."""
+        self._names: dict[str, str] = {}
+        """Names of the calls of this message."""
+        self._speaker: Object | None = None
+        """The message of theirs that calls are in."""
+        self._blocks: list[tuple[int, Any]] = []
+        """What a user said since the last result."""
+        self._unwritten: list[list[Any]] = []
+        self._next = 0
 
+    def write(self) -> list[Object]:
+        """The messages of theirs."""
+        writers, message = self.WRITERS[self.message.role], self.message
+        for index, piece in enumerate(message.content):
+            writer = writers.get(type(piece))
+            if writer is None or not writer(self, index, piece):
+                self._unwritten.append([index, msgspec.to_builtins(piece)])
+        self._end_blocks()
+        is_speaking = any(entry["role"] in _SPEAKING for entry, _ in self.entries)
+        if not is_speaking and (not self.entries or OWN.fields(message.native)):
+            self._add({"id": self.ids.take(0), "role": self._role(), "content": ""}, {})
+        group = self._finish()
+        self.group.names.update(self._names)
+        return group
 
-def _role(message: Message) -> str:
-    developer = message.role is Role.SYSTEM and OWN.form(message.native).get("role") == "developer"
-    return "developer" if developer else _SPEAKERS[message.role]
+    def _role(self) -> str:
+        role = self.message.role
+        developer = OWN.form(self.message.native).get("role") == "developer"
+        return "developer" if developer and role is Role.SYSTEM else _SPEAKERS[role]
 
+    def _add(self, entry: Object, extras: Object) -> Object:
+        if entry["id"] != self.ids.key or entry["role"] in ("tool", "reasoning", ACTIVITY):
+            extras = {"of": self.ids.key, **extras}
+        self.entries.append((entry, extras))
+        return entry
 
-def _dumped(message: Message, index: int, piece: Content, entries: _Entries, group: Group) -> bool:
-    """Whether the protocol has a form for a piece, and it is written."""
-    role = message.role
-    if role is Role.USER and is_block(piece):
-        entries.blocks.append((index, piece))
+    def _place(self, index: int) -> Object:
+        """Extras that say where a piece is, if that is not behind the one before it."""
+        place = {} if index == self._next else {"at": index}
+        self._next = index + 1
+        return place
+
+    # pieces: each says whether it is written
+
+    def _speak(self, index: int, piece: TextPart) -> bool:
+        """A text is a message of its own."""
+        more = difference(piece, TextPart(piece.text))
+        extras = {**self._place(index), **({"part": more} if more else {})}
+        entry: Object = {"id": self.ids.take(index), "role": self._role()}
+        self._speaker = self._add(entry, extras)
+        self._speaker["content"] = piece.text
         return True
-    if isinstance(piece, ToolResultPart) and role is not Role.SYSTEM:
-        _end_blocks(message, entries)
-        id_ = entries.id(index)
+
+    def _block(self, index: int, piece: Content) -> bool:
+        self._blocks.append((index, piece))
+        return True
+
+    def _end_blocks(self) -> None:
+        """What a user says without a result in between is one message."""
+        if not self._blocks:
+            return
+        places = [self._place(index) for index, _ in self._blocks]
+        pieces = [piece for _, piece in self._blocks]
+        content = dump_content(pieces, OWN.form(self.message.native))
+        id_ = self.ids.take(self._blocks[0][0])
+        self._add({"id": id_, "role": "user", "content": content}, places[0])
+        self._blocks = []
+
+    def _thinking(self, index: int, piece: ThinkingPart) -> bool:
+        id_ = self.ids.take(index, is_thinking=True)
+        self._add(*dump_thinking(piece, id_, self._place(index)))
+        return True
+
+    def _call(self, index: int, piece: ToolCallPart) -> bool:
+        if self._speaker is None:
+            self._speaker = self._add({"id": self.ids.take(index), "role": self._role()}, {})
+        call_id = self.group.call_id(piece.id, f"{self.ids.key}:{index}")
+        self._names[piece.id] = piece.name
+        call = dump_call(piece, call_id, self._place(index), extras=self.group.extras)
+        self._speaker.setdefault("toolCalls", []).append(call)
+        return True
+
+    def _result(self, index: int, piece: ToolResultPart) -> bool:
+        self._end_blocks()
+        id_, group = self.ids.take(index), self.group
         call_id = group.answered(piece.id)
-        names = ChainMap(entries.names, group.names)
-        at = entries.at(index)
-        entries.add(
-            *dump_result(piece, id_, call_id, at, names, parts=group.parts, extras=group.extras)
+        names = ChainMap(self._names, group.names)
+        place = self._place(index)
+        self._add(
+            *dump_result(piece, id_, call_id, place, names, parts=group.parts, extras=group.extras)
         )
-        entries.speaker = None
+        self._speaker = None
         return True
-    if isinstance(piece, MarkPart):
-        return _is_activity_dumped(message, index, piece, entries, group)
-    if role is Role.SYSTEM and isinstance(piece, TextPart):
-        _speak(message, index, piece, entries)
+
+    def _activity(self, index: int, piece: MarkPart) -> bool:
+        """A mark that was a message of theirs is one again."""
+        fields = OWN.fields(piece.native)
+        id_ = fields.get("id")
+        if piece.kind != ACTIVITY or not isinstance(id_, str) or "activityType" not in fields:
+            return False
+        if not self.group.is_free(id_):
+            return False
+        self._end_blocks()
+        entry = {**fields, "id": self.group.free(id_), "role": ACTIVITY}
+        self._add(entry, self._place(index))
         return True
-    if role is not Role.MODEL:
-        return False
-    if isinstance(piece, TextPart):
-        _speak(message, index, piece, entries)
-        return True
-    if isinstance(piece, ThinkingPart):
-        entry, extras = dump_thinking(piece, entries.id(index, thinks=True), entries.at(index))
-        entries.add(entry, extras)
-        return True
-    if not isinstance(piece, ToolCallPart):
-        return False
-    if entries.speaker is None:
-        _open(message, index, entries)
-    assert entries.speaker is not None
-    call_id = group.call_id(piece.id, f"{entries.key}:{index}")
-    entries.names[piece.id] = piece.name
-    call = dump_call(piece, call_id, entries.at(index), extras=group.extras)
-    entries.speaker[0].setdefault("toolCalls", []).append(call)
-    return True
+
+    # the group
+
+    def _finish(self) -> list[Object]:
+        """The group with the fields of the message as a whole, and with what would be read otherwise."""
+        entry, extras = self.entries[0]
+        speaker = next((each for each, _ in self.entries if each["role"] in _SPEAKING), None)
+        if speaker is entry:
+            merged(entry, OWN.fields(self.message.native))
+            metadata = self.message.own_metadata
+            shown = {key: value for key, value in metadata.items() if key not in RESERVED}
+            entry["metadata"] = {**if_object(entry.get("metadata")), **shown}
+        if self._unwritten:
+            extras["more"] = self._unwritten
+        if self.group.extras:
+            names: ChainMap[str, str] = ChainMap({}, self.group.names)
+            read = load_group(list(enumerate(self._dump())), None, names)[0]
+            if more := _unread(self.message, read):
+                extras["message"] = more
+        return self._dump()
+
+    def _dump(self) -> list[Object]:
+        return [
+            with_extras(entry, extras if self.group.extras else {})
+            for entry, extras in self.entries
+        ]
+
+    _TEXT = {TextPart: _speak, MarkPart: _activity}
+    WRITERS: ClassVar[Mapping[Role, Mapping[type, Callable[..., bool]]]] = {
+        Role.SYSTEM: _TEXT,
+        Role.USER: {
+            **dict.fromkeys([TextPart, DataPart, LinkPart, FilePart], _block),
+            ToolResultPart: _result,
+            MarkPart: _activity,
+        },
+        Role.MODEL: {
+            **_TEXT,
+            ThinkingPart: _thinking,
+            ToolCallPart: _call,
+            ToolResultPart: _result,
+        },
+    }
+    """Role → type of a piece → what writes it; the protocol has no form for others."""
 
 
-def _is_activity_dumped(
-    message: Message, index: int, piece: MarkPart, entries: _Entries, group: Group
-) -> bool:
-    """Whether a mark was a message of theirs, and is again."""
-    held = OWN.fields(piece.native)
-    id_ = held.get("id")
-    if (
-        piece.kind != ACTIVITY
-        or not isinstance(id_, str)
-        or "activityType" not in held
-        or not group.is_free(id_)
-    ):
-        return False
-    _end_blocks(message, entries)
-    entries.add({**held, "id": group.free(id_), "role": ACTIVITY}, entries.at(index))
-    return True
+def dump_group(message: Message, position: int, group: Group) -> list[Object]:
+    """A message → theirs. `position`: in the conversation, for one without an id."""
+    return _GroupWriter(message, position, group).write()
 
 
-def _open(message: Message, index: int, entries: _Entries, extras: Mapping[str, Any] = {}) -> None:
-    entries.speaker = entries.add({"id": entries.id(index), "role": _role(message)}, dict(extras))
-
-
-def _speak(message: Message, index: int, piece: TextPart, entries: _Entries) -> None:
-    """A text is a message of its own."""
-    more = difference(piece, TextPart(piece.text))
-    extras = {**entries.at(index), **({"part": more} if more else {})}
-    _open(message, index, entries, extras)
-    assert entries.speaker is not None
-    entries.speaker[0]["content"] = piece.text
-
-
-def _end_blocks(message: Message, entries: _Entries) -> None:
-    """What a user says without a result in between is one message."""
-    if not entries.blocks:
-        return
-    index, pieces = entries.blocks[0][0], [piece for _, piece in entries.blocks]
-    extras = entries.at(index)
-    for later, _ in entries.blocks[1:]:
-        entries.at(later)
-    content = dump_content(pieces, OWN.form(message.native))
-    entries.add({"id": entries.id(index), "role": "user", "content": content}, extras)
-    entries.blocks = []
-
-
-def dump_thinking(
-    piece: ThinkingPart, id_: str, at: Mapping[str, Any]
-) -> tuple[dict[str, Any], dict[str, Any]]:
+def dump_thinking(piece: ThinkingPart, id_: str, place: Mapping[str, Any]) -> tuple[Object, Object]:
     """Thinking → a reasoning message without its extras, and those."""
     own = rest(OWN.fields(piece.native), "id")
-    entry: dict[str, Any] = {"id": id_, "role": "reasoning", "content": piece.text}
-    left, signed, value = (piece, None, None) if own else lowered(piece)
+    entry: Object = {"id": id_, "role": "reasoning", "content": piece.text}
+    unsigned, signed, signature = (piece, None, None) if own else lowered(piece)
     entry = merged(entry, own)
-    if value is not None:
-        entry["encryptedValue"] = value
-    held = {"signed": signed} if signed else {}
-    more = difference(left, load_thinking(entry, {"of": "", **held, "part": None}))
+    if signature is not None:
+        entry["encryptedValue"] = signature
+    extras: Object = {"signed": signed} if signed else {}
+    more = difference(unsigned, load_thinking(entry, {"of": "", **extras, "part": None}))
     if signed and not more:
-        more = difference(left, ThinkingPart(piece.text))
-    return entry, {**at, **held, **({"part": more} if more else {})}
+        more = difference(unsigned, ThinkingPart(piece.text))
+    if more:
+        extras["part"] = more
+    return entry, {**place, **extras}
 
 
-def lowered(piece: ThinkingPart) -> tuple[ThinkingPart, list[str] | None, str | None]:
+def lowered(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | None, str | None]:
     """Thinking without the text that its provider signed or hid it with, where that stood, and that text: the peer has a field for it."""
-    own = OWN.fields(piece.native).get(_ENCRYPTED)
-    found = {NAME: own} if isinstance(own, str) else signatures(piece.native)
-    if len(found) != 1:
+    own = OWN.fields(piece.native).get("encryptedValue")
+    signed = {NAME: own} if isinstance(own, str) else signatures(piece.native)
+    if len(signed) != 1:
         return piece, None, None
-    ((wire, value),) = found.items()
+    ((wire, signature),) = signed.items()
     native = dict(piece.native or {})
     fields = if_object(native[wire])
-    field = next(name for name, each in fields.items() if each == value and isinstance(each, str))
+    field = next(
+        name for name, text in fields.items() if isinstance(text, str) and text == signature
+    )
     native[wire] = {**fields, field: None}
-    return msgspec.structs.replace(piece, native=native), [wire, field], value
+    return msgspec.structs.replace(piece, native=native), [wire, field], signature
 
 
-def _finished(message: Message, entries: _Entries, group: Group) -> list[dict[str, Any]]:
-    """The group with the fields of the message as a whole."""
-    entry, extras = entries.made[0]
-    speaking = next((each for each, _ in entries.made if each["role"] in _SPEAKING), None)
-    metadata: dict[str, Any] = {}
-    if speaking is entry:
-        merged(entry, OWN.fields(message.native))
-        metadata = {
-            key: value
-            for key, value in message.own_metadata.items()
-            if key not in ("dragoman", "ag-ui")
-        }
-    if entries.more:
-        extras["more"] = entries.more
-
-    def made() -> list[dict[str, Any]]:
-        first = {
-            **entry,
-            **metadata_of(
-                {**if_object(entry.get("metadata")), **metadata}, extras if group.extras else {}
-            ),
-        }
-        later = [
-            {**each, **metadata_of(if_object(each.get("metadata")), held if group.extras else {})}
-            for each, held in entries.made[1:]
-        ]
-        return [first, *later]
-
-    if not group.extras:
-        return made()
-    dumped = made()
-    read = load_group(list(enumerate(dumped)), None, ChainMap({}, group.names))[0]
-    if more := _unread(message, read):
-        extras["message"] = more
-        dumped = made()
-    return dumped
-
-
-def _unread(message: Message, read: Message) -> dict[str, Any]:
+def _unread(message: Message, read: Message) -> Object:
     """The fields of a message that would be read otherwise."""
     more = rest(difference(message, read), "metadata")
-    own = message.own_metadata
-    if "metadata" in difference(
-        msgspec.structs.replace(message, content=()), msgspec.structs.replace(read, content=())
-    ):
-        more["metadata"] = own
+    if not is_equal(message.own_metadata, read.own_metadata):
+        more["metadata"] = message.own_metadata
     return more

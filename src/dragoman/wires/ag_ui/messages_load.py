@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, MutableMapping, Sequence
-from datetime import datetime
 from typing import Any
 
 import msgspec
@@ -14,7 +13,6 @@ from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.message import (
     Content,
-    FinishReason,
     MarkPart,
     Message,
     Native,
@@ -22,10 +20,9 @@ from dragoman.message import (
     Role,
     ThinkingPart,
     ToolCallPart,
-    Usage,
 )
 from dragoman.wires.ag_ui.content import load_content
-from dragoman.wires.ag_ui.quirks import OWN, others, unpacked
+from dragoman.wires.ag_ui.quirks import OWN, native_of, others, unpacked
 from dragoman.wires.ag_ui.tools import load_call, load_result
 
 __all__ = [
@@ -52,23 +49,9 @@ ROLES: Mapping[str, Role] = {
 """Their roles → ours."""
 ACTIVITY = "activity"
 """Kind of the mark of what a client shows beside the messages."""
+_MESSAGE_FIELDS = frozenset(Message.__struct_fields__)
 Placed = tuple[int | None, Content]
 """A piece, and its place where that is carried."""
-
-
-class _Fields(msgspec.Struct, frozen=True):
-    """What is carried of a message."""
-
-    id: str | msgspec.UnsetType | None = msgspec.UNSET
-    role: Role | msgspec.UnsetType = msgspec.UNSET
-    content: tuple[Content, ...] | msgspec.UnsetType = msgspec.UNSET
-    created_at: datetime | msgspec.UnsetType | None = msgspec.UNSET
-    origin: Origin | msgspec.UnsetType | None = msgspec.UNSET
-    metadata: dict[str, Any] | msgspec.UnsetType = msgspec.UNSET
-    finish_reason: FinishReason | msgspec.UnsetType | None = msgspec.UNSET
-    usage: Usage | msgspec.UnsetType | None = msgspec.UNSET
-    native: Native | msgspec.UnsetType = msgspec.UNSET
-    turn: str | msgspec.UnsetType | None = msgspec.UNSET
 
 
 def load_group(
@@ -132,10 +115,10 @@ def key_of(entry: Mapping[str, Any]) -> str:
 
 def _begun(start: Any) -> dict[str, Any]:
     """What a stream carried of the start of a message → what is carried of the message."""
-    fields = {
-        key: value for key, value in if_object(start).items() if key in _Fields.__struct_fields__
-    }
-    return {**fields, **({"id": start["message_id"]} if "message_id" in if_object(start) else {})}
+    fields = dict(if_object(start))
+    if "message_id" in fields:
+        fields["id"] = fields["message_id"]
+    return fields
 
 
 def _held(entry: Mapping[str, Any]) -> bool:
@@ -203,17 +186,13 @@ def _activity(entry: Mapping[str, Any]) -> dict[str, Any]:
 
 def load_thinking(entry: Mapping[str, Any], held: Mapping[str, Any]) -> ThinkingPart:
     """A reasoning message → thinking."""
-    own = rest(entry, "role", "content", "metadata", *(["id"] if held else []))
-    if metadata := others(entry.get("metadata")):
-        own["metadata"] = metadata
     signed = held.get("signed")
-    made = ThinkingPart(if_text(entry.get("content")), None)
-    if isinstance(signed, list):
-        own.pop("encryptedValue", None)
-    made = changed(
-        msgspec.structs.replace(made, native=OWN.note(own)), held.get("part"), ThinkingPart
-    )
-    return changed_signature(made, signed, entry.get("encryptedValue"))
+    neutral = ["role", "content"]
+    neutral += ["id"] if held else []
+    neutral += ["encryptedValue"] if isinstance(signed, list) else []
+    read = ThinkingPart(if_text(entry.get("content")), native_of(entry, *neutral))
+    read = changed(read, held.get("part"), ThinkingPart)
+    return changed_signature(read, signed, entry.get("encryptedValue"))
 
 
 def changed_signature(piece: ThinkingPart, signed: Any, value: Any) -> ThinkingPart:
@@ -284,15 +263,11 @@ def _first(pair: tuple[int, Content]) -> int:
 
 def _carried(message: Message, fields: Any) -> Message:
     """A message with what was carried of it; itself where that cannot be read."""
-    if not if_object(fields):
+    known = {name: value for name, value in if_object(fields).items() if name in _MESSAGE_FIELDS}
+    if not known:
         return message
-    try:
-        read = msgspec.convert(fields, _Fields)
-    except (ValueError, TypeError, RecursionError):
-        return message
-    given = {
-        name: value
-        for name in _Fields.__struct_fields__
-        if (value := getattr(read, name)) is not msgspec.UNSET
-    }
-    return message.replace(**given)
+    bare = message.replace(content=())  # which may be large, and is carried seldom
+    read = changed(bare, known, Message)
+    return (
+        read if "content" in known and read is not bare else read.replace(content=message.content)
+    )

@@ -13,8 +13,9 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.json_values import if_list, if_object, rest
 from dragoman.codec.native import Own
+from dragoman.message import Native
 
 __all__ = [
     "CARRIED",
@@ -26,11 +27,13 @@ __all__ = [
     "Quirks",
     "is_current",
     "metadata_of",
+    "native_of",
     "others",
     "packed",
     "renamed",
     "renamed_message",
     "unpacked",
+    "with_extras",
 ]
 
 NAME = "ag_ui"
@@ -105,6 +108,22 @@ def metadata_of(metadata: Mapping[str, Any], fields: Mapping[str, Any]) -> dict[
     """The field `metadata` of an object that has both; none where both are empty."""
     both = {**metadata, **packed(fields)}
     return {"metadata": both} if both else {}
+
+
+def with_extras(fields: Mapping[str, Any], extras: Mapping[str, Any]) -> dict[str, Any]:
+    """An object with these extras in its metadata."""
+    metadata = metadata_of(if_object(fields.get("metadata")), extras)
+    return {**rest(fields, "metadata"), **metadata}
+
+
+def native_of(
+    fields: Mapping[str, Any], *neutral: str, form: Mapping[str, Any] | None = None
+) -> Native:
+    """The fields of an object that are not `neutral`, and the application's metadata."""
+    own = rest(fields, "metadata", *neutral)
+    if metadata := others(fields.get("metadata")):
+        own["metadata"] = metadata
+    return OWN.note(own, form)
 
 
 def others(metadata: Any) -> dict[str, Any]:

@@ -5,18 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from msgspec.structs import replace
-
 from dragoman import json_bytes
 from dragoman.codec.carried import changed, difference
-from dragoman.codec.json_values import if_list, if_object, if_text, merged, rest, text_or_json
+from dragoman.codec.json_values import if_list, if_object, if_text, merged, text_or_json
 from dragoman.codec.media import as_text
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
 from dragoman.request import ToolSpec
 from dragoman.wires.ag_ui.content import dump_block, load_content
-from dragoman.wires.ag_ui.quirks import OWN, metadata_of, others, unpacked
+from dragoman.wires.ag_ui.quirks import OWN, native_of, unpacked, with_extras
 
 __all__ = [
     "dump_call",
@@ -50,16 +48,13 @@ def load_tools(tools: Any) -> tuple[ToolSpec, ...]:
 
 
 def _tool(tool: Mapping[str, Any]) -> ToolSpec:
-    own = rest(tool, "name", "description", "parameters", "metadata")
-    if metadata := others(tool.get("metadata")):
-        own["metadata"] = metadata
-    made = ToolSpec(
+    read = ToolSpec(
         tool["name"],
         if_text(tool.get("description")),
         if_object(tool.get("parameters")),
-        OWN.note(own),
+        native_of(tool, "name", "description", "parameters"),
     )
-    return changed(made, unpacked(tool.get("metadata")), ToolSpec)
+    return changed(read, unpacked(tool.get("metadata")), ToolSpec)
 
 
 def dump_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
@@ -72,10 +67,7 @@ def dump_tools(tools: Iterable[ToolSpec]) -> list[dict[str, Any]]:
             "parameters": dict(spec.input_schema),
         }
         tool = merged(tool, OWN.fields(spec.native))
-        more = difference(spec, _tool(tool))
-        dumped.append(
-            {**rest(tool, "metadata"), **metadata_of(if_object(tool.get("metadata")), more)}
-        )
+        dumped.append(with_extras(tool, difference(spec, _tool(tool))))
     return dumped
 
 
@@ -89,10 +81,8 @@ def load_call(call: Mapping[str, Any]) -> ToolCallPart:
     name, text = function.get("name"), function.get("arguments")
     if not isinstance(name, str):
         raise HistoryError("a tool call of AG-UI has a function with a name")
-    own = rest(call, "id", "type", "function", "metadata")
-    if metadata := others(call.get("metadata")):
-        own["metadata"] = metadata
-    read = ToolCallPart(if_text(call.get("id")), name, native=OWN.note(own))
+    native = native_of(call, "id", "type", "function")
+    read = ToolCallPart(if_text(call.get("id")), name, native=native)
     read = parse_call(read, "" if text is None else text_or_json(text))
     return changed(read, unpacked(call.get("metadata")).get("part"), ToolCallPart)
 
@@ -103,9 +93,10 @@ def dump_call(
     """The inverse. `id_`: under which the protocol knows the call; `at`: extras that say where it stands."""
     function = {"name": piece.name, "arguments": text_of(piece)}
     call = merged({"id": id_, "type": "function", "function": function}, OWN.fields(piece.native))
-    more = difference(piece, load_call(call)) if extras else {}
-    held = {**at, **({"part": more} if more else {})} if extras else {}
-    return {**rest(call, "metadata"), **metadata_of(if_object(call.get("metadata")), held)}
+    if not extras:
+        return with_extras(call, {})
+    more = difference(piece, load_call(call))
+    return with_extras(call, {**at, **({"part": more} if more else {})})
 
 
 def text_of(call: ToolCallPart) -> str:
@@ -158,22 +149,18 @@ def load_result(
     """
     form: dict[str, Any] = {}
     output, error = load_output(message.get("content"), held, form), message.get("error")
-    own = rest(message, "id", "role", "toolCallId", "content", "error", "metadata")
-    if isinstance(error, str) and error and error != output:
-        own["error"] = error
-    if metadata := others(message.get("metadata")):
-        own["metadata"] = metadata
+    neutral = ["id", "role", "toolCallId", "content"]
+    if not isinstance(error, str) or error in ("", output):
+        neutral.append("error")
     id_ = if_text(message.get("toolCallId"))
-    made = ToolResultPart(
+    read = ToolResultPart(
         id_,
         names.get(id_, ""),
-        output or error if output in ("", None) and error else output,
+        error if error and output in ("", None) else output,
         bool(error),
+        native=native_of(message, *neutral, form=form),
     )
-    native = OWN.note(own, form)
-    return changed(
-        replace(made, native=native) if native else made, held.get("part"), ToolResultPart
-    )
+    return changed(read, held.get("part"), ToolResultPart)
 
 
 def dump_result(

@@ -313,9 +313,9 @@ class TurnDecoder(RunDecoder[OpenPart]):
         Raises:
             DecodeError: it cannot be read.
         """
-        reading = Reading("ui", Role.MODEL)
+        reading = Reading(UI_DIALECT, Role.MODEL)
         try:
-            load_parts([part], reading, UI_DIALECT.loaders, UI_DIALECT.prefixed, "the stream")
+            load_parts([part], reading, "the stream")
         except HistoryError as error:
             raise DecodeError(error.message) from error
         return list(reading.pieces), list(reading.answers)

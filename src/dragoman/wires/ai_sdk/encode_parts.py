@@ -28,6 +28,10 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ai_sdk.quirks import part_id
+from dragoman.wires.ai_sdk_messages.files import dump_file
+from dragoman.wires.ai_sdk_messages.marks import dump_mark
+from dragoman.wires.ai_sdk_messages.texts import dump_reasoning, dump_text
+from dragoman.wires.ai_sdk_messages.tools import add_result, dump_call
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 
 __all__ = ["Chunk", "OpenPart", "PartEncoder"]
@@ -73,7 +77,7 @@ class PartEncoder(RunEncoder[OpenPart]):
         answered = {result.id for message in before for result in message.tool_results}
         for message in before:
             for call in message.tool_calls if message.role is Role.MODEL else ():
-                self.calls[call.id] = call, UI_DIALECT.call(call, False, 0)
+                self.calls[call.id] = call, dump_call(call, UI_DIALECT)
                 self.waits |= call.id not in answered
 
     @abstractmethod
@@ -122,7 +126,7 @@ class PartEncoder(RunEncoder[OpenPart]):
             self.begin_stream()
             self._write_result(event.part)
         elif isinstance(event.part, DataPart | LinkPart | FilePart):
-            shown = UI_DIALECT.file(event.part, True)
+            shown = dump_file(event.part, UI_DIALECT)
             if isinstance(shown.get("url"), str) and isinstance(shown.get("mediaType"), str):
                 self._write_whole(event.message_id, shown)
         else:
@@ -142,7 +146,7 @@ class PartEncoder(RunEncoder[OpenPart]):
         if part.call is None:
             self.write({"type": f"{part.kind}-start", "id": part.id})
         else:
-            shown = UI_DIALECT.call(part.call, False, 0)
+            shown = dump_call(part.call, UI_DIALECT)
             named = {"toolCallId": part.id, **_named(shown, part.call)}
             self.write({"type": "tool-input-start", **named})
         part.frame = run_encoder.split_frame(self.frame(part.delta("")))
@@ -150,7 +154,7 @@ class PartEncoder(RunEncoder[OpenPart]):
     def _finish_text(self, message_id: str, piece: TextPart | ThinkingPart, part: OpenPart) -> None:
         """What was told cannot be taken back; what is missing at the end is added."""
         if isinstance(piece, TextPart):
-            shown = UI_DIALECT.text(piece, True)
+            shown = dump_text(piece, UI_DIALECT, True)
         else:
             shown = _dump_thinking(piece)
         if not piece.text and not part.is_begun and not shown:
@@ -167,7 +171,7 @@ class PartEncoder(RunEncoder[OpenPart]):
         self.write(end)
 
     def _finish_call(self, message_id: str, call: ToolCallPart, part: OpenPart) -> None:
-        shown = UI_DIALECT.call(call, False, 0)
+        shown = dump_call(call, UI_DIALECT)
         self.calls[call.id] = call, shown
         part.call, part.id = call, call.id
         self._begin(message_id, part)
@@ -187,7 +191,7 @@ class PartEncoder(RunEncoder[OpenPart]):
         if result.id not in self.calls:
             return
         call, before = self.calls[result.id]
-        shown = UI_DIALECT.result(before, result, call)
+        shown = add_result(before, result, call, UI_DIALECT)
         chunk: Chunk = {"type": f"tool-{shown['state']}", "toolCallId": result.id}
         if shown["state"] == "output-denied":
             self.write(chunk)
@@ -203,7 +207,7 @@ class PartEncoder(RunEncoder[OpenPart]):
         self.write(chunk)
 
     def _write_mark(self, message_id: str, piece: MarkPart | ProviderPart) -> None:
-        shown = if_object(UI_DIALECT.mark(piece))
+        shown = if_object(dump_mark(piece, UI_DIALECT))
         kind = shown.get("type")
         if kind == "step-start":
             self.write({"type": "start-step"})
@@ -217,7 +221,7 @@ class PartEncoder(RunEncoder[OpenPart]):
 
 def _dump_thinking(piece: ThinkingPart) -> Chunk:
     """Returns thinking as a part; empty: nothing of it can be read."""
-    shown = UI_DIALECT.thinking([piece]) if piece.text or piece.native else ()
+    shown = dump_reasoning([piece], UI_DIALECT) if piece.text or piece.native else ()
     return next(iter(shown)) if shown else {}
 
 

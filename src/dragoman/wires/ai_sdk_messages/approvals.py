@@ -1,73 +1,71 @@
-"""Approvals: UI messages have them at the call, model messages in parts of their own. Each as the other has it, and the answers that a
-conversation holds to calls that still wait.
-"""
+"""Approvals of calls. UI messages have them at the call, model messages in parts of their own: each as the other has it, and the answers
+that a conversation holds to calls that still wait."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from itertools import chain
 from typing import Any
 
-import msgspec
+from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_object, if_text
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
-from dragoman.repair import Source, open_calls, traced
-from dragoman.wires.ai_sdk_messages.own import OWN, joined
+from dragoman.repair import OpenCall, Source, open_calls, traced
+from dragoman.wires.ai_sdk_messages.own import OWN, join_native
 
-__all__ = [
-    "REQUEST",
-    "RESPONSE",
-    "approval_of",
-    "approval_parts",
-    "approvals",
-    "at_calls",
-    "has_parts",
-    "mended",
-]
+__all__ = ["approval_parts", "approvals", "has_parts", "mended", "move_to_calls"]
 
-REQUEST, RESPONSE = "tool-approval-request", "tool-approval-response"
+_REQUEST, _RESPONSE = "tool-approval-request", "tool-approval-response"
 """Types of the parts of model messages, and kinds of their marks."""
-_KINDS = (REQUEST, RESPONSE)
-_ANSWER = ("approved", "reason")
+_KINDS = (_REQUEST, _RESPONSE)
+_OF_REQUEST, _OF_RESPONSE = ("isAutomatic", "signature"), ("approved", "reason")
+_Approvals = dict[str, dict[str, Any]]
+"""Id of a call → its approval, as UI messages have it."""
 
 
 def approvals(messages: Sequence[Message]) -> list[Resume]:
-    """The answers to approvals that a conversation holds, of calls that have no result yet: what `resume=` of a run takes."""
-    held = _of_parts(messages) if has_parts(messages) else {}
-    found: list[Resume] = []
-    for one in open_calls(messages):
-        call = one.call
-        approval = approval_of(call) or held.get(call.id, {})
-        if not isinstance(approval.get("approved"), bool):
-            continue
-        message = messages[one.position]
-        alone = sum(1 for each in _calls(messages) if each.id == call.id) == 1
-        id_ = call.id if alone or not message.id else f"{call.id}@{message.id}"
-        reason = if_text(approval.get("reason"))
-        payload = {"approved": approval["approved"], **({"reason": reason} if reason else {})}
-        found.append(
-            Resume(id_, payload=payload, signature=if_text(approval.get("signature")) or None)
-        )
-    return found
+    """Returns the answers to approvals that a conversation holds, of calls that have no result yet: what `resume=` of a run takes."""
+    in_parts = _approvals_in_parts(messages) if has_parts(messages) else {}
+    answers: list[Resume] = []
+    for waiting in open_calls(messages):
+        approval = _approval_of(waiting.call) or in_parts.get(waiting.call.id, {})
+        if isinstance(approval.get("approved"), bool):
+            answers.append(_answer_to(waiting, approval, messages))
+    return answers
+
+
+def _answer_to(
+    waiting: OpenCall, approval: Mapping[str, Any], messages: Sequence[Message]
+) -> Resume:
+    id_, message = waiting.call.id, messages[waiting.position]
+    calls = chain.from_iterable(
+        message.tool_calls for message in messages if message.role is Role.MODEL
+    )
+    # An id that several calls have is told apart by its message.
+    if message.id and sum(call.id == id_ for call in calls) != 1:
+        id_ = f"{id_}@{message.id}"
+    reason = if_text(approval.get("reason"))
+    payload = {"approved": approval["approved"], **({"reason": reason} if reason else {})}
+    signature = if_text(approval.get("signature")) or None
+    return Resume(id_, payload=payload, signature=signature)
 
 
 def mended(
     messages: Sequence[Message],
 ) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
-    """A conversation as `streamText` takes it: repaired, but for a last round whose calls were approved or denied just now, which the AI SDK
-    runs itself. As `repair.traced`."""
+    """Returns a conversation as `streamText` takes it: repaired, but for a last round whose calls were approved or denied just now, which
+    the AI SDK runs itself. As `repair.traced`."""
     start = _answered_round(messages)
     if start is None:
         return traced(messages)
     head, losses, sources = traced(messages[:start])
     left = messages[start:]
     if sources is not None:
-        sources = [
-            *sources,
-            *(_as_it_stands(start + at, message) for at, message in enumerate(left)),
-        ]
+        as_they_stand = [_source_of(start + index, message) for index, message in enumerate(left)]
+        sources = [*sources, *as_they_stand]
     return [*head, *left], losses, sources
 
 
@@ -78,49 +76,44 @@ def _answered_round(messages: Sequence[Message]) -> int | None:
     start = open_calls(messages)[0].position
     while start and messages[start - 1].role is Role.MODEL:
         start -= 1
-    later = (
-        piece
-        for message in messages[start:]
-        if message.role is not Role.MODEL
-        for piece in message.content
-    )
+    answering = [message for message in messages[start:] if message.role is not Role.MODEL]
+    later = chain.from_iterable(message.content for message in answering)
     return start if all(isinstance(piece, MarkPart | ToolResultPart) for piece in later) else None
 
 
-def _as_it_stands(position: int, message: Message) -> Source:
+def _source_of(position: int, message: Message) -> Source:
     return Source(position, tuple([(position, place) for place in range(len(message.content))]))
 
 
-def approval_of(call: ToolCallPart) -> Mapping[str, Any]:
+def _approval_of(call: ToolCallPart) -> Mapping[str, Any]:
     """The approval that stands at a call; empty where none does."""
     return if_object(OWN.fields(call.native).get("approval")) if call.native else {}
 
 
-def approval_parts(message: Message) -> tuple[dict[str, dict[str, Any]], list[dict[str, Any]]]:
-    """The approvals at the calls of a model's message, as parts: id of a call → the request, and the responses in order."""
-    requests: dict[str, dict[str, Any]] = {}
+def approval_parts(message: Message) -> tuple[_Approvals, list[dict[str, Any]]]:
+    """Returns the approvals at the calls of a model's message as parts: id of a call → the request, and the responses in order."""
+    requests: _Approvals = {}
     responses: list[dict[str, Any]] = []
     for call in message.content:
         if not isinstance(call, ToolCallPart):
             continue
-        approval = approval_of(call)
+        approval = _approval_of(call)
         if not isinstance(approval.get("id"), str):
             continue
-        own = {key: approval[key] for key in ("isAutomatic", "signature") if key in approval}
-        requests[call.id] = {
-            "type": REQUEST,
-            "approvalId": approval["id"],
-            "toolCallId": call.id,
-            **own,
-        }
+        named = {"approvalId": approval["id"]}
+        fields = _pick(approval, _OF_REQUEST)
+        requests[call.id] = {"type": _REQUEST, **named, "toolCallId": call.id, **fields}
         if isinstance(approval.get("approved"), bool):
-            answer = {key: approval[key] for key in _ANSWER if key in approval}
-            responses.append({"type": RESPONSE, "approvalId": approval["id"], **answer})
+            responses.append({"type": _RESPONSE, **named, **_pick(approval, _OF_RESPONSE)})
     return requests, responses
 
 
+def _pick(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
+    return {name: fields[name] for name in names if name in fields}
+
+
 def has_parts(messages: Iterable[Message]) -> bool:
-    """Whether approvals stand in a conversation as parts of their own."""
+    """True if approvals stand in a conversation as parts of their own."""
     return any(
         type(piece) is MarkPart and piece.kind in _KINDS
         for message in messages
@@ -128,54 +121,44 @@ def has_parts(messages: Iterable[Message]) -> bool:
     )
 
 
-def at_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
-    """A conversation with its approvals at the calls, and where each message stood: one of responses alone is left out."""
-    held = _of_parts(messages)
-    out: list[Message] = []
+def move_to_calls(messages: Sequence[Message]) -> tuple[list[Message], list[int]]:
+    """Returns a conversation with its approvals at the calls, and where each message stood: one of responses alone is left out."""
+    in_parts = _approvals_in_parts(messages)
+    moved: list[Message] = []
     positions: list[int] = []
     for position, message in enumerate(messages):
-        content = [
-            _with(piece, held) if isinstance(piece, ToolCallPart) else piece
-            for piece in message.content
-        ]
         kept = [
-            piece for piece in content if not (isinstance(piece, MarkPart) and piece.kind in _KINDS)
+            _with_approval(piece, in_parts) if isinstance(piece, ToolCallPart) else piece
+            for piece in message.content
+            if not (isinstance(piece, MarkPart) and piece.kind in _KINDS)
         ]
-        if kept or not content:
-            out.append(
-                message if kept == list(message.content) else message.replace(content=tuple(kept))
-            )
-            positions.append(position)
-    return out, positions
+        if not kept and message.content:
+            continue
+        is_same = kept == list(message.content)
+        moved.append(message if is_same else message.replace(content=tuple(kept)))
+        positions.append(position)
+    return moved, positions
 
 
-def _of_parts(messages: Iterable[Message]) -> dict[str, dict[str, Any]]:
-    """Id of a call → its approval, of those that are parts."""
+def _approvals_in_parts(messages: Iterable[Message]) -> _Approvals:
     calls: dict[str, str] = {}
-    held: dict[str, dict[str, Any]] = {}
-    for message in messages:
-        for piece in message.content:
-            if not isinstance(piece, MarkPart) or piece.kind not in _KINDS:
-                continue
-            fields = OWN.fields(piece.native)
-            id_ = if_text(fields.get("approvalId"))
-            if piece.kind == REQUEST:
-                calls[id_] = if_text(fields.get("toolCallId"))
-                own = {key: fields[key] for key in ("isAutomatic", "signature") if key in fields}
-                held[calls[id_]] = {"id": id_, **own}
-            elif id_ in calls:
-                held[calls[id_]] |= {key: fields[key] for key in _ANSWER if key in fields}
-    return held
+    approvals_: _Approvals = {}
+    for piece in chain.from_iterable(message.content for message in messages):
+        if not isinstance(piece, MarkPart) or piece.kind not in _KINDS:
+            continue
+        fields = OWN.fields(piece.native)
+        id_ = if_text(fields.get("approvalId"))
+        if piece.kind == _REQUEST:
+            calls[id_] = if_text(fields.get("toolCallId"))
+            approvals_[calls[id_]] = {"id": id_, **_pick(fields, _OF_REQUEST)}
+        elif id_ in calls:
+            approvals_[calls[id_]] |= _pick(fields, _OF_RESPONSE)
+    return approvals_
 
 
-def _with(call: ToolCallPart, held: Mapping[str, dict[str, Any]]) -> ToolCallPart:
-    if call.id not in held or approval_of(call):
+def _with_approval(call: ToolCallPart, in_parts: _Approvals) -> ToolCallPart:
+    if call.id not in in_parts or _approval_of(call):
         return call
-    own = OWN.note({**OWN.fields(call.native), "approval": held[call.id]}) or {}
-    return msgspec.structs.replace(call, native=joined(call.native, own))
-
-
-def _calls(messages: Iterable[Message]) -> Iterator[ToolCallPart]:
-    return (
-        call for message in messages if message.role is Role.MODEL for call in message.tool_calls
-    )
+    # As before, what was noted of the call's form stays.
+    own = OWN.note({**OWN.fields(call.native), "approval": in_parts[call.id]})
+    return replace(call, native=join_native(call.native, own))

@@ -1,14 +1,13 @@
-"""Whether a message is one of the family's."""
+"""Which dialect a message is of, told by its structure, and how surely it is one of the family's at all."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.wires.ai_sdk_messages.model_parts import CORE, LOADERS, MODEL
-from dragoman.wires.ai_sdk_messages.own import UI
-from dragoman.wires.ai_sdk_messages.v4_parts import V4
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text
+from dragoman.wires.ai_sdk_messages.model import MODEL_DIALECTS
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, UI, V4
 
 __all__ = ["dialect_in", "is_v4", "model_votes", "row_votes", "split_row_votes", "ui_votes"]
 
@@ -16,157 +15,143 @@ _ROLES = ("system", "user", "assistant")
 _V4_FIELDS = frozenset(
     ["toolInvocations", "reasoning", "experimental_attachments", "data", "annotations"]
 )
-_KNOWN = (
-    "text",
-    "reasoning",
-    "file",
-    "dynamic-tool",
-    "step-start",
-    "source-url",
-    "source-document",
-    "source",
-)
-
-
-_MODEL_FIELDS = frozenset(
-    ["role", "content", "id", "providerOptions", "experimental_providerMetadata"]
-)
+_V4_PART_FIELDS = frozenset(["toolInvocation", "source", "reasoning"])
+_KNOWN = frozenset(
+    ["text", "reasoning", "file", "dynamic-tool", "step-start", "source-url", "source-document", "source"]
+)  # fmt: skip
+"""Types of parts of UI messages. Those of calls and data begin with `tool-` and `data-`."""
+_CORE_METADATA = "experimental_providerMetadata"
+_MODEL_FIELDS = frozenset(["role", "content", "id", "providerOptions", _CORE_METADATA])
+_MODEL_TYPES = frozenset(MODEL_DIALECTS[MODEL].loaders)
+"""Types of parts of model messages. Those of approvals begin with `tool-approval-`."""
 _MODEL_MARKS = frozenset(["providerOptions", "mediaType", "mimeType", "image", "filename"])
-_PLAIN_FIELDS = frozenset(["id", "role", "content"])
+_PLAIN_FIELDS = {"id", "role", "content"}
 
 
 def dialect_in(fields: Mapping[str, Any], *, is_model: bool = False) -> str:
-    """The dialect of a message, told by its structure. `is_model`: where that may be either, it is a model message."""
-    content, parts = fields.get("content"), fields.get("parts")
-    if isinstance(parts, list):
+    """Returns the dialect of a message. `is_model`: where that may be either, it is a model message."""
+    content = fields.get("content")
+    has_old_fields = not _V4_FIELDS.isdisjoint(fields)
+    if isinstance(fields.get("parts"), list):
         return V4 if is_v4(fields) else UI
-    if (isinstance(content, list) and _V4_FIELDS.isdisjoint(fields)) or fields.get(
-        "role"
-    ) == "tool":
+    if (isinstance(content, list) and not has_old_fields) or fields.get("role") == "tool":
         return CORE if _is_core(if_list(content), fields) else MODEL
-    if isinstance(content, str):
-        own = (
-            not _V4_FIELDS.isdisjoint(fields)
-            or ("id" in fields and not is_model)
-            or "createdAt" in fields
-        )
-        return V4 if own else CORE if "experimental_providerMetadata" in fields else MODEL
-    return V4 if not _V4_FIELDS.isdisjoint(fields) else UI
+    if not isinstance(content, str):
+        return V4 if has_old_fields else UI
+    if has_old_fields or ("id" in fields and not is_model) or "createdAt" in fields:
+        return V4
+    return CORE if _CORE_METADATA in fields else MODEL
 
 
 def _is_core(parts: Sequence[Any], fields: Mapping[str, Any]) -> bool:
     """Whether parts of a model message are those of ai 4; where nothing tells it they are not."""
-    for each in parts:
-        part = if_object(each)
-        type_ = part.get("type")
-        if type_ == "tool-call" and "input" not in part and "args" in part:
-            return True
-        if type_ == "tool-result" and "output" not in part:
-            return True
-        if (
-            "mimeType" in part
-            or type_ == "redacted-reasoning"
-            or "experimental_providerMetadata" in part
-        ):
-            return True
-        if type_ == "reasoning" and "signature" in part:
-            return True
-    return "experimental_providerMetadata" in fields
+    return _CORE_METADATA in fields or any(_is_core_part(if_object(part)) for part in parts)
+
+
+def _is_core_part(part: Mapping[str, Any]) -> bool:
+    type_ = part.get("type")
+    if type_ == "redacted-reasoning" or "mimeType" in part or _CORE_METADATA in part:
+        return True
+    if type_ == "tool-call":
+        return "input" not in part and "args" in part
+    if type_ == "tool-result":
+        return "output" not in part
+    return type_ == "reasoning" and "signature" in part
 
 
 def is_v4(fields: Mapping[str, Any]) -> bool:
-    """Whether a UI message is one of ai 4: it has a `content`, or fields and parts of no other."""
+    """True if a UI message is one of ai 4: it has a `content`, or fields and parts of no other."""
     if isinstance(fields.get("content"), str) or not _V4_FIELDS.isdisjoint(fields):
         return True
-    for part in if_list(fields.get("parts")):
-        if type(part) is dict and (
-            "toolInvocation" in part or "source" in part or "reasoning" in part
-        ):
-            return True
-    return False
+    parts = if_list(fields.get("parts"))
+    return any(type(part) is dict and not _V4_PART_FIELDS.isdisjoint(part) for part in parts)
 
 
 def ui_votes(message: Any) -> int:
-    """How surely a message is a UI message: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
+    """Returns how surely a message is a UI message: 0 = cannot be, 1 = could be, 2 = likely, 3 = hardly anything else."""
     fields = if_object(message)
     parts, content = fields.get("parts"), fields.get("content")
-    if fields.get("role") not in (*_ROLES, "data") or (
-        "content" in fields and not isinstance(content, str)
-    ):
+    is_text = isinstance(content, str)
+    if fields.get("role") not in (*_ROLES, "data") or ("content" in fields and not is_text):
         return 0
-    if parts is None and isinstance(content, str):
-        if not _V4_FIELDS.isdisjoint(fields) and "id" in fields:
-            return 3
-        # No API of a model takes an id here: it is a front end's, whose edits name messages by it.
-        has_id = isinstance(fields.get("id"), str) and fields.keys() == _PLAIN_FIELDS
-        return 2 if has_id or "createdAt" in fields else 0
+    if parts is None and is_text:
+        return _old_ui_votes(fields)
+    types = _types_in(parts)
+    if types is None:
+        return 0
+    return 3 if any(map(_is_ui_type, types)) else 2
+
+
+def _is_ui_type(type_: str) -> bool:
+    return type_ in _KNOWN or type_.startswith(("tool-", "data-"))
+
+
+def _old_ui_votes(fields: Mapping[str, Any]) -> int:
+    """The votes for a message of ai 4 that has no parts."""
+    if not _V4_FIELDS.isdisjoint(fields) and "id" in fields:
+        return 3
+    # No API of a model takes an id here: it is a front end's, whose edits name messages by it.
+    has_id = isinstance(fields.get("id"), str) and set(fields) == _PLAIN_FIELDS
+    return 2 if has_id or "createdAt" in fields else 0
+
+
+def _types_in(parts: Any) -> list[str] | None:
+    """The types of parts; `None`: they are no list of parts."""
     if not isinstance(parts, list):
-        return 0
+        return None
     types = [if_text(if_object(part).get("type")) for part in if_list(parts)]
-    if not all(types):
-        return 0
-    return (
-        3 if any(type_ in _KNOWN or type_.startswith(("tool-", "data-")) for type_ in types) else 2
-    )
+    return types if all(types) else None
 
 
 def model_votes(message: Any) -> int:
-    """The same of a model message."""
+    """Returns how surely a message is a model message, as `ui_votes`."""
     fields = if_object(message)
     content, role = fields.get("content"), fields.get("role")
     if role not in (*_ROLES, "tool") or not fields.keys() <= _MODEL_FIELDS:
         return 0
-    if isinstance(content, str):
-        return 0 if role == "tool" else 3 if "providerOptions" in fields else 1
-    if role == "system" or not isinstance(content, list):
+    if isinstance(content, str) and role != "tool":
+        return 3 if "providerOptions" in fields else 1
+    types = _types_in(content)
+    if role == "system" or types is None:
         return 0
-    parts = [if_object(part) for part in if_list(content)]
-    types = [if_text(part.get("type")) for part in parts]
-    if not all(type_ in LOADERS or type_.startswith("tool-approval-") for type_ in types):
+    if not all(type_ in _MODEL_TYPES or type_.startswith("tool-approval-") for type_ in types):
         return 0
-    if any("-" in type_ for type_ in types):
-        return (
-            3
-            if all(
-                type_ in ("custom", "text") or len(part) > 1
-                for type_, part in zip(types, parts, strict=True)
-            )
-            else 0
-        )
-    if any(
-        _MODEL_MARKS & part.keys() or (part.get("type") == "reasoning" and "text" in part)
-        for part in parts
-    ):
+    return _part_votes(if_objects(content))
+
+
+def _part_votes(parts: Sequence[Mapping[str, Any]]) -> int:
+    """The votes for a model message with parts of known types."""
+    if any("-" in part["type"] for part in parts):
+        # A type alone is no part of any of them, but a custom block may have nothing beside it.
+        are_whole = all(part["type"] in ("custom", "text") or len(part) > 1 for part in parts)
+        return 3 if are_whole else 0
+    if any(_MODEL_MARKS & part.keys() or _is_reasoning(part) for part in parts):
         return 2
-    return int(
-        all(
-            type_ == "text" and part.keys() == {"type", "text"}
-            for type_, part in zip(types, parts, strict=True)
-        )
-    )
+    return int(all(set(part) == {"type", "text"} and part["type"] == "text" for part in parts))
+
+
+def _is_reasoning(part: Mapping[str, Any]) -> bool:
+    return part["type"] == "reasoning" and "text" in part
 
 
 def row_votes(message: Any) -> int:
-    """How surely a message is a row of Mastra's storage."""
+    """Returns how surely a message is a row of Mastra's storage, as `ui_votes`."""
     fields = if_object(message)
     content = if_object(fields.get("content"))
-    known = (
-        fields.get("role") in (*_ROLES, "signal")
-        and type(content.get("format")) is int
-        and content["format"] == 2
-    )
-    return 3 if known and isinstance(content.get("parts", []), list) else 0
+    has_role = fields.get("role") in (*_ROLES, "signal")
+    format_ = content.get("format")
+    is_row = has_role and type(format_) is int and format_ == 2
+    return 3 if is_row and isinstance(content.get("parts", []), list) else 0
 
 
 def split_row_votes(message: Any) -> int:
-    """How surely a message is a row of Mastra's first versions."""
+    """Returns how surely a message is a row of Mastra's first versions, as `ui_votes`."""
     fields = if_object(message)
-    if fields.get("role") not in (*_ROLES, "tool", "signal") or not isinstance(
-        fields.get("content"), str | list
-    ):
+    has_role = fields.get("role") in (*_ROLES, "tool", "signal")
+    if not has_role or not isinstance(fields.get("content"), str | list) or "parts" in fields:
         return 0
-    if "parts" in fields:
-        return 0
-    typed = fields.get("type") in ("text", "tool-call", "tool-result")
-    placed = "threadId" in fields or "resourceId" in fields
-    return 3 if typed and placed else 2 if placed or (typed and "id" in fields) else 0
+    is_typed = fields.get("type") in ("text", "tool-call", "tool-result")
+    is_placed = "threadId" in fields or "resourceId" in fields
+    if is_typed and is_placed:
+        return 3
+    return 2 if is_placed or (is_typed and "id" in fields) else 0

@@ -1,5 +1,8 @@
-"""What stands around the parts of a UI message: id, metadata, and under the key `dragoman` of the metadata what such a message has no
-field for (ids of the messages within, times, tokens, who answered)."""
+"""What is under the key `dragoman` of a message's metadata: all that a message of the family has no field for.
+
+These are ids of the messages within, times, tokens, who answered. Only what a reader would not find without it is written (`extras_of`), and
+what is read counts only if it is what would be written for the messages that it makes (`with_extras`).
+"""
 
 from __future__ import annotations
 
@@ -11,9 +14,8 @@ import msgspec
 
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.message import FinishReason, Message, Origin, Usage
-from dragoman.wires.ai_sdk_messages.carriage import is_native
+from dragoman.wires.ai_sdk_messages.metadata import foreign, is_native
 from dragoman.wires.ai_sdk_messages.own import OWN
-from dragoman.wires.ai_sdk_messages.signatures import foreign
 
 __all__ = ["EMPTY", "JOINED", "ONE_STEP", "Expected", "extras_of", "with_extras"]
 
@@ -59,87 +61,92 @@ def extras_of(
     metadata: bool = False,
     time: bool = True,
 ) -> dict[str, Any]:
-    """What the messages of a turn have beyond what is read without it: of all of them, and an object for each. `joined`: the first is one with
-    the results before it; `empty`: it has a part that says nothing; `one_step`: see `ONE_STEP`; `metadata`, `time`: those of the first are among it."""
-    made: list[dict[str, Any]] = []
-    named = {message.turn for message in messages}
-    shared = len(named) == 1 and messages[0].turn != expected[0].turn
-    for at, (message, usual) in enumerate(zip(messages, expected, strict=False)):
-        extra: dict[str, Any] = {}
-        if message.id != usual.id:
-            extra["id"] = message.id
-        if message.turn != usual.turn and not shared:
-            extra["turn"] = message.turn
-        if message.origin != usual.origin and not _is_given(message):
-            extra["origin"] = (
-                None if message.origin is None else msgspec.to_builtins(message.origin)
-            )
-        if message.created_at is not None and (at or time):
-            extra["created_at"] = msgspec.to_builtins(message.created_at)
-        if message.finish_reason is not None:
-            extra["finish_reason"] = message.finish_reason.value
-        if message.usage is not None:
-            extra["usage"] = msgspec.to_builtins(message.usage)
-        if message.metadata and (at or metadata) and (own := message.own_metadata):
-            extra["metadata"] = own
-        if message.native and (held := foreign("message", message.native)):
-            extra["native"] = held
-        made.append(extra)
-    while made and not made[-1]:
-        made.pop()
+    """Returns what the messages of a turn have beyond what is read without it.
+
+    Args:
+        messages: of the turn.
+        expected: of each, what is read without it.
+        joined: the first is one with the results before it.
+        empty: it has a part that says nothing.
+        one_step: see `ONE_STEP`.
+        metadata: the application's metadata of the first message is among it.
+        time: the time of the first message is among it.
+    """
+    first = messages[0]
+    is_same_turn = len({message.turn for message in messages}) == 1
+    shares_turn = is_same_turn and first.turn != expected[0].turn
+    extras: list[dict[str, Any]] = []
+    for message, usual in zip(messages, expected, strict=False):
+        extras.append(_extra_of(message, usual, has_turn=not shares_turn))
+    elsewhere = {"created_at": not time, "metadata": not metadata}
+    for name in [name for name, is_elsewhere in elsewhere.items() if is_elsewhere]:
+        extras[0].pop(name, None)
+    while extras and not extras[-1]:
+        extras.pop()
+    flags = {JOINED: joined, EMPTY: empty, ONE_STEP: one_step}
     return {
-        **({JOINED: True} if joined else {}),
-        **({EMPTY: True} if empty else {}),
-        **({ONE_STEP: True} if one_step else {}),
-        **({"turn": messages[0].turn} if shared else {}),
-        **({"messages": made} if made else {}),
+        **{name: True for name, is_set in flags.items() if is_set},
+        **({"turn": first.turn} if shares_turn else {}),
+        **({"messages": extras} if extras else {}),
     }
 
 
+def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> dict[str, Any]:
+    """What one message has beyond what is read without it."""
+    extra: dict[str, Any] = {}
+    if message.id != usual.id:
+        extra["id"] = message.id
+    if message.turn != usual.turn and has_turn:
+        extra["turn"] = message.turn
+    if message.origin != usual.origin and not _has_given_origin(message):
+        extra["origin"] = msgspec.to_builtins(message.origin)
+    if message.created_at is not None:
+        extra["created_at"] = msgspec.to_builtins(message.created_at)
+    if message.finish_reason is not None:
+        extra["finish_reason"] = message.finish_reason.value
+    if message.usage is not None:
+        extra["usage"] = msgspec.to_builtins(message.usage)
+    if message.metadata and (own := message.own_metadata):
+        extra["metadata"] = own
+    if message.native and (held := foreign("message", message.native)):
+        extra["native"] = held
+    return extra
+
+
 def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | None:
-    """Messages with what `extras_of` said of them; `None`: it is nothing that it would say."""
-    held = if_object(extras)
-    given = if_list(held.get("messages"))
-    if not held or len(given) > len(messages) or not isinstance(held.get("turn"), str | None):
+    """Returns messages with what `extras_of` said of them, or None for what it would not say."""
+    said = if_object(extras)
+    listed = if_list(said.get("messages"))
+    if not said or len(listed) > len(messages) or not isinstance(said.get("turn"), str | None):
         return None
-    out = (
-        [message.replace(turn=held["turn"]) for message in messages]
-        if "turn" in held
-        else list(messages)
-    )
-    for at, kept in enumerate(given):
+    changed = list(messages)
+    if "turn" in said:
+        changed = [message.replace(turn=said["turn"]) for message in messages]
+    for index, fields in enumerate(listed):
         try:
-            extra = msgspec.convert(kept, _Extra)
+            extra = msgspec.convert(fields, _Extra)
         except ValueError:  # half a character of UTF-16 is no ValidationError
             return None
         if extra.native and not is_native(extra.native):
             return None
-        out[at] = _changed(out[at], extra)
-    return out
+        changed[index] = _apply(changed[index], extra)
+    return changed
 
 
-def _changed(one: Message, extra: _Extra) -> Message:
-    return Message(
-        one.role,
-        one.content,
-        one.id if extra.id is msgspec.UNSET else extra.id,
-        one.created_at if extra.created_at is msgspec.UNSET else extra.created_at,
-        one.origin if extra.origin is msgspec.UNSET else extra.origin,
-        one.metadata if extra.metadata is msgspec.UNSET else extra.metadata,
-        one.finish_reason if extra.finish_reason is msgspec.UNSET else extra.finish_reason,
-        one.usage if extra.usage is msgspec.UNSET else extra.usage,
-        {**extra.native, **(one.native or {})} or None
-        if extra.native is not msgspec.UNSET
-        else one.native,
-        one.turn if extra.turn is msgspec.UNSET else extra.turn,
-    )
+def _apply(message: Message, extra: _Extra) -> Message:
+    changes = {
+        name: value
+        for name, value in msgspec.structs.asdict(extra).items()
+        if value is not msgspec.UNSET
+    }
+    if "native" in changes:
+        changes["native"] = {**changes["native"], **(message.native or {})} or None
+    return message.replace(**changes)
 
 
-def _is_given(message: Message) -> bool:
+def _has_given_origin(message: Message) -> bool:
     """Whether its origin is what a caller gave as that of all messages that name none."""
-    held = OWN.notes(message.native).get("origin") if message.native else None
-    return (
-        held is not None
-        and message.origin is not None
-        and msgspec.to_builtins(message.origin) == held
-    )
+    given = OWN.notes(message.native).get("origin") if message.native else None
+    if given is None or message.origin is None:
+        return False
+    return msgspec.to_builtins(message.origin) == given

@@ -1,4 +1,9 @@
-"""Calls and what they returned as ai 4 and Mastra have them: parts `tool-invocation` ↔ pieces. A part is a call and, where it has one, its result."""
+"""Calls and what they returned as ai 4 and Mastra have them: parts `tool-invocation` ↔ pieces. A part is a call and, where it has one, its
+result.
+
+The object within the part and the part itself are read and written as one object (`Nesting`). Of the metadata the call has all but what is
+under our key as `result`, since a part has metadata once.
+"""
 
 from __future__ import annotations
 
@@ -9,46 +14,174 @@ import msgspec
 
 from dragoman.codec.json_values import if_object, rest
 from dragoman.message import ToolCallPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.carriage import metadata_of
-from dragoman.wires.ai_sdk_messages.failures import (
+from dragoman.wires.ai_sdk_messages.metadata import metadata_of
+from dragoman.wires.ai_sdk_messages.own import OURS, OWN, V4, Nesting, restore
+from dragoman.wires.ai_sdk_messages.reading import (
+    Dialect,
+    Fields,
+    Part,
+    Reading,
+    fault,
+    finish,
+    load_mark,
+)
+from dragoman.wires.ai_sdk_messages.results import (
+    as_result,
     denial_reason,
     dump_failure,
-    load_failure,
-    refused,
+    plain_output,
+    refusal,
     unread_result,
 )
-from dragoman.wires.ai_sdk_messages.nested import flat, is_flat, nested
-from dragoman.wires.ai_sdk_messages.outputs import as_result, plain_output
-from dragoman.wires.ai_sdk_messages.own import OURS, OWN, applied
-from dragoman.wires.ai_sdk_messages.reading import Fields, Reading, fault, load_mark
-from dragoman.wires.ai_sdk_messages.tools import input_of, load_input, open_state, unread_fields
+from dragoman.wires.ai_sdk_messages.tools import (
+    CALL_FIELDS,
+    has_no_form,
+    input_of,
+    load_failure,
+    load_input,
+    open_state,
+    unread_fields,
+    without_refusal,
+)
 
 __all__ = [
     "INVOCATION",
-    "dump_invocation",
-    "dump_invocation_result",
+    "add_old_result",
+    "add_row_result",
+    "dump_old_call",
+    "dump_row_call",
     "load_inner",
-    "load_invocation",
+    "load_old_invocation",
+    "load_row_invocation",
 ]
 
 INVOCATION = "tool-invocation"
-_HOLDER = "toolInvocation"
-_OWN = frozenset(
-    [
-        "state",
-        "step",
-        "toolCallId",
-        "toolName",
-        "args",
-        "result",
-        "errorText",
-        "rawInput",
-        "approval",
-        "isError",
-    ]
+_HOLDER, _KEY = "toolInvocation", "providerMetadata"
+_RESULT_KEY = "resultProviderMetadata"
+
+# UI messages of ai 4
+
+_OLD = Nesting(
+    _HOLDER,
+    frozenset(["args", "rawInput", "toolCallId", "toolName"]),
+    inner=f"{_HOLDER}.",
+    outer="",
 )
-"""Fields of the inner object."""
-_STATES = {
+_OLD_STATES = ("partial-call", "call", "result", "approval-requested", "approval-responded")
+"""The last two are Mastra's, which writes its lists for ai 4 so: calls that wait for somebody."""
+_OLD_USUAL = frozenset(["state", "step", "toolCallId", "toolName", "args", "result"])
+_OLD_OF_RESULT = ("state", "result")
+
+
+class _Carried(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What an invocation of ai 4 has no field for, of a result."""
+
+    is_error: bool | msgspec.UnsetType = msgspec.UNSET
+    denied: bool | msgspec.UnsetType = msgspec.UNSET
+    native: dict[str, dict[str, Any]] | msgspec.UnsetType = msgspec.UNSET
+    name: str | msgspec.UnsetType = msgspec.UNSET
+    run_by: str | msgspec.UnsetType = msgspec.UNSET
+
+
+def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
+    """Reads a call of a UI message of ai 4, with its result where it has one."""
+    inner = if_object(part.get(_HOLDER))
+    id_, name, state = _identity(inner, f"{where}.{_HOLDER}", _OLD_STATES)
+    reading.opens(says=False)
+    dialect, number, answered = reading.dialect, reading.number, state == "result"
+    if len(part) == 2 and answered and _is_usual(inner, number):
+        reading.pieces.append(ToolCallPart(id_, name, inner["args"]))
+        reading.answers.append(ToolResultPart(id_, name, as_result(inner["result"], V4)))
+        return
+    head = _OLD.flatten(part, rest(inner, *_OLD_OF_RESULT) if answered else inner)
+    without, carried = _pop_result(head)
+    changes = _changes_of(carried)
+    if changes is not None:
+        head = without
+    as_input = "input-streaming" if state == "partial-call" else state
+    call, form = load_input(ToolCallPart(id_, name), inner, as_input, "args")
+    call = reading.read(
+        call, head, lambda call: _old_fields(call, dialect, answered, number), "tool", form=form
+    )
+    reading.add(call)
+    if not answered:
+        return
+    result = ToolResultPart(id_, name, as_result(inner.get("result"), V4))
+    tail = {key: inner[key] for key in _OLD_OF_RESULT if key in inner}
+    answer = reading.read(msgspec.structs.replace(result, **(changes or {})), tail, _old_result)
+    if answer.run_by == "provider":
+        reading.add(answer)
+    else:
+        reading.answers.append(answer)
+
+
+def _is_usual(inner: Part, number: int) -> bool:
+    """Whether an answered call has nothing beside what is written for every one. `number`: of its step."""
+    step = inner.get("step")
+    is_numbered = type(step) is int and step == number
+    return is_numbered and inner.keys() == _OLD_USUAL and type(inner["args"]) is dict
+
+
+def _changes_of(carried: Any) -> dict[str, Any] | None:
+    """What was carried of a result, or None where it was written by somebody else."""
+    try:
+        changes = msgspec.convert(carried, _Carried)
+    except ValueError:  # half a character of UTF-16 is no ValidationError
+        return None
+    fields = msgspec.structs.asdict(changes)
+    return {key: value for key, value in fields.items() if value is not msgspec.UNSET}
+
+
+def dump_old_call(call: ToolCallPart, dialect: Dialect, answered: bool, step: int) -> Part:
+    """Returns the part of a call in ai 4, to which `add_old_result` adds where it is `answered`. `step`: its number."""
+    outer, inner = _OLD.nest(_old_fields(call, dialect, answered, step))
+    return {**outer, _HOLDER: inner}
+
+
+def _old_fields(call: ToolCallPart, dialect: Dialect, answered: bool, step: int) -> Part:
+    """The fields of a call and of the part around it as one object."""
+    is_cut = call.state == "cut"
+    inner: Part = {} if answered else {"state": "partial-call" if is_cut else "call"}
+    inner |= {"toolCallId": call.id, "toolName": call.name}
+    inner |= {**input_of(call, answered=answered, key="args"), "step": step}
+    state = "input-streaming" if is_cut and not answered else None
+    unread = unread_fields(call, lambda bare: load_input(bare, inner, state, "args"))
+    if call.run_by == "provider":
+        unread["run_by"] = "provider"
+    fields = _OLD.flatten({"type": INVOCATION}, inner)
+    return finish(fields, call, "tool", dialect, unread, CALL_FIELDS)
+
+
+def add_old_result(
+    part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect
+) -> Part:
+    """Returns the part of a call in ai 4, with its result."""
+    fields = restore(result.native, _old_result(result), dialect.name)
+    both = {**part, _HOLDER: {**part[_HOLDER], **fields}}
+    carried = {
+        "is_error": result.is_error,
+        "denied": result.denied,
+        "native": if_object(metadata_of("result", result.native).get(OURS)).get("native"),
+        "name": None if result.name == call.name else result.name,
+        "run_by": None if result.run_by == "agent" else result.run_by,
+    }
+    carried = {key: value for key, value in carried.items() if value not in (None, False)}
+    return _with_result(both, carried) if carried else both
+
+
+def _old_result(result: ToolResultPart) -> Part:
+    return {"state": "result", "result": plain_output(result, V4)}
+
+
+# Mastra's rows
+
+_ROW = Nesting(
+    _HOLDER,
+    frozenset(
+        ["state", "step", "toolCallId", "toolName", "args", "result", "errorText", "rawInput", "approval", "isError"]
+    ),
+)  # fmt: skip
+_ROW_STATES = {
     "partial-call": "input-streaming",
     "call": "input-available",
     "approval-requested": "approval-requested",
@@ -59,202 +192,195 @@ _STATES = {
 }
 """State → that of UI messages of ai 5 and later."""
 _ANSWERED = ("result", "output-error", "output-denied")
-_OF_RESULT = frozenset(
-    ["state", "result", "errorText", "isError", "preliminary", "resultProviderMetadata"]
-)
+_RESPONDED = "approval-responded"
+_ROW_OF_RESULT = frozenset(["state", "result", "errorText", "isError", "preliminary", _RESULT_KEY])
 _SHARED = ("approval", "title")
-_KEY = "providerMetadata"
 
 
-def load_invocation(part: dict[str, Any], it: Reading, where: str) -> None:
-    """A call, with its result where it has one."""
+def load_row_invocation(part: Part, reading: Reading, where: str) -> None:
+    """Reads a call of a row, with its result where it has one."""
     inner = part.get(_HOLDER)
-    if len(part) == 2 and _load_plain(inner, it):
+    if len(part) == 2 and _load_plain(if_object(inner), reading):
         return
-    if not isinstance(inner, dict) or not is_flat(part):
-        load_mark(part, it, where)
+    if not isinstance(inner, dict) or not _ROW.is_clear(part):
+        load_mark(part, reading, where)
         return
-    load_inner(cast("dict[str, Any]", inner), part, it, f"{where}.{_HOLDER}")
+    load_inner(cast("Part", inner), part, reading, f"{where}.{_HOLDER}")
 
 
-def _load_plain(inner: Any, it: Reading) -> bool:
+def _load_plain(inner: Part, reading: Reading) -> bool:
     """Reads a call that was answered and has nothing beside it; whether it is one."""
-    if (
-        type(inner) is not dict
-        or len(fields := cast("dict[str, Any]", inner)) != 5
-        or fields.get("state") != "result"
-    ):
+    if len(inner) != 5 or inner.get("state") != "result" or "result" not in inner:
         return False
-    id_, name, given = fields.get("toolCallId"), fields.get("toolName"), fields.get("args")
+    id_, name, arguments = inner.get("toolCallId"), inner.get("toolName"), inner.get("args")
     if (
         type(id_) is not str
         or type(name) is not str
-        or type(given) is not dict
-        or not given
-        or "result" not in fields
+        or type(arguments) is not dict
+        or not arguments
     ):
         return False
-    it.opens(says=False)
-    it.arguments.pop((id_, name), None)
-    it.pieces.append(ToolCallPart(id_, name, cast("dict[str, Any]", given)))
-    it.answers.append(ToolResultPart(id_, name, as_result(fields["result"])))
+    reading.opens(says=False)
+    reading.arguments.pop((id_, name), None)
+    reading.pieces.append(ToolCallPart(id_, name, cast("Part", arguments)))
+    reading.answers.append(ToolResultPart(id_, name, as_result(inner["result"])))
     return True
 
 
 def load_inner(
-    inner: dict[str, Any], part: Fields, it: Reading, where: str, form: Mapping[str, Any] = {}
+    inner: Part, part: Fields, reading: Reading, where: str, form: Mapping[str, Any] = {}
 ) -> None:
-    """The object of a call and the part around it. `form`: what is noted of where it stands."""
-    id_, name, state = inner.get("toolCallId"), inner.get("toolName"), inner.get("state")
-    if type(id_) is not str or type(name) is not str:
-        fault(f"{where} must have the strings toolCallId and toolName")
-    if not isinstance(state, str) or state not in _STATES:
-        fault(f"{where}.state must be one of {', '.join(_STATES)}, not {state!r:.50}")
-    fields = flat(part, inner, _OWN, _HOLDER)
-    del fields["type"]
-    answered = state in _ANSWERED or ("result" in inner and state == "approval-responded")
-    by_provider = part.get("providerExecuted") is True
-    metadata = if_object(part.get(_KEY))
-    ours = if_object(metadata.get(OURS))
-    result_metadata: Any = ours.get("result") if answered else None
-    if (
-        result_metadata is not None
-    ):  # what the result alone has stands within our key, since a part has metadata once
-        kept_ours = rest(ours, "result")
-        fields[_KEY] = {**rest(metadata, OURS), **({OURS: kept_ours} if kept_ours else {})}
-        if not fields[_KEY]:
-            del fields[_KEY]
-    head = {key: value for key, value in fields.items() if not (answered and key in _OF_RESULT)}
-    if state == "output-denied" and head.get("approval") == refused(
-        id_, if_object(head.get("approval")).get("reason")
-    ):
-        del head["approval"]
-    if answered and state == "approval-responded":
-        form = {**form, "answered": state}
-    call, noted_form = _load_args(
-        ToolCallPart(id_, name, run_by="provider" if by_provider else "agent"), inner, state, it
-    )
-    it.opens(says=False)
-    dialect = it.dialect
-    kept = it.read(
-        call,
-        head,
-        lambda made: _dump_call(made, dialect, answered=answered),
-        "tool",
-        _KEY,
-        {**form, **noted_form},
-    )
-    it.add(kept)
+    """Reads the object of a call and the part around it. `form`: what is noted of where it stands."""
+    id_, name, state = _identity(inner, where, _ROW_STATES)
+    fields = _ROW.flatten(rest(part, "type"), inner)
+    answered = state in _ANSWERED or ("result" in inner and state == _RESPONDED)
+    carried: Any = None
     if answered:
-        tail = {key: value for key, value in fields.items() if key in _OF_RESULT}
-        if state == "approval-responded":
-            tail["state"] = "result"
-        if isinstance(result_metadata, dict):
-            tail["resultProviderMetadata"] = result_metadata
-        result = _load_result(inner, kept, state, where)
-        answer = it.read(
-            result, tail, lambda made: _dump_result(made, kept, dialect), "result", "resultProviderMetadata",
-            {"isError": True} if result.is_error and state == "result" else {},
-        )  # fmt: skip
-        (it.pieces if by_provider else it.answers).append(answer)
+        fields, carried = _pop_result(fields)
+        form = {**form, **({"answered": state} if state == _RESPONDED else {})}
+    head = {key: value for key, value in fields.items() if not (answered and key in _ROW_OF_RESULT)}
+    run_by = "provider" if part.get("providerExecuted") is True else "agent"
+    call, noted = _load_arguments(ToolCallPart(id_, name, run_by=run_by), inner, state, reading)
+    reading.opens(says=False)
+    dialect = reading.dialect
+    call = reading.read(
+        call,
+        without_refusal(head, id_, state),
+        lambda call: _row_fields(call, dialect, answered),
+        "tool",
+        form={**form, **noted},
+    )
+    reading.add(call)
+    if answered:
+        tail = {key: value for key, value in fields.items() if key in _ROW_OF_RESULT}
+        tail |= {_RESULT_KEY: carried} if isinstance(carried, dict) else {}
+        answer = _load_answer(inner, tail, call, state, reading, where)
+        (reading.pieces if run_by == "provider" else reading.answers).append(answer)
 
 
-def dump_invocation(call: ToolCallPart, dialect: str, *, answered: bool) -> dict[str, Any]:
-    """A call → its part, which `dump_invocation_result` goes on with where it is `answered`."""
-    outer, inner = nested(_dump_call(call, dialect, answered=answered), _OWN)
-    return {"type": INVOCATION, _HOLDER: inner, **outer}
+def _load_answer(
+    inner: Part, tail: Part, call: ToolCallPart, state: str, reading: Reading, where: str
+) -> Any:
+    """The result of a call. `tail`: those of the fields that are the result's."""
+    dialect = reading.dialect
+    result = load_failure(inner, call, state, where)
+    if result is None:
+        value, is_error = as_result(inner.get("result")), inner.get("isError") is True
+        result = ToolResultPart(call.id, call.name, value, is_error, run_by=call.run_by)
+    if state == _RESPONDED:
+        tail = {**tail, "state": "result"}
+    return reading.read(
+        result,
+        tail,
+        lambda result: _row_result(result, call, dialect),
+        "result",
+        _RESULT_KEY,
+        {"isError": True} if result.is_error and state == "result" else {},
+    )
 
 
-def dump_invocation_result(
-    part: Fields, result: ToolResultPart, call: ToolCallPart, dialect: str
-) -> dict[str, Any]:
-    """The part of a call, with its result."""
-    fields = _dump_result(result, call, dialect)
-    metadata = fields.pop("resultProviderMetadata", None)
-    if (
-        OWN.form(call.native).get("answered") == "approval-responded"
-        and fields.get("state") == "result"
-    ):
-        fields["state"] = "approval-responded"
-    outer, inner = nested(fields, _OWN)
-    both = {**part, **outer, _HOLDER: {**part[_HOLDER], **inner}}
-    if result.denied and "approval" not in both[_HOLDER]:
-        both[_HOLDER]["approval"] = refused(call.id, denial_reason(result))
-    if metadata:
-        held = if_object(both.get(_KEY))
-        both[_KEY] = {**held, OURS: {**if_object(held.get(OURS)), "result": metadata}}
-    return both
-
-
-def _load_args(
-    call: ToolCallPart, inner: Fields, state: str, it: Reading
-) -> tuple[ToolCallPart, dict[str, Any]]:
-    given = inner.get("args")
-    read, form = _read_args(call, inner, state)
-    if read.arguments and state in _ANSWERED:  # another call may have its id
-        it.arguments.pop((call.id, call.name), None)
+def _load_arguments(
+    call: ToolCallPart, inner: Fields, state: str, reading: Reading
+) -> tuple[ToolCallPart, Part]:
+    """A call with its arguments, which a later part with its result may leave out."""
+    read, form = _read_arguments(call, inner, state)
+    key = call.id, call.name
+    if read.arguments and state in _ANSWERED:
+        reading.arguments.pop(key, None)  # another call may have its id
     elif read.arguments:
-        it.arguments[call.id, call.name] = read.arguments
-    elif (
-        state in _ANSWERED
-        and read.state == "complete"
-        and not given
-        and call.id
-        and (call.id, call.name) in it.arguments
-    ):
-        read = msgspec.structs.replace(read, arguments=it.arguments[call.id, call.name])
+        reading.arguments[key] = read.arguments
+    elif state in _ANSWERED and read.state == "complete" and not inner.get("args") and call.id:
+        read = msgspec.structs.replace(read, arguments=reading.arguments.get(key, read.arguments))
     return read, form
 
 
-def _read_args(
+def _read_arguments(
     call: ToolCallPart, inner: Fields, state: str | None
-) -> tuple[ToolCallPart, dict[str, Any]]:
+) -> tuple[ToolCallPart, Part]:
     raw = inner.get("rawInput")
     if isinstance(raw, str) and not inner.get("args") and state != "partial-call":
         return load_input(call, {"rawInput": raw}, None)
-    return load_input(call, inner, _STATES.get(state or ""), "args")
+    return load_input(call, inner, _ROW_STATES.get(state or ""), "args")
 
 
-def _dump_call(call: ToolCallPart, dialect: str, *, answered: bool) -> dict[str, Any]:
-    """The fields of a call, without its result."""
-    made: dict[str, Any] = {} if answered else {"state": open_state(call, "partial-call", "call")}
-    made |= {"toolCallId": call.id, "toolName": call.name}
-    if call.state == "complete":
-        made["args"] = call.arguments
-    elif call.state == "invalid" or answered:
-        made |= {"args": {}, "rawInput": call.raw or ""}
+def dump_row_call(call: ToolCallPart, dialect: Dialect, answered: bool) -> Part:
+    """Returns the part of a call in a row, to which `add_row_result` adds where it is `answered`."""
+    outer, inner = _ROW.nest(_row_fields(call, dialect, answered))
+    return {"type": INVOCATION, _HOLDER: inner, **outer}
+
+
+def _row_fields(call: ToolCallPart, dialect: Dialect, answered: bool) -> Part:
+    """The fields of a call without its result, and of the part around it."""
+    fields: Part = {} if answered else {"state": open_state(call, "partial-call", "call")}
+    fields |= {"toolCallId": call.id, "toolName": call.name, "args": {}}
+    if call.state == "invalid" or (answered and call.state != "complete"):
+        fields["rawInput"] = call.raw or ""
     else:
-        made |= {
-            "args": {},
-            **{"args" if key == "input" else key: value for key, value in input_of(call).items()},
-        }
-    if call.native is None and call.run_by == "agent" and call.state == "complete":
-        return made
+        fields |= input_of(call, key="args")
+    if has_no_form(call):
+        return fields
     if call.run_by == "provider":
-        made["providerExecuted"] = True
-    unread = unread_fields(call, lambda bare: _read_args(bare, made, made.get("state")))
-    if metadata := metadata_of("tool", call.native, unread):
-        made[_KEY] = metadata
-    return applied(call.native, made, dialect, _SHARED)
+        fields["providerExecuted"] = True
+    unread = unread_fields(call, lambda bare: _read_arguments(bare, fields, fields.get("state")))
+    return finish(fields, call, "tool", dialect, unread, _SHARED)
 
 
-def _dump_result(result: ToolResultPart, call: ToolCallPart, dialect: str) -> dict[str, Any]:
+def add_row_result(
+    part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect
+) -> Part:
+    """Returns the part of a call in a row, with its result."""
+    fields = _row_result(result, call, dialect)
+    carried = fields.pop(_RESULT_KEY, None)
+    is_responded = OWN.form(call.native).get("answered") == _RESPONDED
+    if is_responded and fields.get("state") == "result":
+        fields["state"] = _RESPONDED
+    outer, inner = _ROW.nest(fields)
+    inner = {**part[_HOLDER], **inner}
+    if result.denied and "approval" not in inner:
+        inner["approval"] = refusal(call.id, denial_reason(result))
+    both = {**part, **outer, _HOLDER: inner}
+    return _with_result(both, carried) if carried else both
+
+
+def _row_result(result: ToolResultPart, call: ToolCallPart, dialect: Dialect) -> Part:
     """The fields of a result, beside those of its call."""
-    made, fields = {"state": "result", "result": plain_output(result)}, dict[str, Any]()
+    fields: Part = {"state": "result", "result": plain_output(result)}
+    unread: Part = {}
     if result.is_error and not result.denied and OWN.form(result.native).get("isError") is True:
-        made["isError"] = True
+        fields["isError"] = True
     elif result.denied or result.is_error:
-        made, fields = dump_failure(result)
-    fields = {**unread_result(result, call), **fields}
-    if metadata := metadata_of("result", result.native, fields):
-        made["resultProviderMetadata"] = metadata
-    return applied(result.native, made, dialect)
+        fields, unread = dump_failure(result)
+    unread = {**unread_result(result, call), **unread}
+    return finish(fields, result, "result", dialect, unread, key=_RESULT_KEY)
 
 
-def _load_result(inner: Fields, call: ToolCallPart, state: str, where: str) -> ToolResultPart:
-    if (failure := load_failure(inner, call, state, where)) is not None:
-        return failure
-    value = as_result(inner.get("result"))
-    return ToolResultPart(
-        call.id, call.name, value, inner.get("isError") is True, run_by=call.run_by
-    )
+# what both share
+
+
+def _identity(
+    inner: Part, where: str, states: Mapping[str, str] | tuple[str, ...]
+) -> tuple[str, str, str]:
+    """The id, the tool and the state of a call."""
+    id_, name, state = inner.get("toolCallId"), inner.get("toolName"), inner.get("state")
+    if type(id_) is not str or type(name) is not str:
+        fault(f"{where} must have the strings toolCallId and toolName")
+    if not isinstance(state, str) or state not in states:
+        fault(f"{where}.state must be one of {', '.join(states)}, not {state!r:.50}")
+    return id_, name, state
+
+
+def _pop_result(fields: Part) -> tuple[Part, Any]:
+    """The fields of a part without what our key says of its result, and that; `None`: nothing."""
+    metadata = if_object(fields.get(_KEY))
+    ours = if_object(metadata.get(OURS))
+    if ours.get("result") is None:
+        return fields, None
+    left = rest(ours, "result")
+    metadata = {**rest(metadata, OURS), **({OURS: left} if left else {})}
+    return {**rest(fields, _KEY), **({_KEY: metadata} if metadata else {})}, ours["result"]
+
+
+def _with_result(part: Part, carried: Part) -> Part:
+    """The inverse of `_pop_result`."""
+    metadata = if_object(part.get(_KEY))
+    return {**part, _KEY: {**metadata, OURS: {**if_object(metadata.get(OURS)), "result": carried}}}

@@ -1,80 +1,95 @@
-"""Marks that two dialects have under different names, each as the other has it."""
+"""Marks (steps, sources, data parts): kinds that two dialects have under different names, each as the other has it."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.message import MarkPart, ProviderPart
-from dragoman.wires.ai_sdk_messages.own import OWN, UI
-from dragoman.wires.ai_sdk_messages.reading import IMPLIED, OLD, STEP
+from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI
+from dragoman.wires.ai_sdk_messages.reading import (
+    IMPLIED,
+    STEP,
+    Dialect,
+    Fields,
+    Part,
+    Reading,
+    load_mark,
+)
 
-__all__ = ["OLD", "dump_mark"]
+__all__ = ["dump_mark", "dump_old_mark", "load_source"]
 
-_Fields = dict[str, Any]
+_SOURCE = frozenset(["id", "url", "title", "providerMetadata"])
+_ABOUT = ("title", "providerMetadata")
 
 
-def dump_mark(piece: MarkPart | ProviderPart, dialect: str) -> _Fields:
-    """The part of a mark; empty where the dialect has none for it."""
-    fields = OWN.fields(piece.native) if piece.native else {}
-    read_in = OWN.form(piece.native).get("in", UI) if piece.native else dialect
-    if dialect in OLD and piece.native and OWN.form(piece.native).get(IMPLIED):
+def load_source(part: Part, reading: Reading, where: str) -> None:
+    """Reads a source of ai 4: the mark that ai 5 has of it."""
+    source = if_object(part.get("source"))
+    is_url = source.get("sourceType") == "url" and {"id", "url"} <= source.keys()
+    fields = rest(source, "sourceType")
+    if len(part) != 2 or not is_url or not fields.keys() <= _SOURCE:
+        load_mark(part, reading, where)
+        return
+    fields["sourceId"] = fields.pop("id")
+    reading.add(MarkPart("source-url", OWN.note(fields)))
+
+
+def dump_mark(mark: MarkPart | ProviderPart, dialect: Dialect) -> Part:
+    """Returns the part of a mark, empty where the dialect has none for it."""
+    name = dialect.name
+    fields, form = OWN.fields(mark.native), OWN.form(mark.native)
+    read_in = form.get("in", UI) if mark.native else name
+    whole = {"type": mark.kind, **fields}
+    if name in OLD and form.get(IMPLIED):
         return {}
-    if read_in == dialect:
-        return {"type": piece.kind, **fields}
-    if piece.kind == STEP:
+    if read_in == name:
+        return whole
+    if mark.kind == STEP:
         return {"type": STEP}
-    if piece.kind.startswith("data-"):
-        return {"type": piece.kind, **{key: fields[key] for key in ("id", "data") if key in fields}}
-    if (dialect in OLD) == (read_in in OLD):
-        return {"type": piece.kind, **fields}
-    change = (_TO_OLD if dialect in OLD else _FROM_OLD).get(piece.kind)
+    if mark.kind.startswith("data-"):
+        return {key: whole[key] for key in ("type", "id", "data") if key in whole}
+    if (name in OLD) == (read_in in OLD):
+        return whole
+    change = (_TO_OLD if name in OLD else _FROM_OLD).get(mark.kind)
     return change(fields) if change else {}
 
 
-def _source(fields: _Fields) -> _Fields:
+def dump_old_mark(mark: MarkPart | ProviderPart, dialect: Dialect) -> Part:
+    """Returns the part of a mark in a UI message of ai 4, which is as it was but for a source and a step that nobody wrote."""
+    fields, form = OWN.fields(mark.native), OWN.form(mark.native)
+    if form.get(IMPLIED):
+        return {}
+    if mark.kind != "source-url" or form.get("in") == dialect.name:
+        return {"type": mark.kind, **fields}
+    renamed = {"id" if key == "sourceId" else key: value for key, value in fields.items()}
+    return {"type": "source", "source": {"sourceType": "url", **renamed}}
+
+
+def _to_source(fields: Fields) -> Part:
     if not isinstance(fields.get("url"), str):
         return {}
-    about = {key: fields[key] for key in ("title", "providerMetadata") if key in fields}
-    return {
-        "type": "source",
-        "source": {
-            "sourceType": "url",
-            "id": fields.get("sourceId", ""),
-            "url": fields["url"],
-            **about,
-        },
-    }
+    about = {key: fields[key] for key in _ABOUT if key in fields}
+    source = {"sourceType": "url", "id": fields.get("sourceId", ""), "url": fields["url"], **about}
+    return {"type": "source", "source": source}
 
 
-def _source_url(fields: _Fields) -> _Fields:
+def _from_source(fields: Fields) -> Part:
     source = if_object(fields.get("source"))
     if not isinstance(source.get("url"), str):
         return {}
-    about = {key: source[key] for key in ("title", "providerMetadata") if key in source}
-    return {
-        "type": "source-url",
-        "sourceId": if_text(source.get("id")),
-        "url": source["url"],
-        **about,
-    }
+    about = {key: source[key] for key in _ABOUT if key in source}
+    id_ = if_text(source.get("id"))
+    return {"type": "source-url", "sourceId": id_, "url": source["url"], **about}
 
 
-def _same(kind: str) -> Callable[[_Fields], _Fields]:
-    return lambda fields: {
-        "type": kind,
-        **{key: value for key, value in fields.items() if key != "createdAt"},
-    }
+def _copy_document(fields: Fields) -> Part:
+    return {"type": "source-document", **rest(fields, "createdAt")}
 
 
-_TO_OLD: Mapping[str, Callable[[_Fields], _Fields]] = {
-    "source-url": _source,
-    "source-document": _same("source-document"),
-}
+_Change = Callable[[Mapping[str, Any]], Part]
+_TO_OLD: Mapping[str, _Change] = {"source-url": _to_source, "source-document": _copy_document}
 """Kind of a mark of UI messages of ai 5 and later → its part in ai 4 and Mastra's."""
-_FROM_OLD: Mapping[str, Callable[[_Fields], _Fields]] = {
-    "source": _source_url,
-    "source-document": _same("source-document"),
-}
-"""The inverse."""
+_FROM_OLD: Mapping[str, _Change] = {"source": _from_source, "source-document": _copy_document}
+"""Kind of a mark of ai 4 and Mastra's → its part in UI messages of ai 5 and later."""

@@ -1,36 +1,40 @@
-"""What ai 4's messages and Mastra's rows say twice: the text, calls, thinking and files of the parts again, in fields of their own."""
+"""What Mastra's rows say twice: the texts, calls, thinking and files of the parts again, in fields beside them.
+
+Each field repeats the parts in one of several ways (`_WAYS`); which one is noted of a row that does not have the usual fields. What a field
+says and no part repeats is read as a piece of its own, which is noted to stand `alone` in that field.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, NamedTuple, cast
 
-from dragoman.codec.json_values import if_list, if_object, if_objects, if_text
-from dragoman.message import MarkPart, Native, TextPart, ThinkingPart
-from dragoman.wires.ai_sdk_messages.dialect import ATTACHMENT
-from dragoman.wires.ai_sdk_messages.file_data import load_attachment
+from dragoman.codec.json_values import if_object, if_objects, if_text
+from dragoman.codec.media import Media
+from dragoman.message import MarkPart, Native, TextPart, ThinkingPart, ToolCallPart
+from dragoman.wires.ai_sdk_messages.files import load_row_attachment
 from dragoman.wires.ai_sdk_messages.invocations import INVOCATION, load_inner
 from dragoman.wires.ai_sdk_messages.own import OWN
-from dragoman.wires.ai_sdk_messages.reading import STEP, Fields, Reading
+from dragoman.wires.ai_sdk_messages.reading import ATTACHMENT, STEP, Fields, Part, Parts, Reading
 
 __all__ = [
-    "ALONE",
-    "MIRRORS",
-    "USUAL",
     "Contents",
     "alone_in",
-    "is_usual",
+    "are_usual",
+    "contents_of",
     "load_before",
     "load_behind",
-    "mirrored",
-    "contents_of",
-    "same_as",
+    "mirror_parts",
+    "put_beside",
+    "split_alone",
+    "ways_of",
 ]
 
-Parts = Sequence[Mapping[str, Any]]
-ALONE = "alone"
-"""Stands as the type of a part for what is to stand in a field beside the parts."""
-_AS = "as"
+_ALONE = "alone"
+"""Type of a part that is to stand in a field beside the parts, and the way of such a field."""
+_ATTACHED = "experimental_attachments"
+_KNOWN = ("result", "call", "partial-call")
+"""States of calls that are repeated as is usual."""
 
 
 class Contents(NamedTuple):
@@ -40,14 +44,14 @@ class Contents(NamedTuple):
     """Of its texts."""
     thoughts: list[str]
     """Of its thinking."""
-    calls: list[dict[str, Any]]
+    calls: list[Part]
     """Its invocations."""
-    files: list[Mapping[str, Any]]
+    files: list[Fields]
     """Its files."""
 
 
-def contents_of(parts: Parts) -> Contents:
-    """What parts say."""
+def contents_of(parts: Sequence[Fields]) -> Contents:
+    """Returns what parts say."""
     contents = Contents([], [], [], [])
     for part in parts:
         type_ = part["type"]
@@ -62,120 +66,156 @@ def contents_of(parts: Parts) -> Contents:
     return contents
 
 
-def _plain(call: Fields, state: str) -> dict[str, Any]:
-    keys = (
-        ("args", "result", "toolCallId", "toolName")
-        if state == "result"
-        else ("args", "toolCallId", "toolName")
-    )
+def _plain(call: Fields, state: str) -> Part:
+    """A call without what Mastra leaves out where it repeats it."""
+    keys = ("args", "toolCallId", "toolName")
+    if state == "result":
+        keys = ("args", "result", "toolCallId", "toolName")
     return {**{key: call[key] for key in keys if key in call}, "state": state}
 
 
-def _usual_calls(contents: Contents) -> list[dict[str, Any]]:
+def _usual_calls(contents: Contents) -> list[Part]:
     return [_plain(call, call["state"]) for call in contents.calls if call.get("state") in _KNOWN]
 
 
-_KNOWN = ("result", "call", "partial-call")
-MIRRORS: Mapping[str, Mapping[str, Callable[[Contents], Any]]] = {
-    "content": {"joined": lambda contents: "".join(contents.texts), "last": lambda contents: contents.texts[-1] if contents.texts else ""},
+def _open_calls(contents: Contents) -> list[Part]:
+    """Calls that failed or were refused count as open."""
+    is_result = [call.get("state") == "result" for call in contents.calls]
+    states = ["result" if has_result else "call" for has_result in is_result]
+    return [_plain(call, state) for call, state in zip(contents.calls, states, strict=True)]
+
+
+_WAYS: Mapping[str, Mapping[str, Callable[[Contents], Any]]] = {
+    "content": {
+        "joined": lambda contents: "".join(contents.texts),
+        "last": lambda contents: "".join(contents.texts[-1:]),
+    },
     "toolInvocations": {
         "usual": _usual_calls,
         "same": lambda contents: contents.calls,
-        "open": lambda contents: [_plain(call, "result" if call.get("state") == "result" else "call") for call in contents.calls],
-        "results": lambda contents: [call for call in contents.calls if call.get("state") == "result"],
+        "open": _open_calls,
+        "results": lambda contents: [
+            call for call in contents.calls if call.get("state") == "result"
+        ],
     },
-    "reasoning": {"lines": lambda contents: "\n".join(contents.thoughts), "joined": lambda contents: "".join(contents.thoughts)},
-    "experimental_attachments": {
-        "files": lambda contents: [{"url": file.get("data"), "contentType": file.get("mimeType")} for file in contents.files]
+    "reasoning": {
+        "lines": lambda contents: "\n".join(contents.thoughts),
+        "joined": lambda contents: "".join(contents.thoughts),
     },
-}  # fmt: skip
+    _ATTACHED: {
+        "files": lambda contents: [
+            {"url": file.get("data"), "contentType": file.get("mimeType")}
+            for file in contents.files
+        ]
+    },
+}
 """Field → the ways in which it repeats the parts."""
-USUAL: Mapping[str, str] = {"content": "joined", "toolInvocations": "usual", "reasoning": "lines"}
+_USUAL: Mapping[str, str] = {"content": "joined", "toolInvocations": "usual", "reasoning": "lines"}
 """Those that are written for what came from elsewhere, where they say something."""
 
 
-def alone_in(native: Native) -> str | None:
-    """The field beside the parts in which a piece stands; `None`: in none."""
-    field = OWN.form(native).get(_AS) if native else None
-    return (
-        "experimental_attachments"
-        if field == ATTACHMENT
-        else field
-        if isinstance(field, str)
-        else None
-    )
+def ways_of(content: Fields, alone: set[str], contents: Contents) -> dict[str, str]:
+    """Returns the fields that are written again from what was read, and the way of each. `alone`: those that say what no part repeats."""
+    ways = dict.fromkeys(alone, _ALONE)
+    for key, made in _WAYS.items():
+        if key not in content or key in alone:
+            continue
+        way = next((way for way, make in made.items() if make(contents) == content[key]), None)
+        if way is not None:
+            ways[key] = way
+    return ways
 
 
-def same_as(key: str, value: Any, contents: Contents) -> str | None:
-    """The way in which a field repeats the parts; `None`: it does not."""
-    for way, made in MIRRORS[key].items():
-        if made(contents) == value:
-            return way
-    return None
-
-
-def mirrored(parts: Parts, ways: Any) -> dict[str, Any]:
-    """The fields that repeat the parts. `ways`: field → how; `None`: as is usual, where they say something."""
-    contents = contents_of(parts)
-    if not isinstance(ways, dict):
-        return {key: value for key, way in USUAL.items() if (value := MIRRORS[key][way](contents))}
-    out: dict[str, Any] = {}
-    for key, way in cast("dict[str, Any]", ways).items():
-        made = MIRRORS.get(key, {}).get(way) if isinstance(way, str) else None
-        if made is not None:
-            out[key] = made(contents)
-    return out
-
-
-def is_usual(ways: Mapping[str, str], contents: Contents) -> bool:
-    """Whether these are the fields that are usual for parts."""
+def are_usual(ways: Mapping[str, str], contents: Contents) -> bool:
+    """True if these are the fields that are usual for parts."""
     says = {
         "content": any(contents.texts),
         "toolInvocations": any(call.get("state") in _KNOWN for call in contents.calls),
         "reasoning": len(contents.thoughts) > 1 or any(contents.thoughts),
     }
-    return len(ways) == sum(says.values()) and all(
-        ways.get(key) == USUAL[key] for key in says if says[key]
-    )
+    return ways == {key: _USUAL[key] for key, has_words in says.items() if has_words}
 
 
-def load_before(fields: Fields, contents: Contents, it: Reading, where: str) -> set[str]:
-    """What the fields say and no part repeats, and stands before the parts → the names of the fields that were read."""
+def mirror_parts(parts: Parts, ways: Any) -> Part:
+    """Returns the fields that repeat the parts. `ways`: field → how; anything else: as is usual, where they say something."""
+    contents = contents_of(parts)
+    if not isinstance(ways, dict):
+        made = {key: _WAYS[key][way](contents) for key, way in _USUAL.items()}
+        return {key: value for key, value in made.items() if value}
+    fields: Part = {}
+    for key, way in cast("dict[str, Any]", ways).items():
+        make = _WAYS.get(key, {}).get(way) if isinstance(way, str) else None
+        fields |= {} if make is None else {key: make(contents)}
+    return fields
+
+
+# what stands in a field alone
+
+
+def load_before(content: Fields, contents: Contents, reading: Reading, where: str) -> set[str]:
+    """Reads what the fields say and no part repeats, and stands before the parts. Returns the names of the fields that were read."""
     read: set[str] = set()
-    reasoning = fields.get("reasoning")
-    if reasoning and not contents.thoughts and isinstance(reasoning, str):
-        it.add(ThinkingPart(reasoning, OWN.note(None, {_AS: "reasoning"})))
+    text = content.get("reasoning")
+    if text and not contents.thoughts and isinstance(text, str):
+        reading.add(ThinkingPart(text, OWN.note(None, {"as": "reasoning"})))
         read.add("reasoning")
-    calls = [] if contents.calls else if_objects(fields.get("toolInvocations"))
-    if calls and len(calls) == len(if_list(fields["toolInvocations"])):
-        for at, call in enumerate(calls):
-            load_inner(
-                call,
-                {"type": INVOCATION},
-                it,
-                f"{where}.toolInvocations[{at}]",
-                {_AS: "toolInvocations"},
-            )
+    calls = [] if contents.calls else if_objects(content.get("toolInvocations"))
+    for number, call in enumerate(calls):
+        path, form = f"{where}.toolInvocations[{number}]", {"as": "toolInvocations"}
+        load_inner(call, {"type": INVOCATION}, reading, path, form)
         read.add("toolInvocations")
     return read
 
 
-def load_behind(
-    fields: Fields, contents: Contents, parts: Parts, it: Reading, where: str
-) -> set[str]:
-    """As `load_before`, of what stands behind the parts."""
+def load_behind(content: Fields, contents: Contents, parts: Parts, reading: Reading) -> set[str]:
+    """Reads what the fields say and no part repeats, and stands behind the parts. Returns the names of the fields that were read."""
     read: set[str] = set()
-    text = fields.get("content")
+    text = content.get("content")
     if text and not contents.texts and isinstance(text, str):
-        step = bool(it.answers) and not (parts and parts[-1].get("type") == STEP)
-        if step:
-            it.step(MarkPart(STEP))
-        it.add(TextPart(text, OWN.note(None, {_AS: "content", "step": step})))
+        has_step = bool(reading.answers) and not (parts and parts[-1].get("type") == STEP)
+        if has_step:
+            reading.step(MarkPart(STEP))
+        reading.add(TextPart(text, OWN.note(None, {"as": "content", "step": has_step})))
         read.add("content")
-    files = [] if contents.files else if_objects(fields.get("experimental_attachments"))
-    listed = len(files) == len(if_list(fields.get("experimental_attachments"))) if files else False
-    if listed and all(isinstance(file.get("url"), str) for file in files):
-        for at, file in enumerate(files):
-            load_attachment(file, it, f"{where}.experimental_attachments[{at}]")
-        read.add("experimental_attachments")
+    files = [] if contents.files else if_objects(content.get(_ATTACHED))
+    if all(isinstance(file.get("url"), str) for file in files):
+        for file in files:
+            load_row_attachment(file, reading)
+            read.add(_ATTACHED)
     return read
+
+
+def alone_in(native: Native) -> str | None:
+    """Returns the field beside the parts in which a piece stands, or None."""
+    field = OWN.form(native).get("as") if native else None
+    if field == ATTACHMENT:
+        return _ATTACHED
+    return field if isinstance(field, str) else None
+
+
+def put_beside(
+    piece: TextPart | ThinkingPart | Media | ToolCallPart, part: Part, value: Any
+) -> Part:
+    """Returns the part of a piece, or, where the piece stands in a field beside the parts, one that holds its value there."""
+    field = alone_in(piece.native)
+    if field is None:
+        return part
+    step = {"step": True} if OWN.form(piece.native).get("step") is True else {}
+    return {"type": _ALONE, "field": field, "value": value, **step}
+
+
+def split_alone(written: Parts) -> tuple[Parts, Part]:
+    """Returns the parts, and the fields beside them of what stands alone. A step that begins with nothing but that is none."""
+    parts: Parts = []
+    values: dict[str, list[Any]] = {}
+    for part in written:
+        if part["type"] != _ALONE:
+            parts.append(part)
+            continue
+        values.setdefault(if_text(part["field"]), []).append(part["value"])
+        if part.get("step") and parts and parts[-1] == {"type": STEP}:
+            parts.pop()
+    fields: Part = {}
+    for field, listed in values.items():
+        fields[field] = "".join(listed) if field in ("content", "reasoning") else listed
+    return parts, fields

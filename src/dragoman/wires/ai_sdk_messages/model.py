@@ -1,8 +1,9 @@
-"""Model messages: each ↔ one of ours. Results stand in messages of the role `tool`."""
+"""Model messages, of ai 5 and later and of ai 4 (`core`): their tables, and each message ↔ one of ours. Results stand in messages of the
+role `tool`; what a provider ran stands with its call."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
 import msgspec
@@ -28,228 +29,291 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ai_sdk_messages.envelope import JOINED, Expected, extras_of, with_extras
-from dragoman.wires.ai_sdk_messages.model_media import KEY, dump_file
-from dragoman.wires.ai_sdk_messages.model_parts import (
-    CORE,
-    LOADERS,
-    MODEL,
-    dump_call,
-    dump_reasoning,
-    dump_result,
-    dump_text,
+from dragoman.wires.ai_sdk_messages.files import dump_model_file, load_model_file
+from dragoman.wires.ai_sdk_messages.metadata import named_in, origin_of
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, dialect_of
+from dragoman.wires.ai_sdk_messages.reading import (
+    Dialect,
+    Part,
+    Parts,
+    Reading,
+    fault,
+    load_parts,
 )
-from dragoman.wires.ai_sdk_messages.named import named_in
-from dragoman.wires.ai_sdk_messages.own import OURS, OWN, dialect_of
-from dragoman.wires.ai_sdk_messages.reading import Reading, fault, load_parts
-from dragoman.wires.ai_sdk_messages.signatures import origin_of
+from dragoman.wires.ai_sdk_messages.texts import (
+    dump_reasoning,
+    dump_text,
+    load_reasoning,
+    load_redacted,
+    load_text,
+)
+from dragoman.wires.ai_sdk_messages.tools import (
+    dump_model_call,
+    dump_model_result,
+    load_model_call,
+    load_model_result,
+)
 
-__all__ = ["dump_message", "load_message"]
+__all__ = ["MODEL_DIALECTS", "OPTIONS", "dump_message", "load_message"]
 
-ROLES: Mapping[str, Role] = {
+OPTIONS = "providerOptions"
+"""Field of the metadata of a model message and of its parts."""
+_ROLES: Mapping[str, Role] = {
     "system": Role.SYSTEM,
     "user": Role.USER,
     "assistant": Role.MODEL,
     "tool": Role.USER,
 }
 _NAMES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
+_MEDIA = (DataPart, LinkPart, FilePart)
+
+
+def _load_block(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001 whatever it holds
+    """Reads a block that only its provider understands."""
+    native = OWN.note(rest(part, "type"), {"in": reading.dialect.name}, mark=True)
+    reading.add(ProviderPart(part["type"], native))
+
+
+_MODEL = Dialect(
+    MODEL,
+    {
+        "text": load_text,
+        "reasoning": load_reasoning,
+        "redacted-reasoning": load_redacted,
+        "image": load_model_file,
+        "file": load_model_file,
+        "tool-call": load_model_call,
+        "tool-result": load_model_result,
+        "custom": _load_block,
+        "reasoning-file": _load_block,
+    },
+    metadata=OPTIONS,
+    signs_empty_texts=False,
+)
+_CORE = msgspec.structs.replace(
+    _MODEL, name=CORE, mime="mimeType", arguments="args", output="result"
+)
+MODEL_DIALECTS = {MODEL: _MODEL, CORE: _CORE}
+"""Name → the table of model messages."""
 
 
 def load_message(
-    given: Any, where: str, dialect: str, origin: Origin | None, out: list[Message]
+    entry: Any, where: str, dialect: str, origin: Origin | None, out: list[Message]
 ) -> None:
-    """A model message, added to `out`.
+    """Reads a model message, and adds it to `out`.
 
     Raises:
         HistoryError: it cannot be read.
     """
-    if type(given) is not dict:
+    if type(entry) is not dict:
         fault(f"{where} must be an object, a message with a role")
-    entry = cast("dict[str, Any]", given)
-    name, content = entry.get("role"), entry.get("content")
-    role = ROLES.get(name) if type(name) is str else None
+    given = cast("Part", entry)
+    name, content = given.get("role"), given.get("content")
+    role = _ROLES.get(name) if type(name) is str else None
     if role is None:
-        fault(f"{where}.role must be one of {', '.join(ROLES)}, not {name!r:.50}")
-    source = origin if role is Role.MODEL else None
-    if (
-        type(content) is str
-        and content
-        and len(entry) == 2
-        and name != "tool"
-        and dialect == MODEL
-        and source is None
-    ):
-        out.append(Message(role, (TextPart(content),)))
+        fault(f"{where}.role must be one of {', '.join(_ROLES)}, not {name!r:.50}")
+    if _is_plain_entry(given, dialect) and not (origin is not None and role is Role.MODEL):
+        out.append(Message(role, (TextPart(cast("str", content)),)))
         return
-    own, form = rest(entry, "role", "content", KEY), dict[str, Any]()
-    it = Reading(dialect, role)
-    if isinstance(content, str) and name != "tool":
-        if content:
-            it.add(TextPart(content))
-        else:
-            form["content"] = ""
-    elif isinstance(content, list) and role is not Role.SYSTEM:
-        load_parts(cast("list[Any]", content), it, LOADERS, {}, f"{where}.content")
-        if _is_plain([*it.pieces, *it.answers]):
-            form["content"] = "list"
-        if name == "tool" and not (it.pieces and only_answers(Message(role, tuple(it.pieces)))):
-            form["role"] = "tool"
-    else:
-        fault(
-            f"{where}.content must be a string{' or a list of parts' if name != 'tool' else ', a list of results'}"
-        )
-    options = entry.get(KEY)
+    reading, form = _load_content(given, role, dialect, where)
+    fields = rest(given, "role", "content", OPTIONS)
+    options = given.get(OPTIONS)
     extras = if_object(options).get(OURS)
-    if KEY in entry and (not isinstance(options, dict) or set(if_object(options)) != {OURS}):
-        own[KEY] = rest(if_object(options), OURS) if isinstance(options, dict) else options
-    message = _message(it, role, own, form, dialect, origin)
+    if OPTIONS in given and (not isinstance(options, dict) or if_object(options).keys() != {OURS}):
+        fields[OPTIONS] = rest(if_object(options), OURS) if isinstance(options, dict) else options
+    message = _message_of(reading, fields, form, origin)
     if extras is not None:
-        found = with_extras([message], extras)
-        expected = [
-            Expected(None, None, origin_of(it.provider, None) if role is Role.MODEL else None)
-        ]
-        if (
-            found is not None
-            and extras_of(found, expected, joined=JOINED in if_object(extras), metadata=True)
-            == extras
-        ):
-            message = found[0]
-        else:
-            message = _message(it, role, {**own, KEY: options}, form, dialect, origin)
+        described = _with_extras(message, extras, reading)
+        if described is None:
+            message = _message_of(reading, {**fields, OPTIONS: options}, form, origin)
             extras = None
-    if (
-        if_object(extras).get(JOINED) is True
-        and out
-        and role is Role.USER
-        and only_answers(out[-1])
-    ):
+        else:
+            message = described
+    is_joined = if_object(extras).get(JOINED) is True and role is Role.USER
+    if is_joined and out and only_answers(out[-1]):
         message = message.replace(content=(*out.pop().content, *message.content))
     out.append(message)
 
 
+def _is_plain_entry(entry: Part, dialect: str) -> bool:
+    """Whether a message is a text alone."""
+    content = entry.get("content")
+    is_text = type(content) is str and bool(content)
+    return is_text and len(entry) == 2 and entry["role"] != "tool" and dialect == MODEL
+
+
+def _load_content(entry: Part, role: Role, dialect: str, where: str) -> tuple[Reading, Part]:
+    """The content of a message, and what is noted of its form."""
+    content, is_tool = entry.get("content"), entry["role"] == "tool"
+    reading = Reading(MODEL_DIALECTS[dialect], role)
+    form: Part = {}
+    if isinstance(content, str) and not is_tool:
+        if content:
+            reading.add(TextPart(content))
+        else:
+            form["content"] = ""
+    elif isinstance(content, list) and role is not Role.SYSTEM:
+        load_parts(cast("list[Any]", content), reading, f"{where}.content")
+        if _is_bare_text(reading.pieces):
+            form["content"] = "list"
+        if is_tool and not only_answers(Message(role, tuple(reading.pieces))):
+            form["role"] = "tool"
+    else:
+        expected = ", a list of results" if is_tool else " or a list of parts"
+        fault(f"{where}.content must be a string{expected}")
+    return reading, form
+
+
+def _is_bare_text(content: Sequence[Content]) -> bool:
+    """Whether a content would be written as a string."""
+    return len(content) == 1 and isinstance(content[0], TextPart) and content[0].native is None
+
+
+def _message_of(reading: Reading, fields: Part, form: Part, origin: Origin | None) -> Message:
+    is_model, provider = reading.is_model, reading.provider
+    notes: Part = {}
+    if origin is not None and is_model and provider is None:
+        notes = {"origin": msgspec.to_builtins(origin)}
+    name = reading.dialect.name
+    form = {**form, "in": name} if fields or form or name == CORE else {}
+    native = OWN.note(fields, form, **notes)
+    source = origin_of(provider, origin) if is_model else None
+    return Message(reading.role, tuple(reading.pieces), origin=source, native=native)
+
+
+def _with_extras(message: Message, extras: Any, reading: Reading) -> Message | None:
+    """A message with what is under our key; `None`: somebody else wrote that."""
+    described = with_extras([message], extras)
+    if described is None:
+        return None
+    usual = origin_of(reading.provider, None) if reading.is_model else None
+    joined = JOINED in if_object(extras)
+    again = extras_of(described, [Expected(None, None, usual)], joined=joined, metadata=True)
+    return described[0] if again == extras else None
+
+
 def dump_message(
     message: Message, position: int, dialect: str, losses: list[Loss], version: str | None
-) -> list[dict[str, Any]]:
-    """A message → the model message that it is, or a `tool` message and what else it says."""
-    form = (
-        OWN.form(message.native)
-        if dialect_of(message.native) in (dialect, None) and message.native
-        else {}
-    )
-    answers: list[dict[str, Any]] = []
-    parts: list[dict[str, Any]] = []
-    thinking: list[ThinkingPart] = []
-    written: list[Content] = []
-    is_model, is_tool = message.role is Role.MODEL, form.get("role") == "tool"
-    for place, piece in enumerate(message.content):
-        if isinstance(piece, ThinkingPart) and is_model:
-            thinking.append(piece)
-            continue
-        parts += dump_reasoning(thinking, dialect)
-        thinking = []
-        if (
-            isinstance(piece, ToolResultPart)
-            and (not is_model or piece.run_by != "provider")
-            and not is_tool
-        ):
-            if piece.run_by == "provider":
-                losses.append(
-                    Loss(
-                        position,
-                        place,
-                        Lost.tool_result,
-                        "what a provider ran stands in its model's message",
-                    )
-                )
+) -> Parts:
+    """Returns the model message of a message, or two: a `tool` message with its results, and what else it says.
+
+    Args:
+        message: the message.
+        position: of the message in the conversation.
+        dialect: name of the dialect.
+        losses: grows with what the dialect cannot hold.
+        version: release of the library that reads it; None: any.
+    """
+    is_own = dialect_of(message.native) in (dialect, None)
+    form = OWN.form(message.native) if is_own and message.native else {}
+    writing = _Writing(message, MODEL_DIALECTS[dialect], version, form.get("role") == "tool")
+    parts, answers = writing.write()
+    is_model = message.role is Role.MODEL
+    losses += [msgspec.structs.replace(loss, message=position) for loss in writing.losses]
+    results = [{"role": "tool", "content": answers}] if answers else []
+    if results and not writing.is_said and not is_model and message.content:
+        return [_with_options(results[0], message, [], dialect, joined=False)]
+    entry: Part = {"role": "tool" if writing.is_tool else _NAMES[message.role]}
+    entry["content"] = _dump_content(parts, message, form, position, losses)
+    joined = bool(answers) and message.role is Role.USER
+    entry = _with_options(entry, message, parts, dialect, joined=joined)
+    return [entry, *results] if is_model else [*results, entry]
+
+
+class _Writing:
+    """The content of one message on its way out."""
+
+    def __init__(
+        self, message: Message, dialect: Dialect, version: str | None, is_tool: bool
+    ) -> None:
+        self.message, self.dialect, self.version = message, dialect, version
+        self.is_tool = is_tool
+        """Whether it was read from a `tool` message that is more than results."""
+        self.is_model = message.role is Role.MODEL
+        self.is_said = False
+        """Whether anything but results is written."""
+        self.losses: list[Loss] = []
+        self._parts: Parts = []
+        self._answers: Parts = []
+
+    def write(self) -> tuple[Parts, Parts]:
+        """Returns the parts, and those of the results that stand in a message of their own."""
+        thinking: list[ThinkingPart] = []
+        for place, piece in enumerate(self.message.content):
+            if isinstance(piece, ThinkingPart) and self.is_model:
+                thinking.append(piece)
                 continue
-            if written or is_model:
-                losses.append(
-                    Loss(position, place, Lost.order, "results stand in a message of their own")
-                )
-            answers.append(dump_result(piece, dialect, version))
-            continue
-        part, lost = _dump(piece, message.role, dialect, version, is_tool=is_tool)
-        if lost is not None:
-            losses.append(msgspec.structs.replace(lost, message=position, part=place))
-        if part is not None:
-            written.append(piece)
-            parts.append(part)
-    parts += dump_reasoning(thinking, dialect)
-    out = [{"role": "tool", "content": answers}] if answers else []
-    if answers and not written and not is_model and message.content:
-        return [_with_options(out[0], message, [], dialect, joined=False)]
-    entry: dict[str, Any] = {"role": "tool" if is_tool else _NAMES[message.role]}
-    entry["content"] = _content(parts, message, form, position, losses)
-    main = _with_options(
-        entry, message, parts, dialect, joined=bool(answers) and message.role is Role.USER
-    )
-    return [main, *out] if is_model else [*out, main]
+            self._flush(thinking)
+            if isinstance(piece, ToolResultPart) and self._is_apart(piece):
+                self._write_answer(piece, place)
+                continue
+            part = self._part_of(piece, place)
+            if part is not None:
+                self.is_said = True
+                self._parts.append(part)
+        self._flush(thinking)
+        return self._parts, self._answers
+
+    def _flush(self, thinking: list[ThinkingPart]) -> None:
+        """Writes thinking that follows each other, and forgets it."""
+        self._parts += dump_reasoning(thinking, self.dialect)
+        thinking.clear()
+
+    def _lose(self, place: int, what: Lost, why: str, which: str = "") -> None:
+        self.losses.append(Loss(None, place, what, why, which))
+
+    def _is_apart(self, result: ToolResultPart) -> bool:
+        """Whether a result stands in a message of its own."""
+        is_with_call = self.is_model and result.run_by == "provider"
+        return not is_with_call and not self.is_tool
+
+    def _write_answer(self, result: ToolResultPart, place: int) -> None:
+        if result.run_by == "provider":
+            why = "what a provider ran stands in its model's message"
+            self._lose(place, Lost.tool_result, why)
+            return
+        if self.is_said or self.is_model:
+            self._lose(place, Lost.order, "results stand in a message of their own")
+        self._answers.append(dump_model_result(result, self.dialect, self.version))
+
+    def _part_of(self, piece: Content, place: int) -> Part | None:
+        """The part of a piece; `None`: there is none, and a loss is noted where it says something."""
+        dialect, role = self.dialect, self.message.role
+        if isinstance(piece, TextPart):
+            return dump_text(piece, dialect, self.is_model)
+        if isinstance(piece, MarkPart):
+            return self._whole(piece, has_parts=role is not Role.SYSTEM)
+        if isinstance(piece, ProviderPart):
+            if (part := self._whole(piece, of_any=dialect.name == MODEL)) is None:
+                why = "a block that only its provider understands"
+                self._lose(place, Lost.provider, why, piece.kind)
+            return part
+        if isinstance(piece, _MEDIA) and role is not Role.SYSTEM and not self.is_tool:
+            return dump_model_file(piece, dialect, self.version)
+        if isinstance(piece, ToolCallPart) and self.is_model:
+            return dump_model_call(piece, dialect)
+        if isinstance(piece, ToolResultPart) and (self.is_model or self.is_tool):
+            usual = "provider" if self.is_model else "agent"
+            return dump_model_result(piece, dialect, self.version, usual=usual)
+        which = label(piece) if isinstance(piece, _MEDIA) else ""
+        why = f"a message of the {role.value}'s has no such part"
+        self._lose(place, kind_of(piece), why, which)
+        return None
+
+    def _whole(
+        self, piece: MarkPart | ProviderPart, *, of_any: bool = False, has_parts: bool = True
+    ) -> Part | None:
+        """A mark or a block as it was read. `of_any`: in any dialect of the family."""
+        is_own = of_any or OWN.form(piece.native).get("in") == self.dialect.name
+        if not OWN.is_ours(piece.native) or not is_own or not has_parts:
+            return None
+        return {"type": piece.kind, **OWN.fields(piece.native)}
 
 
-def _message(
-    it: Reading,
-    role: Role,
-    own: Mapping[str, Any],
-    form: Mapping[str, Any],
-    dialect: str,
-    origin: Origin | None,
-) -> Message:
-    is_model = role is Role.MODEL
-    given = (
-        {"origin": msgspec.to_builtins(origin)}
-        if origin is not None and is_model and it.provider is None
-        else {}
-    )
-    noted = {**form, "in": dialect} if own or form or dialect == CORE else {}
-    native = OWN.note(own, noted, **given)
-    source = origin_of(it.provider, origin) if is_model else None
-    return Message(role, (*it.pieces, *it.answers), origin=source, native=native)
-
-
-def _dump(
-    piece: Content, role: Role, dialect: str, version: str | None, *, is_tool: bool
-) -> tuple[dict[str, Any] | None, Loss | None]:
-    """A piece → its part, and what is lost of it."""
-    is_model = role is Role.MODEL
-    if isinstance(piece, TextPart):
-        return dump_text(piece, dialect), None
-    if isinstance(piece, MarkPart):
-        own = (
-            OWN.is_ours(piece.native)
-            and OWN.form(piece.native).get("in") == dialect
-            and role is not Role.SYSTEM
-        )
-        return ({"type": piece.kind, **OWN.fields(piece.native)} if own else None), None
-    if isinstance(piece, ProviderPart):
-        if OWN.is_ours(piece.native) and (
-            dialect == MODEL or OWN.form(piece.native).get("in") == dialect
-        ):
-            return {"type": piece.kind, **OWN.fields(piece.native)}, None
-        return None, Loss(
-            None, None, Lost.provider, "a block that only its provider understands", piece.kind
-        )
-    if (
-        isinstance(piece, (DataPart, LinkPart, FilePart))
-        and role is not Role.SYSTEM
-        and not is_tool
-    ):
-        return dump_file(piece, dialect, version), None
-    if isinstance(piece, ToolCallPart) and is_model:
-        return dump_call(piece, dialect), None
-    if isinstance(piece, ToolResultPart) and (is_model or is_tool):
-        return dump_result(piece, dialect, version, usual="provider" if is_model else "agent"), None
-    which = label(piece) if isinstance(piece, (DataPart, LinkPart, FilePart)) else ""
-    return None, Loss(
-        None, None, kind_of(piece), f"a message of the {role.value}'s has no such part", which
-    )
-
-
-def _content(
-    parts: Sequence[Mapping[str, Any]],
-    message: Message,
-    form: Mapping[str, Any],
-    position: int,
-    losses: list[Loss],
+def _dump_content(
+    parts: Parts, message: Message, form: Part, position: int, losses: list[Loss]
 ) -> Any:
+    """The content of a message: its parts, or a text where that is all."""
     if message.role is Role.SYSTEM:
         texts = [if_text(part.get("text")) for part in parts]
         if len(texts) > 1:
@@ -257,37 +321,23 @@ def _content(
         return "\n\n".join(texts)
     if not parts and form.get("content") == "":
         return ""
-    is_plain = len(parts) == 1 and len(parts[0]) == 2 and parts[0].get("type") == "text"
-    return (
-        parts[0]["text"]
-        if is_plain and form.get("content") != "list" and form.get("role") != "tool"
-        else list(parts)
-    )
+    is_text = len(parts) == 1 and len(parts[0]) == 2 and parts[0].get("type") == "text"
+    is_listed = form.get("content") == "list" or form.get("role") == "tool"
+    return parts[0]["text"] if is_text and not is_listed else parts
 
 
 def _with_options(
-    entry: dict[str, Any],
-    message: Message,
-    parts: Iterable[Mapping[str, Any]],
-    dialect: str,
-    *,
-    joined: bool,
-) -> dict[str, Any]:
+    entry: Part, message: Message, parts: Parts, dialect: str, *, joined: bool
+) -> Part:
     """The message with what it has beside its content."""
-    provider = (
-        next((found for part in parts if (found := named_in(part))), None)
-        if message.origin
-        else None
-    )
-    expected = [Expected(None, None, origin_of(provider, None))]
-    extras = extras_of([message], expected, joined=joined, metadata=True)
+    provider: str | None = None
+    if message.origin:
+        named = (provider for part in parts if (provider := named_in(part)))
+        provider = next(named, None)
+    usual = Expected(None, None, origin_of(provider, None))
+    extras = extras_of([message], [usual], joined=joined, metadata=True)
     is_own = message.native and dialect_of(message.native) in (dialect, None)
-    own = OWN.fields(message.native) if is_own else {}
+    fields = OWN.fields(message.native) if is_own else {}
     if extras:
-        kept = own.pop(KEY, None)
-        entry[KEY] = {**if_object(kept), OURS: extras}
-    return {**entry, **own}
-
-
-def _is_plain(content: Sequence[Content]) -> bool:
-    return len(content) == 1 and isinstance(content[0], TextPart) and content[0].native is None
+        entry[OPTIONS] = {**if_object(fields.pop(OPTIONS, None)), OURS: extras}
+    return {**entry, **fields}

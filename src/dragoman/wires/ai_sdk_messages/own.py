@@ -1,39 +1,79 @@
-"""What stands in `native` of this family: the fields of an object that differ from what would be written for the neutral piece alone, so
-that whatever is read is written again as it was, and nothing is held twice.
+"""What is in `native` of this family: the fields of an object that differ from what would be written for the neutral piece alone.
 
-They belong to the dialect in which they were read. Another one writes of them what it has too (`applied`, its `shared`).
+Everything that is read is written again as it was, and nothing is held twice. `note` compares an object that was read with the one that
+would be written for its piece, and keeps the difference; `restore` applies it to what is written later. A difference belongs to the
+dialect in which it was read. Another dialect writes of it only the fields that both have (`shared`).
+
+An object inside another (`toolInvocation` in its part, `content` in a row) is compared as one object with it: `Nesting` makes the two one.
 """
 
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any
+from typing import Any, cast
+
+import msgspec
 
 from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.layout import FormatFields
 from dragoman.codec.native import Own
 from dragoman.message import Native
 
-__all__ = ["NAME", "OURS", "OWN", "UI", "applied", "dialect_of", "is_same", "joined", "noted"]
+__all__ = [
+    "CORE",
+    "MESSAGE_FIELDS",
+    "MODEL",
+    "NAME",
+    "OLD",
+    "OURS",
+    "OWN",
+    "ROW",
+    "ROW_FIELDS",
+    "UI",
+    "V4",
+    "Nesting",
+    "dialect_of",
+    "is_same",
+    "join_native",
+    "note",
+    "restore",
+    "thread_of",
+]
 
 NAME = "ai_sdk"
 OWN = Own(NAME)
 """Its part of `native`."""
 OURS = "dragoman"
 """Key in metadata under which stands what the family has no field for."""
-UI = "ui"
-"""The dialect that is not noted: UI messages of ai 5 and later."""
+UI, V4, ROW, MODEL, CORE = "ui", "v4", "mastra_v2", "model", "core"
+"""Names of the dialects: UI messages of ai 5 and later and of ai 4, Mastra's rows, model messages of ai 5 and later and of ai 4. A note that
+names no dialect is of UI."""
+OLD = frozenset([V4, ROW])
+"""Dialects with parts as ai 4 has them."""
 _VALUES = frozenset(
     ["text", "input", "args", "rawInput", "output", "result", "errorText", "url", "data", "image", "toolCallId", "toolName", "reasoning"]
 )  # fmt: skip
 """Fields that say what the neutral piece says: as they were they are written only while that is what it was."""
+_THREAD = ("threadId", "resourceId")
+_LISTS = (list, tuple)
 
 
-def is_same(made: Any, read: Any) -> bool:
-    """Whether two values are the same JSON; of objects and lists only the very same ones, or those of texts alone."""
-    return made is read or (type(made) is type(read) and made == read)
+def is_same(value: Any, other: Any) -> bool:
+    """True if two values are the same JSON at every depth. `1`, `1.0` and `True` are three values; a tuple is a list."""
+    if value is other:
+        return True
+    if isinstance(value, dict):
+        fields, others = cast("dict[str, Any]", value), if_object(other)
+        is_alike = isinstance(other, dict) and fields.keys() == others.keys()
+        return is_alike and all(is_same(fields[key], others[key]) for key in fields)
+    if isinstance(value, _LISTS):
+        values, more = cast("list[Any]", value), cast("list[Any]", other)
+        is_alike = isinstance(other, _LISTS) and len(values) == len(more)
+        return is_alike and all(map(is_same, values, more))
+    return type(value) is type(other) and value == other
 
 
-def noted(
+def note(
     read: Mapping[str, Any],
     made: Mapping[str, Any],
     dialect: str,
@@ -41,69 +81,147 @@ def noted(
     form: Mapping[str, Any] = {},
     left: Mapping[str, Any] = {},
 ) -> Native:
-    """`native` with a note of how an object that was read differs from `made`, which would be written for its piece. `form`: what else is
-    noted; `left`: metadata that no wire has."""
-    own: dict[str, Any] = {}
+    """Returns `native` with a note of how an object that was read differs from `made`, the one that would be written for its piece.
+
+    Args:
+        read: the object.
+        made: what would be written.
+        dialect: name of the dialect in which it was read.
+        native: of the piece so far.
+        form: further notes about the form of the object.
+        left: metadata that no wire has.
+    """
+    fields: dict[str, Any] = {}
     values: dict[str, Any] = {}
-    absent: list[str] = []
     for key, value in read.items():
         if key not in made:
-            own[key] = value
+            fields[key] = value
         elif not is_same(made[key], value):
             if key in _VALUES:
                 values[key] = [made[key], value]
             else:
-                own[key] = value
-    for key, value in made.items():
-        if key not in read:
-            if key in _VALUES:
-                values[key] = [value]
-            else:
-                absent.append(key)
+                fields[key] = value
+    unread = [key for key in made if key not in read]
+    values |= {key: [made[key]] for key in unread if key in _VALUES}
+    absent = [key for key in unread if key not in _VALUES]
     form = {
         **form,
-        **{key: value for key, value in (("values", values), ("absent", absent)) if value},
+        **({"values": values} if values else {}),
+        **({"absent": absent} if absent else {}),
     }
-    if (own or form) and dialect != UI:
+    if (fields or form) and dialect != UI:
         form["in"] = dialect
-    return joined(native, OWN.note(own, form, left=left))
+    return join_native(native, OWN.note(fields, form, left=left))
 
 
-def applied(
+def restore(
     native: Native,
     made: dict[str, Any],
     dialect: str,
-    shared: Collection[str] | Mapping[str, str] = (),
+    shared: Collection[str] = (),
 ) -> dict[str, Any]:
-    """The inverse: what would be written for a piece alone → the object as it was read. `shared`: fields of other dialects that this
-    one has too."""
+    """Returns the object as it was read, from what would be written for its piece alone. The inverse of `note`.
+
+    Args:
+        native: of the piece.
+        made: what would be written.
+        dialect: name of the dialect in which it is written.
+        shared: fields of other dialects that this one has too.
+    """
     if not native or not OWN.is_ours(native):
         return made
-    own, form = OWN.fields(native), OWN.form(native)
+    fields, form = OWN.fields(native), OWN.form(native)
     if form.get("in", UI) != dialect:
-        return {**made, **{key: own[key] for key in shared if key in own and key not in made}}
-    absent, values = if_list(form.get("absent")), if_object(form.get("values"))
-    out = {key: value for key, value in made.items() if key not in absent}
-    for key, pair in values.items():
-        if key in out and is_alike(pair[0], out[key]):
-            if len(pair) > 1:
-                out[key] = pair[1]
-            else:
-                del out[key]
-    return {**out, **own}
+        return {**made, **{key: fields[key] for key in shared if key in fields and key not in made}}
+    absent = if_list(form.get("absent"))
+    restored = {key: value for key, value in made.items() if key not in absent}
+    for key, pair in if_object(form.get("values")).items():
+        if key in restored and is_same(pair[0], restored[key]):
+            del restored[key]
+            restored |= {key: pair[1]} if len(pair) > 1 else {}
+    return {**restored, **fields}
 
 
-def is_alike(one: Any, other: Any) -> bool:
-    """Whether two values are equal; what was stored as JSON in between counts as equal too."""
-    return one is other or (type(one) is type(other) and one == other)
-
-
-def joined(one: Native, other: Native) -> Native:
-    """Both."""
-    return {**one, **other} if one and other else one or other
+def join_native(native: Native, more: Native) -> Native:
+    """Returns both mappings as one."""
+    return {**native, **more} if native and more else native or more
 
 
 def dialect_of(native: Native) -> str | None:
-    """The dialect in which a message was read, where that is noted."""
-    found = OWN.form(native).get("in") if native else None
-    return found if isinstance(found, str) else None
+    """Returns the name of the dialect in which a message was read, or None where no dialect is noted."""
+    name = OWN.form(native).get("in") if native else None
+    return name if isinstance(name, str) else None
+
+
+class Nesting(msgspec.Struct, frozen=True):
+    """An object inside another, and how the names of both stay apart where they are one."""
+
+    holder: str
+    """Field of the outer object that holds the inner one."""
+    own: frozenset[str]
+    """Fields that are the inner object's where no prefix says otherwise."""
+    inner: str = "inner/"
+    """Prefix of the inner object's other fields."""
+    outer: str = "outer/"
+    """Prefix of those of the outer object's fields that are named like the inner one's own."""
+
+    def flatten(self, outer: Mapping[str, Any], inner: Mapping[str, Any]) -> dict[str, Any]:
+        """Returns the fields of both objects as one, without the holder."""
+        fields = {
+            self.outer + key if key in self.own else key: value
+            for key, value in outer.items()
+            if key != self.holder
+        }
+        for key, value in inner.items():
+            fields[key if key in self.own else self.inner + key] = value
+        return fields
+
+    def is_clear(self, fields: Mapping[str, Any]) -> bool:
+        """True if no field is named like those that `flatten` makes."""
+        return not any(key.startswith((self.inner, self.outer)) for key in fields)
+
+    def nest(self, fields: Mapping[str, Any]) -> tuple[dict[str, Any], dict[str, Any]]:
+        """Returns the outer object without its holder, and the inner one. The inverse of `flatten`."""
+        outer: dict[str, Any] = {}
+        inner: dict[str, Any] = {}
+        for key, value in fields.items():
+            if key in self.own:
+                inner[key] = value
+            elif key.startswith(self.inner):
+                inner[key.removeprefix(self.inner)] = value
+            else:
+                outer[key.removeprefix(self.outer)] = value
+        return outer, inner
+
+
+def thread_of(native: Native) -> dict[str, Any]:
+    """Returns the fields in which a row of Mastra's names its thread and the thread's owner; empty for a message that was read from no row."""
+    if not native or not OWN.is_ours(native):
+        return {}
+    row = if_object(OWN.notes(native).get("row"))
+    rows = if_list(row.get("rows"))
+    fields = if_object((if_object(rows[0]) if rows else row).get("fields"))
+    if OWN.form(native).get("in") == ROW:
+        fields = OWN.fields(native)
+    return {key: fields[key] for key in _THREAD if isinstance(fields.get(key), str)}
+
+
+def _named_thread(native: Native) -> dict[str, Any]:
+    """The thread that a message names: in fields of its own in any dialect, or in the row that it was read from."""
+    if not native:
+        return {}
+    own = if_object(native.get(NAME))
+    return {**{key: own[key] for key in _THREAD if key in own}, **thread_of(native)}
+
+
+MESSAGE_FIELDS = FormatFields(NAME, approval="approval", step_time="createdAt", step_model="model")
+"""What of messages of the AI SDK a history acts on."""
+ROW_FIELDS = msgspec.structs.replace(
+    MESSAGE_FIELDS,
+    thread="threadId",
+    resource="resourceId",
+    thread_of=_named_thread,
+    seal=("mastra", "sealed"),
+    done=("completionResult", "isTaskCompleteResult"),
+)
+"""What of rows of Mastra's storage a history acts on."""

@@ -1,80 +1,152 @@
-"""UI messages of texts alone, as most of a conversation are: read and written at once, as the records of functions would."""
+"""The short way for messages of texts alone, as most of a conversation are: they are read and written at once, without the tables.
+
+Each function here returns None for a message that says anything else, which then goes the long way. Both ways give the same.
+"""
 
 from __future__ import annotations
 
 from typing import Any, cast
 
 from dragoman.message import Content, MarkPart, Message, Role, TextPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.reading import STEP
+from dragoman.wires.ai_sdk_messages.own import NAME, OWN, ROW, V4
+from dragoman.wires.ai_sdk_messages.reading import STEP, Part, Parts
+from dragoman.wires.ai_sdk_messages.times import date_of, is_js_date, js_date
 
-__all__ = ["dump_plain", "load_plain"]
+__all__ = ["dump_plain", "dump_plain_row", "load_plain", "load_plain_old", "load_plain_row"]
 
-_BARE = MarkPart(STEP)
+_BARE_STEP = MarkPart(STEP)
 _ROLES = {"user": Role.USER, "assistant": Role.MODEL}
-_NAMES = {Role.USER: "user", Role.MODEL: "assistant"}
+_NAMES = {role: name for name, role in _ROLES.items()}
+_READ_HERE = {"ai_sdk:notes": {"spelling": {"in": ROW}}}
+_THREAD = ("threadId", "resourceId")
+_THREAD_KEYS = frozenset(_THREAD)
 
 
 def load_plain(entry: Any, before: Message | None) -> Message | None:
-    """A UI message → ours; `None`: it is none of texts alone. `before`: the message before it."""
-    if type(entry) is not dict or len(fields := cast("dict[str, Any]", entry)) != 3:
+    """Returns a UI message of ai 5 and later. `before`: the message before it."""
+    if type(entry) is not dict or len(fields := cast("Part", entry)) != 3:
         return None
-    id_, name, parts = fields.get("id"), fields.get("role"), fields.get("parts")
-    if (
-        type(id_) is not str
-        or type(name) is not str
-        or type(parts) is not list
-        or not parts
-        or name not in _ROLES
-    ):
+    id_, role, parts = fields.get("id"), _role_of(fields, before), fields.get("parts")
+    if type(id_) is not str or role is None or not parts:
         return None
+    is_model = role is Role.MODEL
+    content = _load_texts(parts, has_state=is_model, has_steps=is_model)
+    return None if content is None else Message(role, tuple(content), id_)
+
+
+def load_plain_old(entry: Part, before: Message | None) -> Message | None:
+    """Returns a UI message of ai 4 that has an id and a time beside its texts. `before`: the message before it."""
+    id_, role = entry.get("id"), _role_of(entry, before)
+    dated = "createdAt" in entry
+    if type(id_) is not str or role is None or len(entry) != 4 + dated:
+        return None
+    date = _date_in(entry) if dated else None
+    content = _load_texts(entry.get("parts"), has_state=False)
+    if content is None or (dated and date is None) or entry.get("content") != _join(content):
+        return None
+    return Message(role, tuple(content), id_, date, native=OWN.note(None, {"in": V4}))
+
+
+def load_plain_row(row: Part, before: Message | None) -> Message | None:
+    """Returns a row of Mastra's that has an id, a time and a thread beside its texts. `before`: the message before it."""
+    id_, role, inner = row.get("id"), _role_of(row, before), cast("Part", row["content"])
+    dated = "createdAt" in row
+    thread = {key: row[key] for key in _THREAD if key in row}
+    text = inner.get("content")
+    if type(id_) is not str or role is None or len(row) != 3 + dated + len(thread):
+        return None
+    if len(inner) != 3 or not text or type(text) is not str:
+        return None
+    date = _date_in(row) if dated else None
+    content = _load_texts(inner.get("parts"), has_state=False)
+    if content is None or (dated and date is None) or text != _join(content):
+        return None
+    native = OWN.note(thread, {"in": ROW}) if thread else None
+    return Message(role, tuple(content), id_, date, None, {}, None, None, native)
+
+
+def _role_of(entry: Part, before: Message | None) -> Role | None:
+    """The role of a message that speaks; `None`: it is another, or results before it may be a part of it."""
+    name = entry.get("role")
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
         return None
-    role = _ROLES[name]
-    size = 3 if role is Role.MODEL else 2
+    return _ROLES.get(name) if type(name) is str else None
+
+
+def _date_in(entry: Part) -> Any:
+    date = entry["createdAt"]
+    return date_of(date) if is_js_date(date) else None
+
+
+def _load_texts(parts: Any, *, has_state: bool, has_steps: bool = True) -> list[Content] | None:
+    """The pieces of texts and steps with nothing beside them. `has_state`: each text says that it is done."""
+    if type(parts) is not list:
+        return None
+    size = 3 if has_state else 2
     content: list[Content] = []
     for part in cast("list[Any]", parts):
         if type(part) is not dict:
             return None
-        given = cast("dict[str, Any]", part)
-        type_, text = given.get("type"), given.get("text")
-        if type_ == "text" and type(text) is str and text and len(given) == size:
-            if size == 3 and given.get("state") != "done":
+        fields = cast("Part", part)
+        type_, text = fields.get("type"), fields.get("text")
+        if type_ == "text" and type(text) is str and text and len(fields) == size:
+            if has_state and fields.get("state") != "done":
                 return None
             content.append(TextPart(text))
-        elif type_ == STEP and len(given) == 1 and role is Role.MODEL:
-            content.append(_BARE)
+        elif type_ == STEP and has_steps and len(fields) == 1:
+            content.append(_BARE_STEP)
         else:
             return None
-    return Message(role, tuple(content), id_)
+    return content
 
 
-def dump_plain(message: Message, id_: str | None) -> dict[str, Any] | None:
-    """The inverse; `None`: it is more than texts, or something stands beside them. `id_`: that of its turn."""
-    role = message.role
-    if (
-        message.native is not None
-        or message.origin is not None
-        or message.turn is not None
-        or message.metadata
-    ):
+def _join(content: list[Content]) -> str:
+    return "".join([piece.text for piece in content if type(piece) is TextPart])
+
+
+def dump_plain(message: Message, id_: str) -> Part | None:
+    """Returns a UI message of ai 5 and later. `id_`: that of its turn."""
+    if message.native is not None or message.created_at is not None or not _is_bare(message):
         return None
-    if (
-        message.created_at is not None
-        or message.finish_reason is not None
-        or message.usage is not None
-    ):
+    parts = _dump_texts(message, has_state=message.role is Role.MODEL)
+    return None if parts is None else {"id": id_, "role": _NAMES[message.role], "parts": parts}
+
+
+def dump_plain_row(message: Message, id_: str) -> Part | None:
+    """Returns a row of Mastra's. `id_`: that of its turn."""
+    thread: Part = {}
+    if message.native is not None:
+        thread = OWN.fields(message.native)
+        is_row = message.native == {NAME: thread, **_READ_HERE}
+        if not is_row or not thread.keys() <= _THREAD_KEYS:
+            return None
+    parts = _dump_texts(message, has_state=False) if _is_bare(message) else None
+    if parts is None:
         return None
-    if id_ is None or role is Role.SYSTEM or not message.content:
-        return None
-    parts: list[dict[str, Any]] = []
+    text = "".join([part["text"] for part in parts if "text" in part])
+    dated = {} if message.created_at is None else {"createdAt": js_date(message.created_at)}
+    content = {"format": 2, "parts": parts, **({"content": text} if text else {})}
+    return {"id": id_, "role": _NAMES[message.role], **dated, "content": content, **thread}
+
+
+def _is_bare(message: Message) -> bool:
+    """Whether nothing stands beside what a message says, but its native and its time."""
+    has_more = message.metadata or message.finish_reason is not None or message.usage is not None
+    is_alone = message.origin is None and message.turn is None and message.role in _NAMES
+    return is_alone and not has_more and bool(message.content)
+
+
+def _dump_texts(message: Message, *, has_state: bool) -> Parts | None:
+    """The inverse of `_load_texts`."""
+    parts: Parts = []
     for piece in message.content:
         if type(piece) is TextPart and piece.native is None:
-            text: dict[str, Any] = {"type": "text", "text": piece.text}
-            if role is Role.MODEL:
-                text["state"] = "done"
-            parts.append(text)
+            part: Part = {"type": "text", "text": piece.text}
+            if has_state:
+                part["state"] = "done"
+            parts.append(part)
         elif type(piece) is MarkPart and piece.kind == STEP and piece.native is None:
             parts.append({"type": STEP})
         else:
             return None
-    return {"id": id_, "role": _NAMES[role], "parts": parts}
+    return parts

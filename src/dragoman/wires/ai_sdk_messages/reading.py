@@ -1,4 +1,12 @@
-"""What the parts of one message become: pieces of the model's (or of whoever speaks), results behind them, and where a step ends."""
+"""What a dialect is, and how the parts of one message are read by it.
+
+A `Dialect` is a table: what it calls the fields that several dialects have, and the functions that read and write each kind of part. A
+dialect starts from its parent's table and overrides what it has otherwise (`dialects`).
+
+A `Reading` collects what the parts of one message become: pieces of the model's (or of whoever speaks), the results behind them, and where
+a step ends. `Reading.read` is the one way in which a part becomes a piece: metadata goes to `native`, and what the part says beyond what
+would be written for the piece is noted.
+"""
 
 from __future__ import annotations
 
@@ -7,6 +15,7 @@ from typing import Any, NoReturn, cast
 
 import msgspec
 
+from dragoman.codec.media import Media
 from dragoman.errors import HistoryError
 from dragoman.message import (
     Content,
@@ -16,48 +25,124 @@ from dragoman.message import (
     MarkPart,
     Message,
     Native,
+    ProviderPart,
     Role,
     TextPart,
     ThinkingPart,
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.ai_sdk_messages.carriage import with_carried
-from dragoman.wires.ai_sdk_messages.own import OWN, UI, joined, noted
-from dragoman.wires.ai_sdk_messages.signatures import lifted
+from dragoman.wires.ai_sdk_messages.metadata import lift, metadata_of, with_carried
+from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, join_native, note, restore
 
 __all__ = [
+    "ATTACHMENT",
     "IMPLIED",
-    "OLD",
     "STEP",
+    "Dialect",
+    "Envelope",
     "Fields",
     "Loader",
+    "Part",
+    "Parts",
     "Reading",
     "Step",
+    "UIDialect",
     "fault",
+    "finish",
     "load_mark",
     "load_parts",
     "says_behind_answers",
     "text_field",
 ]
 
+Part = dict[str, Any]
+Parts = list[Part]
 Fields = Mapping[str, Any]
+ATTACHMENT = "attachment"
+"""Type of a part that is to be one of the message's attachments."""
 STEP = "step-start"
 """Type of the part that begins a step, and kind of its mark."""
 IMPLIED = "implied"
 """Noted with the mark of a step that its format begins without one."""
-OLD = frozenset(["v4", "mastra_v2"])
-"""Dialects with parts as ai 4 has them."""
-_NONE: dict[str, Any] = {}
-_BARE = MarkPart(STEP)
+_BARE_STEP = MarkPart(STEP)
+_SAID = (TextPart, ThinkingPart, DataPart, LinkPart, FilePart)
+_NO_PART: Part = {}
 Step = tuple[list[Content], list[ToolResultPart], str | None]
 """Pieces of one message of the model's, the results behind it, who answered."""
+
+
+class Envelope(msgspec.Struct, frozen=True):
+    """What a message is written with, beside its parts."""
+
+    id: str | None
+    """Its id; `None`: it has none."""
+    role: str
+    """`system`, `user` or `assistant`."""
+    parts: Parts
+    """All of them."""
+    first: Message
+    """The first of the messages that it is."""
+    extras: dict[str, Any]
+    """What is under our own key."""
+
+
+class Dialect(msgspec.Struct, frozen=True):
+    """One kind of message of the family, as a table."""
+
+    name: str
+    """By which it is noted."""
+    loaders: Mapping[str, Loader]
+    """Type of a part → what reads it. Any other is a mark."""
+    prefixed: Mapping[str, Loader] = {}
+    """Beginning of a part's type → what reads it."""
+    metadata: str = "providerMetadata"
+    """Field of a part's metadata."""
+    mime: str = "mediaType"
+    """Field of a file's type."""
+    arguments: str = "input"
+    """Field of a call's arguments."""
+    output: str = "output"
+    """Field of what a call returned."""
+    done: Mapping[str, Any] = {}
+    """Fields of the model's texts and thinking that are complete."""
+    shared_text: tuple[str, ...] = ()
+    """Fields of a text that are kept from other dialects."""
+    signs_empty_texts: bool = True
+    """An empty text with a signature of Gemini's is thinking; otherwise it is a mark."""
+
+
+class UIDialect(Dialect, frozen=True, kw_only=True):
+    """One kind of UI message, or a row, as a table."""
+
+    dump_text: Callable[[TextPart, Dialect, bool], Part]
+    """(text, dialect, whether it is the model's) → its part."""
+    dump_thinking: Callable[[Sequence[ThinkingPart], Dialect], Parts]
+    """(thinking that follows each other, dialect) → its parts."""
+    dump_file: Callable[[Media, Dialect, bool], Part]
+    """(file, dialect, whether it is the model's) → its part."""
+    dump_call: Callable[[ToolCallPart, Dialect, bool, int], Part]
+    """(call, dialect, whether it has a result, number of the step) → its part."""
+    add_result: Callable[[Part, ToolResultPart, ToolCallPart, Dialect], Part]
+    """(part of a call, its result, the call, dialect) → the part with both."""
+    dump_mark: Callable[[MarkPart | ProviderPart, Dialect], Part]
+    """(mark, or block of a provider's, dialect) → its part; empty: it has none."""
+    envelope: Callable[[Envelope], Part]
+    """The message around its parts."""
+    keep: Callable[[Part, Any], Part]
+    """(a message's own fields, what is under our key and was written by somebody else) → the fields with it."""
+    metadata_first: bool = False
+    """The application's metadata has no field, and is under our key."""
+    silent: bool = True
+    """Thinking without a text is thinking; otherwise nobody could tell it from a mark."""
+    times: bool = False
+    """The time of the first message has a field."""
 
 
 class Reading:
     """The parts of one message as they are read."""
 
-    def __init__(self, dialect: str, role: Role) -> None:
+    def __init__(self, dialect: Dialect, role: Role) -> None:
         self.number = 0
         """Of the step, from 0."""
         self.dialect, self.role = dialect, role
@@ -74,20 +159,18 @@ class Reading:
         """Id of OpenAI's item that the text before is of."""
         self.arguments: dict[tuple[str, str], dict[str, Any]] = {}
         """Id and tool of each call so far → its arguments, for formats that repeat them with the result and may leave them out."""
-        self.implies_steps = self.is_model and dialect in OLD
+        self.implies_steps = self.is_model and dialect.name in OLD
         """Whether what the model says behind an answered call is another step, also without a mark of one."""
         self._mark: MarkPart | None = None
 
     def add(self, piece: Content) -> None:
-        """A piece of the message."""
-        if is_said(piece):
-            self._begin_implied_step()
-        if self._mark is not None:
-            self._split()
+        """Adds a piece to the message."""
+        if self.implies_steps or self._mark is not None:
+            self.opens(says=is_said(piece))
         self.pieces.append(piece)
 
     def step(self, mark: MarkPart) -> None:
-        """A step begins. Behind answered calls that is another message of the model's."""
+        """Begins a step. Behind answered calls that is another message of the model's."""
         self.number += bool(self.pieces or self.steps or self.answers)
         if self._mark is not None:
             first = self._mark
@@ -99,7 +182,7 @@ class Reading:
             self.pieces.append(mark)
 
     def end(self) -> list[Step | Message]:
-        """All steps."""
+        """Returns all steps."""
         if self._mark is not None:
             self.pieces.append(self._mark)
         if self.pieces or self.answers or not self.steps:
@@ -107,25 +190,17 @@ class Reading:
         return self.steps
 
     def opens(self, *, says: bool = True) -> None:
-        """Something follows that belongs to the step that is begun, if one is. `says`: it is no call and no mark."""
-        if says:
-            self._begin_implied_step()
+        """Begins the step that waits, if one does, for what follows. `says`: what follows is no call and no mark."""
+        if says and self._mark is None and self.answers and self.implies_steps:  # M-83
+            self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect.name, IMPLIED: True})))
         if self._mark is not None:
             self._split()
-
-    def _begin_implied_step(self) -> None:
-        if self._mark is None and self.answers and self.implies_steps:  # M-83
-            self.step(MarkPart(STEP, OWN.note(None, {"in": self.dialect, IMPLIED: True})))
 
     def _split(self) -> None:
         mark, self._mark = self._mark, None
         self.steps.append((self.pieces, self.answers, self.provider))
-        self.pieces, self.answers, self.provider, self.item = (
-            ([mark] if mark and mark.native else []),
-            [],
-            None,
-            None,
-        )
+        self.pieces = [mark] if mark and mark.native else []
+        self.answers, self.provider, self.item = [], None, None
 
     def read(
         self,
@@ -133,26 +208,35 @@ class Reading:
         part: Fields,
         made: Callable[[Any], Fields],
         kind: str = "",
-        key: str = "providerMetadata",
+        key: str | None = None,
         form: Mapping[str, Any] = {},
         extra: Mapping[str, Any] = {},
     ) -> Any:
-        """A piece with what its part says beyond it. `made`: what would be written for it; `kind`: of its metadata, which stands under
-        `key`; `form`: what is noted beside."""
+        """Returns a piece with what its part says beyond it.
+
+        Args:
+            piece: what the part says.
+            part: the part, or those of its fields that are the piece's.
+            made: the fields that would be written for a piece.
+            kind: of the part's metadata; see `lift`.
+            key: field of the metadata; None: the dialect's.
+            form: what else is noted of the form of the part.
+            extra: native fields that the part has outside of its metadata.
+        """
         native: Native = None
         left: Mapping[str, Any] = {}
-        if isinstance(part.get(key), dict):
-            metadata = lifted(kind, part[key])
+        given = part.get(key or self.dialect.metadata)
+        if isinstance(given, dict):
+            metadata = lift(kind, cast("dict[str, Any]", given))
             if kind == "text" and metadata.native and self._goes_on(metadata.native):
-                metadata = lifted("", part[key])
+                metadata = lift("", cast("dict[str, Any]", given))
             self.provider = self.provider or (metadata.provider if self.is_model else None)
             native, left, form = metadata.native or None, metadata.left, {**form, **metadata.form}
             if metadata.ours is not None:
                 piece = with_carried(piece, metadata.ours)
-        native = joined(joined(piece.native, native), extra)
-        held = OWN.note(None, form, left=left)
-        as_made = _with(piece, joined(native, held))
-        return _with(piece, noted(part, made(as_made), self.dialect, native, form, left))
+        native = join_native(join_native(piece.native, native), extra)
+        as_made = _with(piece, join_native(native, OWN.note(None, form, left=left)))
+        return _with(piece, note(part, made(as_made), self.dialect.name, native, form, left))
 
     def _goes_on(self, native: Mapping[str, Any]) -> bool:
         """Whether a text is of the same item as the one before it."""
@@ -161,8 +245,33 @@ class Reading:
         return same
 
 
-Loader = Callable[[dict[str, Any], Reading, str], None]
+Loader = Callable[[Part, Reading, str], None]
 """(part, reading, where) reads a part."""
+
+
+def finish(
+    part: Part,
+    piece: Content,
+    kind: str,
+    dialect: Dialect,
+    unread: Mapping[str, Any] = {},
+    shared: Sequence[str] = (),
+    key: str | None = None,
+) -> Part:
+    """Returns the part of a piece with its metadata, as it was read. The inverse of `Reading.read`.
+
+    Args:
+        part: what is written for the neutral fields of the piece.
+        piece: the piece.
+        kind: of its metadata; see `lift`.
+        dialect: in which it is written.
+        unread: fields of the piece that nobody reads again from the part.
+        shared: fields of other dialects that this one has too.
+        key: field of the metadata; None: the dialect's.
+    """
+    if metadata := metadata_of(kind, piece.native, unread):
+        part[key or dialect.metadata] = metadata
+    return restore(piece.native, part, dialect.name, shared)
 
 
 def says_behind_answers(messages: Sequence[Message]) -> bool:
@@ -181,55 +290,55 @@ def says_behind_answers(messages: Sequence[Message]) -> bool:
 
 def is_said(piece: Content) -> bool:
     """True for what the model says or shows, or thinks, beside its calls."""
-    return isinstance(piece, TextPart | ThinkingPart | DataPart | LinkPart | FilePart)
+    return isinstance(piece, _SAID)
 
 
-def load_mark(part: dict[str, Any], it: Reading, where: str) -> None:  # noqa: ARG001 a mark is what it is
-    """A part that is there for people, or that nobody knows."""
-    own = {key: value for key, value in part.items() if key != "type"}
-    form = {} if it.dialect == UI else {"in": it.dialect}
-    mark = MarkPart(part["type"], OWN.note(own, form if own else {}, mark=part["type"] != STEP))
-    if it.is_model and it.provider is None and isinstance(part.get("providerMetadata"), dict):
-        it.opens(says=False)
-        it.provider = lifted("", part["providerMetadata"]).provider
+def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001 a mark is what it is
+    """Reads a part that is there for people, or that nobody knows."""
+    fields = {key: value for key, value in part.items() if key != "type"}
+    form = {"in": reading.dialect.name} if fields and reading.dialect.name != UI else {}
+    mark = MarkPart(part["type"], OWN.note(fields, form, mark=part["type"] != STEP))
+    metadata = part.get("providerMetadata")
+    if reading.is_model and reading.provider is None and isinstance(metadata, dict):
+        reading.opens(says=False)
+        reading.provider = lift("", cast("dict[str, Any]", metadata)).provider
     if mark.kind == STEP:
-        it.step(mark)
+        reading.step(mark)
     else:
-        it.add(mark)
+        reading.add(mark)
 
 
-def load_parts(
-    parts: list[Any],
-    it: Reading,
-    loaders: Mapping[str, Loader],
-    prefixed: Mapping[str, Loader],
-    where: str,
-    start: int = 0,
-) -> Reading:
-    """The parts of a message, each by the loader of its type, or of its type's beginning. `start`: the number of the first.
+def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 0) -> Reading:
+    """Reads the parts of a message, each by the loader of its type, or of its type's beginning. `start`: the number of the first.
 
     Raises:
         HistoryError: one of them cannot be read.
     """
-    for at, given in enumerate(parts, start):
-        part = cast("dict[str, Any]", given) if type(given) is dict else _NONE
+    loaders = reading.dialect.loaders
+    for number, given in enumerate(parts, start):
+        part = cast("Part", given) if type(given) is dict else _NO_PART
         type_ = part.get("type")
         if type(type_) is not str:
-            fault(f"{where}[{at}] must be an object with a type, a part of a message")
+            fault(f"{where}[{number}] must be an object with a type, a part of a message")
         load = loaders.get(type_)
         if load is None:
             if type_ == STEP and len(part) == 1:
-                it.step(_BARE)
+                reading.step(_BARE_STEP)
                 continue
-            load = next(
-                (each for begin, each in prefixed.items() if type_.startswith(begin)), load_mark
-            )
-        load(part, it, f"{where}[{at}]")
-    return it
+            load = _prefixed_loader(type_, reading.dialect)
+        load(part, reading, f"{where}[{number}]")
+    return reading
+
+
+def _prefixed_loader(type_: str, dialect: Dialect) -> Loader:
+    for beginning, load in dialect.prefixed.items():
+        if type_.startswith(beginning):
+            return load
+    return load_mark
 
 
 def text_field(part: Fields, key: str, where: str) -> str:
-    """A field that must be a text."""
+    """Returns a field that must be a string."""
     value = part.get(key)
     if not isinstance(value, str):
         fault(f"{where}.{key} must be a string, not {type(value).__name__}")
@@ -237,7 +346,7 @@ def text_field(part: Fields, key: str, where: str) -> str:
 
 
 def fault(text: str) -> NoReturn:
-    """A message cannot be read.
+    """Says that a message cannot be read.
 
     Raises:
         HistoryError: always.

@@ -1,171 +1,269 @@
-"""Rows of Mastra's storage (V2): what they are read and written by, and a row around its parts."""
+"""Rows of Mastra's storage (V2): their table, and what stands around the parts.
+
+A row holds its parts in `content`, whose other fields are read and written as one object with those of the row (`Nesting`). The fields that
+repeat the parts are `mirrors`' business.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from datetime import datetime
 from typing import Any, cast
 
-from dragoman.codec.json_values import if_object, if_text
+from msgspec.structs import replace
+
+from dragoman.codec.json_values import if_object
 from dragoman.codec.media import Media
-from dragoman.message import (
-    MarkPart,
-    ProviderPart,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolResultPart,
+from dragoman.message import Message, Role, TextPart, ThinkingPart, ToolCallPart, ToolResultPart
+from dragoman.wires.ai_sdk_messages.envelope import ONE_STEP
+from dragoman.wires.ai_sdk_messages.files import (
+    dump_row_attachment,
+    dump_row_file,
+    load_row_file,
 )
-from dragoman.wires.ai_sdk_messages.details import dump_details, load_details, with_details
-from dragoman.wires.ai_sdk_messages.dialect import Dialect, Envelope, Part, Parts
-from dragoman.wires.ai_sdk_messages.file_data import dump_attachment, dump_data, load_data
 from dragoman.wires.ai_sdk_messages.invocations import (
     INVOCATION,
-    dump_invocation,
-    dump_invocation_result,
-    load_invocation,
+    add_row_result,
+    dump_row_call,
+    load_row_invocation,
 )
 from dragoman.wires.ai_sdk_messages.marks import dump_mark
-from dragoman.wires.ai_sdk_messages.mirrors import ALONE, alone_in, mirrored
-from dragoman.wires.ai_sdk_messages.nested import nested
-from dragoman.wires.ai_sdk_messages.old_text import dump_empty_text, dump_old_text, load_old_text
-from dragoman.wires.ai_sdk_messages.own import OURS, OWN
-from dragoman.wires.ai_sdk_messages.reading import STEP
-from dragoman.wires.ai_sdk_messages.threads import thread_of
-from dragoman.wires.ai_sdk_messages.times import js_date
+from dragoman.wires.ai_sdk_messages.mirrors import (
+    alone_in,
+    are_usual,
+    contents_of,
+    load_before,
+    load_behind,
+    mirror_parts,
+    put_beside,
+    split_alone,
+    ways_of,
+)
+from dragoman.wires.ai_sdk_messages.own import OWN, ROW, Nesting, thread_of
+from dragoman.wires.ai_sdk_messages.plain import load_plain_row
+from dragoman.wires.ai_sdk_messages.read import (
+    Head,
+    Loading,
+    add_turn,
+    id_in,
+    metadata_in,
+    role_in,
+    turn_of,
+)
+from dragoman.wires.ai_sdk_messages.reading import (
+    Dialect,
+    Envelope,
+    Part,
+    Parts,
+    Reading,
+    fault,
+    load_parts,
+)
+from dragoman.wires.ai_sdk_messages.texts import (
+    dump_details,
+    dump_text,
+    group_details,
+    load_row_details,
+    load_text,
+)
+from dragoman.wires.ai_sdk_messages.times import date_of, is_js_date, js_date
+from dragoman.wires.ai_sdk_messages.ui import keep_in_metadata, with_metadata
+from dragoman.wires.ai_sdk_messages.v4 import V4_DIALECT
 
-__all__ = ["CONTENT", "ROW", "ROW_DIALECT"]
+__all__ = ["ROW_DIALECT", "is_row", "load_row"]
 
-ROW = "mastra_v2"
-"""The dialect."""
-CONTENT = frozenset(
-    ["format", "parts", "content", "toolInvocations", "reasoning", "experimental_attachments", "annotations", "metadata", "providerMetadata"]
+_ROLES: Mapping[str, Role] = {
+    "system": Role.SYSTEM,
+    "user": Role.USER,
+    "assistant": Role.MODEL,
+    "signal": Role.USER,
+}
+_CONTENT = Nesting(
+    "content",
+    frozenset(
+        ["format", "parts", "content", "toolInvocations", "reasoning", "experimental_attachments", "annotations", "metadata", "providerMetadata"]
+    ),
 )  # fmt: skip
-"""Fields of a row's content."""
+_READ = frozenset(["id", "role", "createdAt", "content"])
+_READ_WITHIN = frozenset(["format", "parts", "metadata"])
 
 
-def _beside(piece: TextPart | ThinkingPart | Media | ToolCallPart, part: Part, value: Any) -> Part:
-    """The part, or, where the piece stands in a field beside the parts, what it is there."""
-    field = alone_in(piece.native)
-    if field is None:
-        return part
-    step = OWN.form(piece.native).get("step") is True
-    return {"type": ALONE, "field": field, "value": value, **({"step": True} if step else {})}
+def is_row(entry: Any) -> bool:
+    """True if a message is a row."""
+    content = cast("Part", entry).get("content") if type(entry) is dict else None
+    return type(content) is dict and cast("Part", content).get("format") == 2
 
 
-def _text(piece: TextPart, is_model: bool) -> Part:  # noqa: ARG001 it is the same for all
-    return _beside(piece, dump_old_text(piece, ROW), piece.text)
+def load_row(row: Part, where: str, loading: Loading) -> None:
+    """Reads a row, and adds it to the conversation.
+
+    Raises:
+        HistoryError: it cannot be read.
+    """
+    before = loading.messages[-1] if loading.messages else None
+    plain = load_plain_row(row, before) if loading.origin is None else None
+    if plain is not None:
+        loading.messages.append(plain)
+        return
+    role = role_in(row, _ROLES, where)
+    content = cast("Part", row["content"])
+    head = Head(ROW_DIALECT, {}, {})
+    if "metadata" in content:
+        metadata_in(content["metadata"], head)
+    reading = Reading(ROW_DIALECT, role)
+    reading.arguments = loading.arguments
+    reading.implies_steps &= ONE_STEP not in if_object(head.extras)
+    ways, is_usual = _load_content(content, reading, f"{where}.content")
+    _read_unknown(row, content, ways, head, where)
+    id_in(row, head)
+    if "parts" not in content:
+        head.form["parts"] = "absent"
+    if not is_usual:
+        head.form["mirrors"] = ways
+    if row["role"] == "signal":
+        head.form["role"] = "signal"
+    _read_time(row, head)
+    if head.fields or head.form:
+        head.form["in"] = ROW
+    messages = turn_of(reading, head, loading)
+    if head.extras is not None:
+        messages[0] = _with_dialect(messages[0])
+    add_turn(messages, head, loading)
 
 
-def _thinking(pieces: Sequence[ThinkingPart]) -> Parts:
-    parts: Parts = []
-    at = 0
-    while at < len(pieces):
-        same = with_details(pieces, at)
-        at += len(same)
-        if OWN.form(same[0].native).get("text") == "empty" and not same[0].text:
-            parts.append(dump_empty_text(same[0], ROW))
-        else:
-            parts.append(_beside(same[0], dump_details(same, ROW), same[0].text))
-    return parts
+def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str, str], bool]:
+    """Reads the parts, and what the fields beside them say alone → the fields that are written from what was read and how, and whether
+    these are the usual ones."""
+    parts = content.get("parts", [])
+    if type(parts) is not list:
+        fault(f"{where}.parts must be a list of objects, the parts of a message")
+    listed = cast("Parts", parts)
+    for number, part in enumerate(listed):
+        if type(part) is not dict or type(part.get("type")) is not str:
+            fault(f"{where}.parts[{number}] must be an object with a type, a part of a message")
+    contents = contents_of(listed)
+    alone = load_before(content, contents, reading, where)
+    load_parts(listed, reading, f"{where}.parts")
+    alone |= load_behind(content, contents, listed, reading)
+    ways = ways_of(content, alone, contents)
+    return ways, are_usual(ways, contents)
 
 
-def _file(piece: Media, is_model: bool) -> Part:  # noqa: ARG001 it is the same for all
+def _read_unknown(
+    row: Part, content: Part, ways: Mapping[str, str], head: Head, where: str
+) -> None:
+    """Reads the fields of a row and of its content that no message of ours has."""
+    unread = content.keys() - _READ_WITHIN - ways.keys()
+    outer = {key: value for key, value in row.items() if key not in _READ}
+    if not unread and not outer:
+        return
+    if not (_CONTENT.is_clear(outer) and _CONTENT.is_clear(content)):
+        fault(f"{where} has fields whose names begin with inner/ or outer/")
+    within = {key: value for key, value in content.items() if key in unread}
+    head.fields |= _CONTENT.flatten(outer, within)
+
+
+def _read_time(row: Part, head: Head) -> None:
+    """Reads the time of a row, and notes it where it would be written otherwise."""
+    time = row.get("createdAt")
+    head.created_at = date_of(time)
+    if head.created_at is None:
+        head.fields |= {"createdAt": time} if "createdAt" in row else {}
+    elif isinstance(time, datetime):
+        head.form["created_at"] = "naive" if time.tzinfo is None else "datetime"
+    elif not is_js_date(time) and js_date(head.created_at) != time:
+        head.fields["createdAt"] = time
+        head.form["created_at"] = js_date(head.created_at)
+
+
+def _with_dialect(message: Message) -> Message:
+    """A message of whose fields it is noted that they are a row's."""
+    if not OWN.fields(message.native) or "in" in OWN.form(message.native):
+        return message
+    return message.replace(native=OWN.with_form(message.native, **{"in": ROW}))
+
+
+def _dump_text(piece: TextPart, dialect: Dialect, is_model: bool) -> Part:
+    return put_beside(piece, dump_text(piece, dialect, is_model), piece.text)
+
+
+def _dump_thinking(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
+    groups = group_details(pieces, dialect)
+    parts = dump_details(pieces, dialect)
+    return [
+        put_beside(group[0], part, group[0].text) for group, part in zip(groups, parts, strict=True)
+    ]
+
+
+def _dump_file(piece: Media, dialect: Dialect, is_model: bool) -> Part:  # noqa: ARG001 it is the same for all
     if alone_in(piece.native) is None:
-        return dump_data(piece, ROW)
-    return _beside(piece, {}, dump_attachment(piece, ROW))
+        return dump_row_file(piece, dialect)
+    return put_beside(piece, {}, dump_row_attachment(piece, dialect))
 
 
-def _call(call: ToolCallPart, answered: bool, step: int) -> Part:  # noqa: ARG001 the marks tell the step
-    part = dump_invocation(call, ROW, answered=answered)
-    return _beside(call, part, part["toolInvocation"])
+def _dump_call(call: ToolCallPart, dialect: Dialect, answered: bool, step: int) -> Part:  # noqa: ARG001 the marks tell the step
+    part = dump_row_call(call, dialect, answered)
+    return put_beside(call, part, part["toolInvocation"])
 
 
-def _result(part: Part, result: ToolResultPart, call: ToolCallPart) -> Part:
-    if part["type"] != ALONE:
-        return dump_invocation_result(part, result, call, ROW)
-    both = dump_invocation_result(
-        {"type": INVOCATION, "toolInvocation": part["value"]}, result, call, ROW
-    )
-    return {**part, "value": both["toolInvocation"]}
+def _add_result(part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect) -> Part:
+    if part["type"] == INVOCATION:
+        return add_row_result(part, result, call, dialect)
+    alone = {"type": INVOCATION, "toolInvocation": part["value"]}
+    return {**part, "value": add_row_result(alone, result, call, dialect)["toolInvocation"]}
 
 
-def _mark(mark: MarkPart | ProviderPart) -> Part:
-    return dump_mark(mark, ROW)
-
-
-def _envelope(given: Envelope) -> dict[str, Any]:
-    first = given.first
+def _envelope(envelope: Envelope) -> Part:
+    first = envelope.first
     form = OWN.form(first.native) if first.native else {}
-    read_here = form.get("in") == ROW
-    form = form if read_here else {}
-    outer, within = nested(OWN.fields(first.native) if read_here else {}, CONTENT)
-    if not read_here:
-        outer = thread_of(first.native)
-    row: dict[str, Any] = {} if given.id is None else {"id": given.id}
-    row["role"] = "signal" if form.get("role") == "signal" else given.role
+    if form.get("in") == ROW:
+        outer, within = _CONTENT.nest(OWN.fields(first.native))
+    else:
+        form, outer, within = {}, thread_of(first.native), {}
+    row: Part = {} if envelope.id is None else {"id": envelope.id}
+    row["role"] = "signal" if form.get("role") == "signal" else envelope.role
     if first.created_at is not None:
-        as_date = form.get("created_at")
-        row["createdAt"] = (
-            first.created_at if as_date == "datetime"
-            else first.created_at.replace(tzinfo=None) if as_date == "naive"
-            else js_date(first.created_at)
-        )  # fmt: skip
-        if "createdAt" in outer and form.get("created_at") != row["createdAt"]:
-            del outer["createdAt"]
-    parts, alone = _apart(given.parts)
-    beside = mirrored(parts, form.get("mirrors"))
-    for field, values in alone.items():
-        beside[field] = "".join(values) if field in ("content", "reasoning") else values
-    content: dict[str, Any] = {"format": 2, "parts": parts, **beside}
+        row["createdAt"] = dump_time(first.created_at, form.get("created_at"))
+        if form.get("created_at") != row["createdAt"]:
+            outer.pop("createdAt", None)
+    parts, alone = split_alone(envelope.parts)
+    content: Part = {
+        "format": 2,
+        "parts": parts,
+        **mirror_parts(parts, form.get("mirrors")),
+        **alone,
+    }
     if form.get("parts") == "absent" and not parts:
         del content["parts"]
-    metadata = dict(first.own_metadata) if first.metadata and OURS not in first.metadata else {}
-    if given.extras:
-        metadata[OURS] = given.extras
-    kept = within.pop("metadata", ())
-    if isinstance(kept, dict):
-        content["metadata"] = {**metadata, **cast("dict[str, Any]", kept)}
-    elif metadata or kept != ():
-        content["metadata"] = metadata or kept
-    return {**row, "content": {**content, **within}, **outer}
+    content |= with_metadata(envelope, within)
+    content |= {key: value for key, value in within.items() if key != "metadata"}
+    return {**row, "content": content, **outer}
 
 
-def _apart(given: Parts) -> tuple[Parts, dict[str, list[Any]]]:
-    """The parts, and what stands in fields beside them. A step that begins with nothing but that is none."""
-    parts: Parts = []
-    alone: dict[str, list[Any]] = {}
-    for part in given:
-        if part["type"] != ALONE:
-            parts.append(part)
-            continue
-        alone.setdefault(if_text(part["field"]), []).append(part["value"])
-        if part.get("step") and parts and parts[-1] == {"type": STEP}:
-            parts.pop()
-    return parts, alone
+def dump_time(time: datetime, form: Any) -> Any:
+    """Returns the time of a row: a `datetime` where it was read as one, else a text."""
+    if form == "datetime":
+        return time
+    return time.replace(tzinfo=None) if form == "naive" else js_date(time)
 
 
-def _keep(own: dict[str, Any], extras: Any) -> dict[str, Any]:
-    return {**own, "metadata": {**if_object(own.get("metadata")), OURS: extras}}
-
-
-ROW_DIALECT = Dialect(
-    ROW,
-    {
-        "text": load_old_text,
-        "reasoning": load_details,
-        "file": load_data,
-        INVOCATION: load_invocation,
+ROW_DIALECT = replace(
+    V4_DIALECT,
+    name=ROW,
+    loaders={
+        "text": load_text,
+        "reasoning": load_row_details,
+        "file": load_row_file,
+        INVOCATION: load_row_invocation,
     },
-    {},
-    _text,
-    _thinking,
-    _file,
-    _call,
-    _result,
-    _mark,
-    _envelope,
-    _keep,
+    dump_text=_dump_text,
+    dump_thinking=_dump_thinking,
+    dump_file=_dump_file,
+    dump_call=_dump_call,
+    add_result=_add_result,
+    dump_mark=dump_mark,
+    envelope=_envelope,
+    keep=keep_in_metadata,
+    metadata_first=False,
     silent=False,
-    times=True,
 )
-"""What a row's parts are read and written by."""

@@ -1,5 +1,9 @@
 """Rows as Mastra's first versions stored them (V1): model messages of ai 4 with an id, a time and a thread, split where texts, calls and
-results meet. What one message of ours is split into says so under our key, and is one again when it is read."""
+results meet.
+
+What one message of ours is split into says so under our key, and is one again when it is read. How a row was read is noted with its message
+under `row`; where several rows became one message, `row` has the notes of each as `rows`.
+"""
 
 from __future__ import annotations
 
@@ -7,236 +11,234 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-import msgspec
+from msgspec.structs import replace
 
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.wires.ai_sdk_messages.approvals import at_calls, has_parts
-from dragoman.wires.ai_sdk_messages.model import dump_message, load_message
-from dragoman.wires.ai_sdk_messages.model_media import KEY
-from dragoman.wires.ai_sdk_messages.model_parts import CORE
-from dragoman.wires.ai_sdk_messages.own import OURS, OWN
-from dragoman.wires.ai_sdk_messages.reading import fault
-from dragoman.wires.ai_sdk_messages.threads import thread_of
+from dragoman.wires.ai_sdk_messages.approvals import has_parts, move_to_calls
+from dragoman.wires.ai_sdk_messages.model import OPTIONS, dump_message, load_message
+from dragoman.wires.ai_sdk_messages.own import CORE, OURS, OWN, join_native, thread_of
+from dragoman.wires.ai_sdk_messages.reading import Part, Parts, fault
+from dragoman.wires.ai_sdk_messages.rows import dump_time
 from dragoman.wires.ai_sdk_messages.times import date_of, js_date
 
-__all__ = ["TYPES", "dump_split_rows", "is_split_row", "load_split_row"]
+__all__ = ["dump_split_rows", "is_split_row", "load_split_row"]
 
-TYPES = ("text", "tool-call", "tool-result")
+_TYPES = ("text", "tool-call", "tool-result")
 _ROW = "row"
-_READ = frozenset(["id", "role", "createdAt", "content", KEY])
+_READ = frozenset(["id", "role", "createdAt", "content", OPTIONS])
+_OURS = frozenset(["id", "goes_on"])
 
 
 def is_split_row(entry: Any) -> bool:
-    """Whether a message is such a row: it has a thread or an owner, or all that one has beside them."""
-    if type(entry) is not dict:
-        return False
-    fields = cast("dict[str, Any]", entry)
+    """True if a message is such a row: it has a thread or an owner, or all that one has beside them."""
+    fields = if_object(entry)
     if "content" not in fields or "parts" in fields:
         return False
-    return (
-        "threadId" in fields
-        or "resourceId" in fields
-        or ("id" in fields and fields.get("type") in TYPES)
-    )
+    is_typed = "id" in fields and fields.get("type") in _TYPES
+    return "threadId" in fields or "resourceId" in fields or is_typed
 
 
 def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Message]) -> None:
-    """A row, added to `out`, or to its last message where it goes on with that.
+    """Reads a row, and adds it to `out`, or to its last message where it goes on with that.
 
     Raises:
         HistoryError: it cannot be read.
     """
     if type(entry) is not dict:
         fault(f"{where} must be an object, a row with a role")
-    row = cast("dict[str, Any]", entry)
-    ours, options = _pop_row(row.get(KEY))
-    core: dict[str, Any] = {
-        "role": "user" if row.get("role") == "signal" else row.get("role"),
-        "content": row.get("content"),
-    }
-    if options is not None:
-        core[KEY] = options
-    elif KEY in row and not ours:
-        core[KEY] = row[KEY]
+    row = cast("Part", entry)
+    ours, options = _pop_ours(row.get(OPTIONS))
+    role = "user" if row.get("role") == "signal" else row.get("role")
+    core: Part = {"role": role, "content": row.get("content")}
+    if options is not None or (OPTIONS in row and not ours):
+        core[OPTIONS] = options
     before, count = out[-1:], len(out)
     load_message(core, where, CORE, origin, out)
     message = out[-1]
-    id_, made_at = row.get("id"), date_of(row.get("createdAt"))
-    message_id = ours.get("id", id_)
-    noted = _form(row, core)
+    note = _note_of(row, core)
     if ours:
-        noted |= {"ours": ours, "id": id_}
+        note |= {"ours": ours, "id": row.get("id")}
     if len(out) == count and before:  # the results in the row before are of the same message
-        noted = {"rows": [*_rows(before[0]), noted]}
-    native = {**(message.native or {}), **(OWN.with_notes(message.native, row=noted) or {})}
+        note = {"rows": [*_notes_of(before[0]), note]}
+    id_ = ours.get("id", row.get("id"))
     out[-1] = message.replace(
-        id=message_id if isinstance(message_id, str) else None,
-        created_at=made_at or message.created_at,
-        native=native,
+        id=id_ if isinstance(id_, str) else None,
+        created_at=date_of(row.get("createdAt")) or message.created_at,
+        native=join_native(message.native, OWN.with_notes(message.native, row=note)),
     )
     if ours.get("goes_on") is True and len(out) > 1:
-        _join(out)
+        _join_last(out)
 
 
-def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> list[dict[str, Any]]:
-    """Messages → rows."""
-    if has_parts(
-        messages
-    ):  # these rows have no approvals, and a message of one alone would be none
-        settled, positions = at_calls(messages)
-        lost: list[Loss] = []
-        rows = dump_split_rows(settled, lost)
-        losses += [
-            msgspec.structs.replace(
-                loss, message=None if loss.message is None else positions[loss.message]
-            )
-            for loss in lost
-        ]
-        return rows
-    out: list[dict[str, Any]] = []
-    thread: dict[str, Any] = {}
-    taken = {message.id for message in messages if message.id is not None}
-    for position, message in enumerate(messages):
-        notes = if_object(OWN.notes(message.native).get(_ROW)) if message.native else {}
-        thread = thread_of(message.native) or thread
-        entries = dump_message(
-            message.replace(id=None, created_at=None), position, CORE, losses, None
-        )
-        pieces = (
-            list(entries)
-            if notes and "rows" not in notes
-            else [part for entry in entries for part in _split(entry)]
-        )
-        noted = _rows(message) if notes else []
-        ids = _ids(message, position, taken)
-        for at, entry in enumerate(pieces):
-            own = if_object(noted[at]) if at < len(noted) else {}
-            out.append(
-                _row(
-                    entry,
-                    message,
-                    next(ids),
-                    own,
-                    thread,
-                    goes_on=at > 0 and entry["role"] == pieces[at - 1]["role"],
-                )
-            )
-    return out
-
-
-def _pop_row(options: Any) -> tuple[dict[str, Any], Any]:
-    """What stands under our key about rows, and the options without it; `None`: there are no others."""
+def _pop_ours(options: Any) -> tuple[Part, Any]:
+    """What is under our key about rows, and the options without it; `None`: there are no others."""
     held = if_object(if_object(options).get(OURS))
-    ours = held.get(_ROW)
-    if (
-        not isinstance(ours, dict)
-        or not cast("dict[str, Any]", ours).keys() <= {"id", "goes_on"}
-        or not ours
-    ):
+    ours = if_object(held.get(_ROW))
+    if not ours or not ours.keys() <= _OURS:
         return {}, options
     left = rest(held, _ROW)
     others = {**rest(if_object(options), OURS), **({OURS: left} if left else {})}
-    return cast("dict[str, Any]", ours), others or None
+    return ours, others or None
 
 
-def _form(row: Mapping[str, Any], core: Mapping[str, Any]) -> dict[str, Any]:
+def _note_of(row: Part, core: Part) -> Part:
     """What a row has that one which is made would not have."""
-    form: dict[str, Any] = {"as": _ROW}
+    note: Part = {"as": _ROW}
     fields = {key: value for key, value in row.items() if key not in _READ}
-    if fields.get("type") == _type(core):
+    if fields.get("type") == _type_of(core):
         del fields["type"]
     elif "type" not in fields:
-        form["absent"] = ["type"]
+        note["absent"] = ["type"]
     if fields:
-        form["fields"] = fields
+        note["fields"] = fields
     if row.get("role") == "signal":
-        form["role"] = "signal"
-    given = row.get("createdAt")
-    made_at = date_of(given)
-    if isinstance(given, datetime):
-        form["created_at"] = "datetime" if given.tzinfo is not None else "naive"
-    elif "createdAt" in row and (made_at is None or js_date(made_at) != given):
-        form["created_at"] = [None if made_at is None else js_date(made_at), given]
-    id_ = row.get("id")
-    if not isinstance(id_, str):
-        form["id"] = [id_] if "id" in row else []
-    return form
+        note["role"] = "signal"
+    if (time := _time_note(row)) is not None:
+        note["created_at"] = time
+    if not isinstance(row.get("id"), str):
+        note["id"] = [row["id"]] if "id" in row else []
+    return note
 
 
-def _row(
-    entry: Mapping[str, Any], message: Message, id_: str, noted: Mapping[str, Any], thread: Mapping[str, Any], *, goes_on: bool
-) -> dict[str, Any]:  # fmt: skip
-    """A row. `id_`: where it was not read with another; `noted`: how it was read."""
-    read = bool(noted)
-    row: dict[str, Any] = {"id": id_, **(if_object(noted.get("fields")) if read else thread)}
-    given = noted.get("id")
+def _time_note(row: Part) -> Any:
+    """How the time of a row was written, with what would be written for it; `None`: as that."""
+    time = row.get("createdAt")
+    if isinstance(time, datetime):
+        return "naive" if time.tzinfo is None else "datetime"
+    written = _written(date_of(time))
+    is_usual = written is not None and written == time
+    return None if "createdAt" not in row or is_usual else [written, time]
+
+
+def _written(time: datetime | None) -> str | None:
+    return None if time is None else js_date(time)
+
+
+def _notes_of(message: Message) -> list[Any]:
+    """How the rows of a message were read."""
+    note = if_object(OWN.notes(message.native).get(_ROW))
+    return if_list(note.get("rows")) or [note]
+
+
+def _join_last(out: list[Message]) -> None:
+    """Makes the last message part of the one before it."""
+    before, last = out[-2:]
+    if before.role is not last.role or before.created_at != last.created_at:
+        return
+    note = {"rows": [*_notes_of(before), *_notes_of(last)]}
+    native = join_native(before.native, OWN.with_notes(before.native, row=note))
+    out[-2:] = [before.replace(content=(*before.content, *last.content), native=native)]
+
+
+def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
+    """Returns messages as rows. What rows cannot hold is added to `losses`."""
+    if has_parts(messages):
+        # These rows have no approvals, and a message of one alone would be none.
+        moved, positions = move_to_calls(messages)
+        lost: list[Loss] = []
+        rows = dump_split_rows(moved, lost)
+        places: dict[int | None, int | None] = {None: None, **dict(enumerate(positions))}
+        losses += [replace(loss, message=places[loss.message]) for loss in lost]
+        return rows
+    rows: Parts = []
+    thread: Part = {}
+    taken = {message.id for message in messages if message.id is not None}
+    for position, message in enumerate(messages):
+        thread = thread_of(message.native) or thread
+        bare = message.replace(id=None, created_at=None)
+        entries = dump_message(bare, position, CORE, losses, None)
+        rows += _rows_of(message, entries, _ids_of(message, position, taken), thread)
+    return rows
+
+
+def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part) -> Iterator[Part]:
+    """The rows of a message. `thread`: that of the last row before that named one."""
+    note = if_object(OWN.notes(message.native).get(_ROW)) if message.native else {}
+    notes = _notes_of(message) if note else []
+    if not note or "rows" in note:
+        entries = [part for entry in entries for part in _split(entry)]
+    role_before = None
+    for number, entry in enumerate(entries):
+        own = if_object(notes[number]) if number < len(notes) else {}
+        id_, goes_on = next(ids), entry["role"] == role_before
+        if own:
+            yield _row_as_read(entry, message, id_, own)
+        else:
+            yield _new_row(entry, message, {"id": id_, **thread}, goes_on)
+        role_before = entry["role"]
+
+
+def _new_row(entry: Part, message: Message, head: Part, goes_on: bool) -> Part:
+    """A row of what was read from none. `goes_on`: it is of the same message as the one before it."""
+    row: Part = {**head, "role": entry["role"]}
+    row.setdefault("type", _type_of(entry))
+    if message.created_at is not None:
+        row["createdAt"] = js_date(message.created_at)
+    ours: Part = {} if row["id"] == message.id else {"id": message.id}
+    return _with_ours({**row, **entry}, {**ours, **({"goes_on": True} if goes_on else {})})
+
+
+def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
+    """A row as it was read. `note`: how that was."""
+    row: Part = {"id": id_, **if_object(note.get("fields"))}
+    given = note.get("id")
     if isinstance(given, str):
         row["id"] = given
+    elif given == []:  # it was absent
+        del row["id"]
     elif isinstance(given, list):
-        row = {**rest(row, "id"), **({"id": given[0]} if given else {})}
-    row["role"] = if_text(noted.get("role")) or entry["role"]
-    if "type" not in row and if_list(noted.get("absent")) != ["type"]:
-        row["type"] = _type(entry)
-    time, as_date = message.created_at, noted.get("created_at")
+        row["id"] = cast("list[Any]", given)[0]
+    row["role"] = if_text(note.get("role")) or entry["role"]
+    if if_list(note.get("absent")) != ["type"]:
+        row.setdefault("type", _type_of(entry))
+    time, form = message.created_at, note.get("created_at")
     if time is not None:
-        row["createdAt"] = (
-            time
-            if as_date == "datetime"
-            else time.replace(tzinfo=None)
-            if as_date == "naive"
-            else js_date(time)
-        )
-    if isinstance(as_date, list) and as_date[0] == (None if time is None else js_date(time)):
-        row["createdAt"] = as_date[1]
-    ours = if_object(noted.get("ours")) if read else {}
-    if not read and row["id"] != message.id:
-        ours["id"] = message.id
-    if not read and goes_on:
-        ours["goes_on"] = True
-    made = {**row, **{key: value for key, value in entry.items() if key != "role"}}
-    if ours:
-        options = if_object(made.get(KEY))
-        made[KEY] = {**options, OURS: {**if_object(options.get(OURS)), _ROW: ours}}
-    return made
+        row["createdAt"] = dump_time(time, form)
+    if isinstance(form, list) and form[0] == _written(time):
+        row["createdAt"] = form[1]
+    return _with_ours({**row, **rest(entry, "role")}, if_object(note.get("ours")))
 
 
-def _split(entry: dict[str, Any]) -> Iterator[dict[str, Any]]:
+def _with_ours(row: Part, ours: Part) -> Part:
+    """A row with what is under our key about it."""
+    if not ours:
+        return row
+    options = if_object(row.get(OPTIONS))
+    return {**row, OPTIONS: {**options, OURS: {**if_object(options.get(OURS)), _ROW: ours}}}
+
+
+def _split(entry: Part) -> Iterator[Part]:
     """A message of the model's, split where texts and calls meet; what it has beside its content stands with the first."""
     content = entry["content"]
     if entry["role"] != "assistant" or not isinstance(content, list) or not content:
         yield entry
         return
-    blocks: list[list[dict[str, Any]]] = []
-    for part in cast("list[dict[str, Any]]", content):
+    blocks: list[Parts] = []
+    for part in cast("Parts", content):
         if blocks and _is_of_tools(blocks[-1][-1]) == _is_of_tools(part):
             blocks[-1].append(part)
         else:
             blocks.append([part])
-    for at, block in enumerate(blocks):
-        plain = (
-            len(blocks) > 1
-            and len(block) == 1
-            and block[0].keys() == {"type", "text"}
-            and block[0]["type"] == "text"
-        )
-        more = rest(entry, "role", "content") if at == 0 else {}
-        yield {"role": "assistant", "content": block[0]["text"] if plain else block, **more}
+    more = rest(entry, "role", "content")
+    for block in blocks:
+        is_text = block[0].keys() == {"type", "text"} and block[0]["type"] == "text"
+        is_plain = is_text and len(blocks) > 1 and len(block) == 1
+        yield {"role": "assistant", "content": block[0]["text"] if is_plain else block, **more}
+        more = {}
 
 
 def _is_of_tools(part: Mapping[str, Any]) -> bool:
     return part.get("type") in ("tool-call", "tool-result")
 
 
-def _type(entry: Mapping[str, Any]) -> str:
-    types = {if_object(part).get("type") for part in if_list(entry.get("content"))}
-    return (
-        "tool-call" if "tool-call" in types else "tool-result" if "tool-result" in types else "text"
-    )
+def _type_of(entry: Mapping[str, Any]) -> str:
+    types = {if_text(if_object(part).get("type")) for part in if_list(entry.get("content"))}
+    return next((type_ for type_ in ("tool-call", "tool-result") if type_ in types), "text")
 
 
-def _ids(message: Message, position: int, taken: set[str]) -> Iterator[str]:
+def _ids_of(message: Message, position: int, taken: set[str]) -> Iterator[str]:
     """The ids of the rows of a message."""
     base = message.id or f"msg-{position}"
     while message.id is None and base in taken:
@@ -246,22 +248,7 @@ def _ids(message: Message, position: int, taken: set[str]) -> Iterator[str]:
     number = 0
     while True:
         number += 1
-        if (made := f"{base}__split-{number}") not in taken:
-            taken.add(made)
-            yield made
-
-
-def _join(out: list[Message]) -> None:
-    """Makes the last message part of the one before it."""
-    before, last = out[-2:]
-    if before.role is not last.role or before.created_at != last.created_at:
-        return
-    rows = [*_rows(before), *_rows(last)]
-    native = {**(before.native or {}), **(OWN.with_notes(before.native, row={"rows": rows}) or {})}
-    out[-2:] = [before.replace(content=(*before.content, *last.content), native=native)]
-
-
-def _rows(message: Message) -> list[Any]:
-    """How the rows of a message were read."""
-    notes = if_object(OWN.notes(message.native).get(_ROW))
-    return if_list(notes.get("rows")) or [notes]
+        id_ = f"{base}__split-{number}"
+        if id_ not in taken:
+            taken.add(id_)
+            yield id_

@@ -7,11 +7,11 @@ from typing import Any
 
 from dragoman.codec.timing import in_utc
 
-__all__ = ["date_of", "is_js_date", "js_date"]
+__all__ = ["date_of", "is_js_date", "js_date", "old_date", "old_date_of"]
 
 
 def date_of(value: Any) -> datetime | None:
-    """A date, written or as Python has it; `None`: it is none. One without a zone is in UTC."""
+    """Returns a date, written or as Python has it, or None for anything else. One without a zone is in UTC."""
     if isinstance(value, str):
         if not 10 <= len(value) <= 35:
             return None
@@ -25,23 +25,30 @@ def date_of(value: Any) -> datetime | None:
 
 
 def is_js_date(value: Any) -> bool:
-    """Whether a value is written as `js_date` writes dates, if it is one."""
-    return (
-        type(value) is str
-        and len(value) == 24
-        and value[10] == "T"
-        and value[19] == "."
-        and value[23] == "Z"
-    )
+    """True if a value is written as `js_date` writes dates, provided that it is one."""
+    is_long = type(value) is str and len(value) == 24
+    return is_long and value[10] == "T" and value[19] == "." and value[23] == "Z"
 
 
 def js_date(date: datetime) -> str:
-    """A date as `JSON.stringify` writes it; one with more than milliseconds keeps them."""
+    """Returns a date as `JSON.stringify` writes it. One with more than milliseconds keeps them."""
     if date.tzinfo is not UTC:
         date = in_utc(date)
-    return (
-        date.isoformat(timespec="milliseconds" if date.microsecond % 1000 == 0 else "microseconds")[
-            :-6
-        ]
-        + "Z"
-    )
+    precision = "microseconds" if date.microsecond % 1000 else "milliseconds"
+    return date.isoformat(timespec=precision)[:-6] + "Z"
+
+
+def old_date_of(value: Any) -> datetime | None:
+    """Returns the date of a UI message of ai 4, or None for anything else and for one without a zone."""
+    if isinstance(value, datetime):
+        return value
+    try:
+        date = datetime.fromisoformat(value)
+        return None if date.tzinfo is None else date.astimezone(UTC)
+    except (TypeError, ValueError, OverflowError):
+        return None
+
+
+def old_date(date: datetime) -> str:
+    """Returns a date as UI messages of ai 4 have it, in milliseconds."""
+    return in_utc(date).isoformat(timespec="milliseconds").replace("+00:00", "Z")

@@ -1,37 +1,57 @@
-"""Calls and what they returned: the tool parts of UI messages ↔ pieces. A part is a call and, where it has one, its result."""
+"""Calls and what they returned, in UI messages and model messages ↔ pieces; and what the invocations of older dialects have in common
+with them. A part of a UI message is a call and, where it has one, its result; model messages have a part for each."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, cast
+from typing import Any, TypeGuard, cast
 
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object, text_or_json
+from dragoman.codec.json_values import if_object, if_text, text_or_json
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.carriage import metadata_of
-from dragoman.wires.ai_sdk_messages.failures import (
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OWN
+from dragoman.wires.ai_sdk_messages.reading import (
+    Dialect,
+    Fields,
+    Part,
+    Reading,
+    fault,
+    finish,
+    text_field,
+)
+from dragoman.wires.ai_sdk_messages.results import (
+    CONTENT,
+    as_result,
+    denial,
+    denial_reason,
+    dump_content,
     dump_failure,
-    load_failure,
-    refused,
+    load_content,
+    plain_output,
+    refusal,
     unread_result,
 )
-from dragoman.wires.ai_sdk_messages.outputs import as_result, plain_output
-from dragoman.wires.ai_sdk_messages.own import OWN, UI, applied
-from dragoman.wires.ai_sdk_messages.reading import Fields, Reading, fault
 
 __all__ = [
     "CALL_FIELDS",
-    "STATES",
+    "add_result",
     "dump_call",
+    "dump_model_call",
+    "dump_model_result",
     "dump_result",
+    "has_no_form",
     "input_of",
+    "load_failure",
     "load_input",
+    "load_model_call",
+    "load_model_result",
     "load_tool",
     "open_state",
     "unread_fields",
+    "without_refusal",
 ]
 
 STATES = (
@@ -42,107 +62,180 @@ CALL_FIELDS = ("approval", "title", "toolMetadata")
 _ANSWERED = ("output-available", "output-error", "output-denied")
 _OF_RESULT = frozenset(["state", "output", "errorText", "preliminary", "resultProviderMetadata"])
 _DYNAMIC = "dynamic-tool"
+_CALL_KEY, _RESULT_KEY = "callProviderMetadata", "resultProviderMetadata"
 
 
-def load_tool(part: dict[str, Any], it: Reading, where: str) -> None:
-    """A call, with its result where it has one."""
-    type_ = part["type"]
-    name = part.get("toolName") if type_ == _DYNAMIC else type_[5:]
-    id_, state, given = part.get("toolCallId"), part.get("state"), part.get("input")
-    if type(id_) is not str:
-        fault(f"{where}.toolCallId must be a string, not {type(id_).__name__}")
-    if type(name) is not str:
-        fault(f"{where}.toolName must be a string, not {type(name).__name__}")
-    it.opens(says=False)
-    if (
-        len(part) == 5
-        and type(given) is dict
-        and type_ != _DYNAMIC
-        and state == "output-available"
-        and "output" in part
-    ):
-        it.pieces.append(ToolCallPart(id_, name, cast("dict[str, Any]", given)))
-        it.answers.append(ToolResultPart(id_, name, as_result(part["output"])))
+# UI messages
+
+
+def load_tool(part: Part, reading: Reading, where: str) -> None:
+    """Reads a call, with its result where it has one."""
+    type_, state = part["type"], part.get("state")
+    id_ = text_field(part, "toolCallId", where)
+    is_dynamic = type_ == _DYNAMIC
+    name = text_field(part, "toolName", where) if is_dynamic else type_.removeprefix("tool-")
+    reading.opens(says=False)
+    if len(part) == 5 and not is_dynamic and _is_plain_answer(part):
+        reading.pieces.append(ToolCallPart(id_, name, part["input"]))
+        reading.answers.append(ToolResultPart(id_, name, as_result(part["output"])))
         return
     if not isinstance(state, str) or state not in STATES:
         fault(f"{where}.state must be one of {', '.join(STATES)}, not {state!r:.50}")
-    by_provider = part.get("providerExecuted") is True
-    answered = state in _ANSWERED
+    dialect, answered = reading.dialect, state in _ANSWERED
     head = {key: value for key, value in part.items() if not (answered and key in _OF_RESULT)}
-    if state == "output-denied" and head.get("approval") == refused(
-        id_, if_object(head.get("approval")).get("reason")
-    ):
-        del head["approval"]
-    call, form = load_input(
-        ToolCallPart(id_, name, run_by="provider" if by_provider else "agent"), part, state
-    )
-    form = {**form, **({"dynamic": True} if type_ == _DYNAMIC else {})}
-    kept = it.read(
+    run_by = "provider" if part.get("providerExecuted") is True else "agent"
+    call, form = load_input(ToolCallPart(id_, name, run_by=run_by), part, state)
+    call = reading.read(
         call,
-        head,
-        lambda made: dump_call(made, answered=answered),
+        without_refusal(head, id_, state),
+        lambda call: dump_call(call, dialect, answered),
         "tool",
-        "callProviderMetadata",
-        form,
+        _CALL_KEY,
+        {**form, **({"dynamic": True} if is_dynamic else {})},
     )
-    it.add(kept)
+    reading.add(call)
     if answered:
-        result = _load_result(part, kept, state, where)
-        tail = {key: value for key, value in part.items() if key in _OF_RESULT}
-        answer = it.read(
-            result, tail, lambda made: dump_result(made, kept), "result", "resultProviderMetadata"
-        )
-        (it.pieces if by_provider else it.answers).append(answer)
+        _load_answer(part, call, reading, where)
+
+
+def _is_plain_answer(part: Part) -> bool:
+    is_answer = part.get("state") == "output-available" and "output" in part
+    return is_answer and type(part.get("input")) is dict
+
+
+def _load_answer(part: Part, call: ToolCallPart, reading: Reading, where: str) -> None:
+    """Reads the result of a call, from its part."""
+    dialect = reading.dialect
+    result = load_failure(part, call, part["state"], where) or ToolResultPart(
+        call.id, call.name, as_result(part.get("output")), run_by=call.run_by
+    )
+    tail = {key: value for key, value in part.items() if key in _OF_RESULT}
+    answer = reading.read(
+        result, tail, lambda result: dump_result(result, call, dialect), "result", _RESULT_KEY
+    )
+    # The part says who ran the call; what is carried may say another of the result.
+    by_provider = part.get("providerExecuted") is True
+    (reading.pieces if by_provider else reading.answers).append(answer)
+
+
+def dump_call(call: ToolCallPart, dialect: Dialect, answered: bool = False) -> Part:
+    """Returns the part of a call, to which `dump_result` adds where it is `answered`."""
+    part: Part = {"type": f"tool-{call.name}", "toolCallId": call.id}
+    if has_no_form(call):
+        part |= {} if answered else {"state": "input-available"}
+        return {**part, "input": call.arguments}
+    if OWN.form(call.native).get("dynamic") is True:
+        part = {"type": _DYNAMIC, "toolName": call.name, "toolCallId": call.id}
+    state = None if answered else open_state(call)
+    part |= {} if state is None else {"state": state}
+    part |= input_of(call, answered=answered)
+    if call.run_by == "provider":
+        part["providerExecuted"] = True
+    unread = unread_fields(call, lambda bare: load_input(bare, part, state))
+    return finish(part, call, "tool", dialect, unread, CALL_FIELDS, _CALL_KEY)
+
+
+def dump_result(result: ToolResultPart, call: ToolCallPart, dialect: Dialect) -> Part:
+    """Returns the fields of a call's part that hold its result."""
+    is_plain = result.native is None and not (result.is_error or result.denied or result.is_content)
+    if is_plain and result.name == call.name and result.run_by == call.run_by:
+        return {"state": "output-available", "output": result.result}
+    if result.denied or result.is_error:
+        fields, unread = dump_failure(result)
+    else:
+        fields, unread = {"state": "output-available", "output": plain_output(result)}, {}
+    unread = {**unread_result(result, call), **unread}
+    return finish(fields, result, "result", dialect, unread, key=_RESULT_KEY)
+
+
+def add_result(part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect) -> Part:
+    """Returns the part of a call with its result."""
+    both = {**part, **dump_result(result, call, dialect)}
+    if result.denied and "approval" not in both:
+        both["approval"] = refusal(call.id, denial_reason(result))
+    return both
+
+
+# what all dialects share
+
+
+def has_no_form(call: ToolCallPart) -> bool:
+    """True if nothing is noted of a call, and it is as most calls are."""
+    return call.native is None and call.state == "complete" and call.run_by == "agent"
+
+
+def without_refusal(fields: Part, id_: str, state: str) -> Part:
+    """Returns the fields of a call without an approval that says nothing but that the call was refused, which its state says too."""
+    approval = fields.get("approval")
+    if state == "output-denied" and approval == refusal(id_, if_object(approval).get("reason")):
+        return {key: value for key, value in fields.items() if key != "approval"}
+    return fields
+
+
+def load_failure(
+    fields: Fields, call: ToolCallPart, state: str, where: str
+) -> ToolResultPart | None:
+    """Returns the result of a call that failed or was refused, or None for any other state."""
+    if state == "output-error":
+        text = text_field(fields, "errorText", where)
+        return ToolResultPart(call.id, call.name, text, True, run_by=call.run_by)
+    if state == "output-denied":
+        result, is_error = denial(if_text(if_object(fields.get("approval")).get("reason")))
+        return ToolResultPart(call.id, call.name, result, is_error, run_by=call.run_by, denied=True)
+    return None
 
 
 def load_input(
     call: ToolCallPart, part: Fields, state: str | None, key: str = "input"
 ) -> tuple[ToolCallPart, dict[str, Any]]:
-    """The arguments of a call, and the form in which they were where they are not the usual object. `state`: `input-streaming` where they
-    may be cut."""
+    """Returns a call with its arguments, and what is noted of their form. `state`: `input-streaming` where they may be cut."""
     given, raw = part.get(key), part.get("rawInput")
     if state == "input-streaming":
-        if isinstance(raw, str):
-            return msgspec.structs.replace(call, raw=raw, state="cut"), {}
-        text = json_bytes.encode(given).decode() if key in part else ""
-        return msgspec.structs.replace(call, raw=text, state="cut"), {
-            "partial": True
-        } if text else {}
-    if isinstance(given, dict):
-        return msgspec.structs.replace(call, arguments=cast("dict[str, Any]", given)), {}
-    if given is None and isinstance(raw, dict):
-        return msgspec.structs.replace(call, arguments=cast("dict[str, Any]", raw)), {}
-    if given is None and isinstance(raw, str):
+        return _load_cut_input(call, part, key)
+    arguments = raw if given is None else given
+    if isinstance(arguments, dict):
+        return msgspec.structs.replace(call, arguments=cast("dict[str, Any]", arguments)), {}
+    if given is not None:
+        return msgspec.structs.replace(call, raw=text_or_json(given), state="invalid"), {}
+    if isinstance(raw, str):
         read = parse_call(call, raw)
-        return read if read.state == "complete" else msgspec.structs.replace(
-            read, state="invalid"
-        ), {}
-    if given is None:
-        return call, {}
-    return msgspec.structs.replace(call, raw=text_or_json(given), state="invalid"), {}
+        state = "complete" if read.state == "complete" else "invalid"
+        return msgspec.structs.replace(read, state=state), {}
+    return call, {}
+
+
+def _load_cut_input(
+    call: ToolCallPart, part: Fields, key: str
+) -> tuple[ToolCallPart, dict[str, Any]]:
+    raw = part.get("rawInput")
+    if isinstance(raw, str):
+        return msgspec.structs.replace(call, raw=raw, state="cut"), {}
+    text = json_bytes.encode(part[key]).decode() if key in part else ""
+    return msgspec.structs.replace(call, raw=text, state="cut"), {"partial": True} if text else {}
 
 
 def unread_fields(
     call: ToolCallPart, load: Callable[[ToolCallPart], tuple[ToolCallPart, Any]]
 ) -> dict[str, Any]:
-    """The fields of a call that are not read again from its part. `load`: reads the arguments of that into a call without them."""
+    """Returns the fields of a call that are not read again from its part. `load`: reads the part's arguments into a call without them."""
     fields: dict[str, Any] = {"run_by": "client"} if call.run_by == "client" else {}
-    if call.state != "complete":
-        again, _ = load(ToolCallPart(call.id, call.name))
-        if (again.raw, again.state, again.arguments) != (call.raw, call.state, call.arguments):
-            fields |= {"raw": call.raw, "state": call.state, "arguments": call.arguments}
+    if call.state == "complete":
+        return fields
+    read, _ = load(ToolCallPart(call.id, call.name))
+    if (read.raw, read.state, read.arguments) != (call.raw, call.state, call.arguments):
+        fields |= {"raw": call.raw, "state": call.state, "arguments": call.arguments}
     return fields
 
 
-def input_of(call: ToolCallPart, *, answered: bool = False) -> dict[str, Any]:
-    """The inverse: the fields of a call that hold its arguments."""
+def input_of(call: ToolCallPart, *, answered: bool = False, key: str = "input") -> Part:
+    """Returns the fields of a call that hold its arguments. The inverse of `load_input`."""
     if call.state == "complete":
-        return {"input": call.arguments}
+        return {key: call.arguments}
     if call.state == "invalid" or answered:
-        return {"rawInput" if answered else "input": call.raw or ""}
+        return {"rawInput" if answered else key: call.raw or ""}
     if OWN.form(call.native).get("partial") is True:
         try:
-            return {"input": json_bytes.decode(call.raw or "")}
+            return {key: json_bytes.decode(call.raw or "")}
         except ValueError:
             pass
     return {"rawInput": call.raw} if call.raw else {}
@@ -151,59 +244,119 @@ def input_of(call: ToolCallPart, *, answered: bool = False) -> dict[str, Any]:
 def open_state(
     call: ToolCallPart, cut: str = "input-streaming", waiting: str = "input-available"
 ) -> str:
-    """The state of a call that has no result. `cut`, `waiting`: what the dialect calls the first two."""
+    """Returns the state of a call that has no result. `cut`, `waiting`: what the dialect calls the first two."""
     if call.state == "cut":
         return cut
     approval = OWN.fields(call.native).get("approval") if call.native else None
     if not isinstance(approval, dict):
         return waiting
-    return (
-        "approval-responded"
-        if isinstance(if_object(approval).get("approved"), bool)
-        else "approval-requested"
+    is_answered = isinstance(if_object(approval).get("approved"), bool)
+    return "approval-responded" if is_answered else "approval-requested"
+
+
+# model messages
+
+
+def load_model_call(part: Part, reading: Reading, where: str) -> None:
+    """Reads a call of a model message."""
+    id_, name = text_field(part, "toolCallId", where), text_field(part, "toolName", where)
+    dialect = reading.dialect
+    arguments = part.get(dialect.arguments)
+    if len(part) == 4 and type(arguments) is dict:
+        reading.add(ToolCallPart(id_, name, cast("dict[str, Any]", arguments)))
+        return
+    run_by = "provider" if part.get("providerExecuted") is True else "agent"
+    bare = ToolCallPart(id_, name, run_by=run_by)
+    call, form = load_input(bare, part, None, dialect.arguments)
+    reading.add(
+        reading.read(call, part, lambda call: dump_model_call(call, dialect), "tool", form=form)
     )
 
 
-def dump_call(call: ToolCallPart, *, answered: bool = False) -> dict[str, Any]:
-    """A call → its part, which `dump_result` goes on with where it is `answered`."""
-    made: dict[str, Any] = {"type": f"tool-{call.name}", "toolCallId": call.id}
-    if call.native is None and call.state == "complete" and call.run_by == "agent":
-        return (
-            {**made, "input": call.arguments}
-            if answered
-            else {**made, "state": "input-available", "input": call.arguments}
+def dump_model_call(call: ToolCallPart, dialect: Dialect) -> Part:
+    """Returns the part of a call in a model message."""
+    part: Part = {"type": "tool-call", "toolCallId": call.id, "toolName": call.name}
+    part[dialect.arguments] = call.arguments if call.state == "complete" else call.raw or ""
+    unread = unread_fields(call, lambda bare: load_input(bare, part, None, dialect.arguments))
+    if call.run_by == "provider" and dialect.name == MODEL:
+        part["providerExecuted"] = True
+    elif call.run_by == "provider":
+        unread["run_by"] = "provider"
+    return finish(part, call, "tool", dialect, unread)
+
+
+def load_model_result(part: Part, reading: Reading, where: str) -> None:
+    """Reads a result of a model message."""
+    id_, name = text_field(part, "toolCallId", where), text_field(part, "toolName", where)
+    dialect, run_by = reading.dialect, "provider" if reading.is_model else "agent"
+    output = part.get(dialect.output)
+    if dialect.name == CORE:
+        result, is_error, denied = as_result(output, CORE), part.get("isError") is True, False
+    elif len(part) == 4 and not reading.is_model and _is_usual(output):
+        reading.add(ToolResultPart(id_, name, output["value"]))
+        return
+    else:
+        result, is_error, denied = _load_output(output, f"{where}.output")
+    piece = ToolResultPart(id_, name, result, is_error, run_by=run_by, denied=denied)
+    reading.add(
+        reading.read(
+            piece, part, lambda piece: dump_model_result(piece, dialect, usual=run_by), "result"
         )
-    if OWN.form(call.native).get("dynamic") is True:
-        made = {"type": _DYNAMIC, "toolName": call.name, "toolCallId": call.id}
-    if not answered:
-        made["state"] = open_state(call)
-    made |= input_of(call, answered=answered)
-    if call.run_by == "provider":
-        made["providerExecuted"] = True
-    fields = unread_fields(
-        call, lambda bare: load_input(bare, made, None if answered else open_state(call))
     )
-    if metadata := metadata_of("tool", call.native, fields):
-        made["callProviderMetadata"] = metadata
-    return applied(call.native, made, UI, CALL_FIELDS)
 
 
-def dump_result(result: ToolResultPart, call: ToolCallPart) -> dict[str, Any]:
-    """A result → the fields of its call's part."""
-    plain = result.native is None and not (result.is_error or result.denied or result.is_content)
-    if plain and result.name == call.name and result.run_by == call.run_by:
-        return {"state": "output-available", "output": result.result}
-    made, fields = {"state": "output-available", "output": plain_output(result)}, dict[str, Any]()
-    if result.denied or result.is_error:
-        made, fields = dump_failure(result)
-    fields = {**unread_result(result, call), **fields}
-    if metadata := metadata_of("result", result.native, fields):
-        made["resultProviderMetadata"] = metadata
-    return applied(result.native, made, UI)
+def dump_model_result(
+    result: ToolResultPart, dialect: Dialect, version: str | None = None, *, usual: str = "agent"
+) -> Part:
+    """Returns the part of a result in a model message. `usual`: who runs the tools whose results stand there."""
+    part: Part = {"type": "tool-result", "toolCallId": result.id, "toolName": result.name}
+    unread: dict[str, Any] = {} if result.run_by == usual else {"run_by": result.run_by}
+    if dialect.name == CORE:
+        part["result"] = plain_output(result, CORE)
+        part |= {"isError": True} if result.is_error else {}
+        unread |= {"denied": True} if result.denied else {}
+        return finish(part, result, "result", dialect, unread)
+    part["output"] = _dump_output(result, version)
+    if result.denied and denial(denial_reason(result)) != (result.result, result.is_error):
+        unread |= {"result": result.result, "is_error": result.is_error}
+    elif result.is_error and result.is_content:
+        unread |= {"is_error": True}
+    return finish(part, result, "result", dialect, unread)
 
 
-def _load_result(part: Fields, call: ToolCallPart, state: str, where: str) -> ToolResultPart:
-    failure = load_failure(part, call, state, where)
-    return failure or ToolResultPart(
-        call.id, call.name, as_result(part.get("output")), run_by=call.run_by
-    )
+def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
+    """The output of a tool → what it returned, whether it failed, whether it was refused."""
+    fields = if_object(output)
+    kind, value = fields.get("type"), fields.get("value")
+    if kind == "execution-denied":
+        return *denial(if_text(fields.get("reason"))), True
+    if kind == CONTENT:
+        parts = load_content(value, MODEL)
+        return (value if parts is None else parts), False, False
+    if kind not in ("text", "json", "error-text", "error-json"):
+        fault(
+            f"{where}.type must be text, json, content, error-text, error-json or execution-denied, not {kind!r:.50}"
+        )
+    return value, kind.startswith("error"), False
+
+
+def _is_usual(output: Any) -> TypeGuard[dict[str, Any]]:
+    """Whether an output is a value of JSON, and named as it would be."""
+    if type(output) is not dict:
+        return False
+    fields = cast("dict[str, Any]", output)
+    if len(fields) != 2 or "value" not in fields:
+        return False
+    return fields.get("type") == ("text" if type(fields["value"]) is str else "json")
+
+
+def _dump_output(result: ToolResultPart, version: str | None) -> Part:
+    if result.denied:
+        reason = denial_reason(result)
+        if version == "v5":  # which knows no refused calls
+            return {"type": "error-text", "value": f"denied: {reason}" if reason else "denied"}
+        return {"type": "execution-denied", **({"reason": reason} if reason else {})}
+    if result.is_content:
+        return {"type": CONTENT, "value": dump_content(result.result, MODEL, version)}
+    kind = "text" if isinstance(result.result, str) else "json"
+    return {"type": f"error-{kind}" if result.is_error else kind, "value": result.result}

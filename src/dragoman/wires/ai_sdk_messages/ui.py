@@ -1,101 +1,110 @@
-"""UI messages of ai 5 and later: what their parts are read and written by."""
+"""UI messages of ai 5 and later: the table from which the other dialects of UI messages start, a message around its parts, and what one
+release of the library has and another has not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_object
-from dragoman.codec.media import Media
-from dragoman.message import (
-    MarkPart,
-    ProviderPart,
-    Role,
-    ThinkingPart,
-    ToolCallPart,
-    ToolResultPart,
-)
-from dragoman.wires.ai_sdk_messages import marks
+from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.loss import Lost
+from dragoman.message import Role
 from dragoman.wires.ai_sdk_messages.detection import is_v4
-from dragoman.wires.ai_sdk_messages.dialect import Dialect, Envelope, Part, Parts
-from dragoman.wires.ai_sdk_messages.failures import denial_reason, refused
-from dragoman.wires.ai_sdk_messages.media import dump_file, load_file
+from dragoman.wires.ai_sdk_messages.files import dump_file, load_file
+from dragoman.wires.ai_sdk_messages.marks import dump_mark
 from dragoman.wires.ai_sdk_messages.own import OURS, OWN, UI
-from dragoman.wires.ai_sdk_messages.parts import (
+from dragoman.wires.ai_sdk_messages.reading import STEP, Envelope, Part, Parts, UIDialect
+from dragoman.wires.ai_sdk_messages.texts import (
     dump_reasoning,
     dump_text,
     load_reasoning,
     load_text,
 )
-from dragoman.wires.ai_sdk_messages.reading import STEP
-from dragoman.wires.ai_sdk_messages.tools import dump_call, dump_result, load_tool
+from dragoman.wires.ai_sdk_messages.tools import add_result, dump_call, load_tool
 
-__all__ = ["UI_DIALECT", "dump_mark", "filler"]
+__all__ = ["UI_DIALECT", "filler", "keep_in_metadata", "restrict", "with_metadata"]
 
-_MISSING: Any = object()
+_NEWER: Mapping[str, frozenset[str]] = {
+    "v5": frozenset(["custom", "reasoning-file", "steering-message"]),
+    "v6": frozenset(["custom", "reasoning-file", "steering-message"]),
+    "v7": frozenset(),
+}
+"""Release → types of parts that only later ones have."""
+_DENIED = "Tool call execution denied."
 
 
 def filler(role: Role) -> Part:
-    """A part that says nothing, for a message without any: the library's check refuses those."""
+    """Returns a part that says nothing, for a message without any: the library's check refuses those."""
     return {"type": STEP} if role is Role.MODEL else {"type": "text", "text": ""}
 
 
-def dump_mark(mark: MarkPart | ProviderPart) -> Part:
-    """A mark → its part."""
-    return marks.dump_mark(mark, UI)
+def _envelope(envelope: Envelope) -> Part:
+    first = envelope.first
+    made: Part = {} if envelope.id is None else {"id": envelope.id}
+    made |= {"role": envelope.role, "parts": envelope.parts}
+    is_own = OWN.form(first.native).get("in", UI) == UI
+    fields = OWN.fields(first.native) if is_own else {}
+    # Of a message of ai 4 that went through another format: it would be read as one again.
+    if fields and is_v4(fields):
+        fields = {}
+    metadata = with_metadata(envelope, fields)
+    return {**made, **metadata, **rest(fields, "metadata")}
 
 
-def _thinking(pieces: Sequence[ThinkingPart]) -> Parts:
-    return [part for piece in pieces for part in dump_reasoning(piece)]
-
-
-def _file(piece: Media, is_model: bool) -> Part:  # noqa: ARG001 it is the same for all
-    return dump_file(piece)
-
-
-def _call(call: ToolCallPart, answered: bool, step: int) -> Part:  # noqa: ARG001 the marks tell the step
-    return dump_call(call, answered=answered)
-
-
-def _result(part: Part, result: ToolResultPart, call: ToolCallPart) -> Part:
-    both = {**part, **dump_result(result, call)}
-    if result.denied and "approval" not in both:
-        both["approval"] = refused(call.id, denial_reason(result))
-    return both
-
-
-def _envelope(given: Envelope) -> dict[str, Any]:
-    first = given.first
-    made: dict[str, Any] = {} if given.id is None else {"id": given.id}
-    made |= {"role": given.role, "parts": given.parts}
+def with_metadata(envelope: Envelope, fields: Part) -> Part:
+    """Returns the field `metadata` of a message, where it has one. `fields`: those of its own, as it was read."""
+    first = envelope.first
     metadata = dict(first.own_metadata) if first.metadata and OURS not in first.metadata else {}
-    if given.extras:
-        metadata[OURS] = given.extras
-    if not first.native:
-        return {**made, "metadata": metadata} if metadata else made
-    own = OWN.fields(first.native) if OWN.form(first.native).get("in", UI) == UI else {}
-    if own and is_v4(
-        own
-    ):  # of a message of ai 4 that went through another format: it would be read as one again
-        own = {}
-    kept = own.pop("metadata", _MISSING)
+    if envelope.extras:
+        metadata[OURS] = envelope.extras
+    kept = fields.get("metadata")
     if isinstance(kept, dict):
-        made["metadata"] = {**metadata, **kept}
-    elif metadata or kept is not _MISSING:
-        made["metadata"] = metadata or kept
-    return {**made, **own}
+        return {"metadata": {**metadata, **if_object(kept)}}
+    if metadata or "metadata" in fields:
+        return {"metadata": metadata or kept}
+    return {}
 
 
-UI_DIALECT = Dialect(
+def keep_in_metadata(fields: Part, extras: Any) -> Part:
+    """Returns a message's own fields, with what is under our key in its metadata and was written by somebody else."""
+    return {**fields, "metadata": {**if_object(fields.get("metadata")), OURS: extras}}
+
+
+UI_DIALECT = UIDialect(
     UI,
     {"text": load_text, "reasoning": load_reasoning, "file": load_file, "dynamic-tool": load_tool},
     {"tool-": load_tool},
-    lambda piece, is_model: dump_text(piece, is_model=is_model),
-    _thinking,
-    _file,
-    _call,
-    _result,
-    dump_mark,
-    _envelope,
-    lambda own, extras: {**own, "metadata": {**if_object(own.get("metadata")), OURS: extras}},
+    done={"state": "done"},
+    shared_text=("citations",),
+    dump_text=dump_text,
+    dump_thinking=dump_reasoning,
+    dump_file=lambda file, dialect, _: dump_file(file, dialect),
+    dump_call=lambda call, dialect, answered, _: dump_call(call, dialect, answered),
+    add_result=add_result,
+    dump_mark=dump_mark,
+    envelope=_envelope,
+    keep=keep_in_metadata,
 )
+
+
+def restrict(parts: Parts, version: str, lose: Callable[[Lost, str], None]) -> Parts:
+    """Returns the parts as a release of the library has them. `lose` takes what it has none for."""
+    restricted: Parts = []
+    for part in parts:
+        if part["type"] in _NEWER.get(version, ()):
+            lose(Lost.provider, f"ai {version[1:]} has no part {part['type']}")
+        elif version == "v5" and "approval" in part and "state" in part:
+            restricted.append(_without_approval(part))
+        else:
+            restricted.append(part)
+    return restricted
+
+
+def _without_approval(part: Part) -> Part:
+    """A call of ai 5, which knows no approvals: one that waits is a call, one that was refused has failed."""
+    plain, state = rest(part, "approval"), part["state"]
+    if state == "output-denied":
+        reason = if_text(if_object(part["approval"]).get("reason"))
+        text = f"denied: {reason}" if reason else _DENIED
+        return {**plain, "state": "output-error", "errorText": text}
+    return {**plain, "state": "input-available"} if state.startswith("approval-") else plain

@@ -1,0 +1,452 @@
+"""Files: parts of every dialect ↔ pieces. A file is told by its data, a URL, or the id that a provider has for it.
+
+UI messages have a URL, which may hold data or stand for an id. Parts of ai 4, Mastra's rows and model messages have a field `data` (in ai 4
+also `image`) with a URL, base64, or bytes as JSON has them; model messages of ai 5 and later also name what the data is. ai 4 and rows
+have the user's files as attachments of the message.
+"""
+
+from __future__ import annotations
+
+from base64 import b64encode
+from collections.abc import Mapping
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.codec.json_values import if_object
+from dragoman.codec.media import Media, data_url, decoded, from_url, guessed, plain_data
+from dragoman.content import file_type
+from dragoman.message import DataPart, FilePart, LinkPart, Native
+from dragoman.wires.ai_sdk_messages.metadata import carried_fields
+from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, restore
+from dragoman.wires.ai_sdk_messages.reading import (
+    ATTACHMENT,
+    Dialect,
+    Fields,
+    Part,
+    Reading,
+    fault,
+    finish,
+    load_mark,
+    text_field,
+)
+
+__all__ = [
+    "dump_attachment",
+    "dump_file",
+    "dump_model_file",
+    "dump_old_file",
+    "dump_row_attachment",
+    "dump_row_file",
+    "load_attachment",
+    "load_file",
+    "load_model_file",
+    "load_old_file",
+    "load_row_attachment",
+    "load_row_file",
+]
+
+_OTHER = "application/octet-stream"
+_HOLDERS = {
+    "openai": "openai_responses",
+    "azure": "openai_responses",
+    "anthropic": "anthropic",
+    "google": "google",
+}
+"""Provider that holds a file → the wire that knows its ids."""
+_IDS = ("file-", "file_")
+"""How the ids of files begin that stand where a URL would."""
+_MAX_BYTES = 2**26
+_FORMS = {"numbers": "array", "bytes": "python"}
+"""Form of bytes → how model messages note it, where that is another word."""
+
+
+# UI messages
+
+
+def load_file(part: Part, reading: Reading, where: str) -> None:
+    """Reads a file of a UI message."""
+    reading.opens()
+    dialect = reading.dialect
+    reference = if_object(part.get("providerReference"))
+    if reference and all(isinstance(id_, str) for id_ in reference.values()):
+        provider, id_ = next(iter(reference.items()))
+        piece: Media = FilePart(id_, native=_held_by(provider))
+    else:
+        piece = _carried_file(part, dialect) or file_at(text_field(part, "url", where))
+    piece = _described(piece, part, dialect)
+    reading.add(
+        reading.read(
+            piece, part, lambda piece: dump_file(piece, dialect), "file", extra=piece.native or {}
+        )
+    )
+
+
+def dump_file(piece: Media, dialect: Dialect) -> Part:
+    """Returns the part of a file in a UI message. The inverse of `load_file`."""
+    unread, kind = _unread(piece), "file"
+    part: Part = {
+        "type": "file",
+        dialect.mime: _type_of(piece),
+        **_named(piece),
+        "url": _url_of(piece),
+    }
+    if isinstance(piece, FilePart) and (provider := _holder(piece)) is not None:
+        part["providerReference"] = {provider: piece.id}
+        unread.pop("id", None)
+        kind = "reference"
+    return finish(part, piece, kind, dialect, unread)
+
+
+# UI messages of ai 4
+
+
+def load_old_file(part: Part, reading: Reading, where: str) -> None:
+    """Reads a file of a UI message of ai 4: by its base64, or by its URL."""
+    reading.opens()
+    dialect, text = reading.dialect, text_field(part, "data", where)
+    piece = _carried_file(part, dialect)
+    if piece is None and (data := decoded(text)) is not None:
+        mime_type = part.get(dialect.mime)
+        piece = DataPart(data, mime_type if isinstance(mime_type, str) else _OTHER)
+    piece = _described(piece or file_at(text), part, dialect)
+    reading.add(reading.read(piece, part, lambda piece: _old_part(piece, dialect), "file"))
+
+
+def dump_old_file(piece: Media, dialect: Dialect, is_model: bool) -> Part:
+    """Returns the part of a file in ai 4. The user's files are attachments, unless one was read as a part. The inverse of `load_old_file`."""
+    form = OWN.form(piece.native) if piece.native else {}
+    is_part = is_model or form.get("in") == dialect.name
+    if form.get("as") == ATTACHMENT or not is_part:
+        return dump_attachment(piece, dialect)
+    return _old_part(piece, dialect)
+
+
+def _old_part(piece: Media, dialect: Dialect) -> Part:
+    unread = _unread(piece)
+    if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
+        unread["url"] = piece.url
+    return _data_part(piece, _base64_or_url(piece), dialect, unread)
+
+
+def load_attachment(given: Any, reading: Reading, where: str) -> None:
+    """Reads one of the attachments of a message of ai 4."""
+    part, dialect = if_object(given), reading.dialect
+    piece = _carried_file(part, dialect) or file_at(text_field(part, "url", where))
+    piece = _with(piece, part.get("name"), part.get("contentType"))
+    reading.add(
+        reading.read(
+            piece,
+            {**part, "type": ATTACHMENT},
+            lambda piece: dump_attachment(piece, dialect),
+            "file",
+            form={"as": ATTACHMENT},
+        )
+    )
+
+
+def dump_attachment(piece: Media, dialect: Dialect) -> Part:
+    """Returns an attachment of a message of ai 4. The inverse of `load_attachment`."""
+    part: Part = {"type": ATTACHMENT, "contentType": _type_of(piece), "url": _url_of(piece)}
+    part |= {} if piece.name is None else {"name": piece.name}
+    return finish(part, piece, "file", dialect, _unread(piece))
+
+
+# Mastra's rows
+
+
+def load_row_file(part: Part, reading: Reading, where: str) -> None:
+    """Reads a file of a row. One whose data nobody could read is a mark."""
+    dialect = reading.dialect
+    piece, form = _row_data(part.get("data"), part.get(dialect.mime))
+    if piece is None:
+        load_mark(part, reading, where)
+        return
+    piece = _with(piece, part.get("filename"), None)
+    if isinstance(piece, LinkPart) and isinstance(
+        carried_fields(part, dialect.metadata).get("id"), str
+    ):
+        piece = FilePart(piece.url, piece.mime_type, piece.name)
+    reading.opens()
+    reading.add(
+        reading.read(piece, part, lambda piece: dump_row_file(piece, dialect), "file", form=form)
+    )
+
+
+def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, dict[str, Any]]:
+    type_ = mime_type if isinstance(mime_type, str) and mime_type else None
+    is_text = isinstance(data, str)
+    read = None if is_text and _is_url(data) else _bytes_of(data)
+    if read is not None:
+        return DataPart(read[0], type_ or file_type("", read[0])), {"data": read[1]}
+    if is_text and data:
+        return _with(file_at(data), None, type_), {}
+    return None, {}
+
+
+def dump_row_file(piece: Media, dialect: Dialect) -> Part:
+    """Returns the part of a file in a row. The inverse of `load_row_file`."""
+    unread: dict[str, Any] = {} if piece.mime_type is not None else {"mime_type": None}
+    if isinstance(piece, FilePart) and (
+        _holder(piece) is not None or not piece.id.startswith("file-")
+    ):
+        unread["id"] = piece.id
+    form = OWN.form(piece.native).get("data") if piece.native else None
+    held = _url_of(piece)
+    if isinstance(piece, DataPart) and form is not None:
+        held = _as_bytes(piece.data, form)
+    return _data_part(piece, held, dialect, unread)
+
+
+def load_row_attachment(fields: Fields, reading: Reading) -> None:
+    """Reads an attachment of a row, which has a URL."""
+    dialect = reading.dialect
+    piece = _with(file_at(fields["url"]), fields.get("name"), fields.get("contentType"))
+    reading.opens()
+    reading.add(
+        reading.read(
+            piece,
+            fields,
+            lambda piece: dump_row_attachment(piece, dialect),
+            form={"as": ATTACHMENT},
+        )
+    )
+
+
+def dump_row_attachment(piece: Media, dialect: Dialect) -> Part:
+    """Returns an attachment of a row. The inverse of `load_row_attachment`."""
+    part: Part = {} if piece.name is None else {"name": piece.name}
+    part |= {"contentType": _type_of(piece), "url": _url_of(piece)}
+    return restore(piece.native, part, dialect.name)
+
+
+# model messages
+
+
+def load_model_file(part: Part, reading: Reading, where: str) -> None:
+    """Reads a file, or an image, of a model message."""
+    is_image = part["type"] == "image"
+    dialect, field = reading.dialect, "image" if is_image else "data"
+    mime_type, data = part.get(dialect.mime), part.get(field)
+    form: dict[str, Any] = {"type": part["type"]}
+    native: Native = None
+    piece = _carried_file(part, dialect)
+    if piece is None and isinstance(data, str):
+        piece = _text_file(data, mime_type, is_image)
+        form |= {"tag": "data-url"} if data.startswith("data:") else {}
+    elif piece is None:
+        piece, native, tag = _tagged_file(data, mime_type, is_image)
+        form |= tag
+    if piece is None:
+        fault(f"{where}.{field} must be base64, bytes, a URL or a reference to a file")
+    piece = _described(piece, part, dialect)
+    if is_image == _is_image(piece, dialect):
+        del form["type"]
+    reading.add(
+        reading.read(
+            piece,
+            part,
+            lambda piece: dump_model_file(piece, dialect),
+            "file",
+            form=form,
+            extra=native or {},
+        )
+    )
+
+
+def dump_model_file(piece: Media, dialect: Dialect, version: str | None = None) -> Part:
+    """Returns the part of a file in a model message. The inverse of `load_model_file`. `version`: release of the library that reads it."""
+    form = OWN.form(piece.native) if piece.native else {}
+    form = form if form.get("in", dialect.name) == dialect.name else {}
+    unread, kind = _unread(piece), "file"
+    held = _model_data(piece, form)
+    if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
+        unread["url"] = piece.url
+    if (reference := _reference_to(piece, form, dialect, version)) is not None:
+        held, kind = reference, "reference"
+        unread.pop("id", None)
+    elif isinstance(held, dict):
+        kind = "reference"
+    is_image = _is_image(piece, dialect)
+    if "type" in form:
+        is_image = form["type"] == "image"
+    part: Part = {"type": "image", "image": held} if is_image else {"type": "file", "data": held}
+    part |= {**_named(piece), dialect.mime: _type_of(piece)}
+    return finish(part, piece, kind, dialect, unread)
+
+
+def _model_data(piece: Media, form: Mapping[str, Any]) -> Any:
+    """What a model message has as the data of a file that is no reference."""
+    tag, held = form.get("tag"), _base64_or_url(piece)
+    if isinstance(piece, DataPart) and "bytes" in form:
+        held = _as_bytes(piece.data, form["bytes"])
+    elif isinstance(piece, DataPart) and tag in ("data-url", "url"):
+        held = data_url(piece)
+    return {"type": tag, tag: held} if tag in ("data", "url") else held
+
+
+def _reference_to(
+    piece: Media, form: Mapping[str, Any], dialect: Dialect, version: str | None
+) -> dict[str, Any] | None:
+    """The reference to a file that a provider holds; `None`: it is written by its id."""
+    tag = form.get("tag")
+    provider = _holder(piece) if isinstance(piece, FilePart) else None
+    if provider is None or dialect.name != MODEL or not (version in (None, "v7") or tag):
+        return None
+    reference = {provider: _url_of(piece)}
+    return reference if tag == "plain" else {"type": "reference", "reference": reference}
+
+
+def _text_file(text: str, mime_type: Any, is_image: bool) -> Media:
+    """A file by a text: base64, a URL, a provider's id."""
+    data = decoded(text)
+    if data is None:
+        return file_at(text)
+    if isinstance(mime_type, str):
+        return DataPart(data, mime_type)
+    return DataPart(data, "image/png" if is_image else file_type("", data))
+
+
+def _tagged_file(
+    data: Any, mime_type: Any, is_image: bool
+) -> tuple[Media | None, Native, dict[str, Any]]:
+    """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native, and the note of its form."""
+    fields = if_object(data)
+    tag = fields.get("type") if len(fields) == 2 else None
+    if tag in ("data", "url") and isinstance(text := fields.get(cast("str", tag)), str):
+        piece = _text_file(text, mime_type, is_image) if tag == "data" else from_url(text)
+        return piece, None, {"tag": tag}
+    reference = if_object(fields.get("reference")) if tag == "reference" else fields
+    if len(reference) == 1 and all(isinstance(id_, str) for id_ in reference.values()):
+        provider, id_ = next(iter(reference.items()))
+        form = {"tag": "reference" if tag == "reference" else "plain"}
+        return FilePart(id_), _held_by(provider), form
+    read = None if isinstance(data, str) else _bytes_of(data)
+    if read is None:
+        return None, None, {}
+    type_ = mime_type if isinstance(mime_type, str) else file_type("", read[0])
+    return DataPart(read[0], type_), None, {"bytes": _FORMS.get(read[1], read[1])}
+
+
+def _is_image(piece: Media, dialect: Dialect) -> bool:
+    """Whether a file is a part `image`, as ai 4 has them."""
+    return dialect.name != MODEL and _type_of(piece).startswith("image/")
+
+
+# what they share
+
+
+def file_at(url: str) -> Media:
+    """Returns what stands where a URL does: data, a provider's id of a file, or a URL."""
+    if url.startswith(_IDS) and "/" not in url and ":" not in url:
+        return FilePart(url)
+    return plain_data(url) or from_url(url)
+
+
+def _carried_file(part: Fields, dialect: Dialect) -> Media | None:
+    """A file that its URL alone does not tell as what it is."""
+    fields = carried_fields(part, dialect.metadata)
+    if isinstance(id_ := fields.get("id"), str):
+        return FilePart(id_)
+    return LinkPart(url) if isinstance(url := fields.get("url"), str) else None
+
+
+def _unread(piece: Media) -> dict[str, Any]:
+    """The fields of a file that are not read again from its URL and type."""
+    if isinstance(piece, DataPart):
+        return {}
+    fields: dict[str, Any] = {} if piece.mime_type else {"mime_type": piece.mime_type}
+    if isinstance(piece, FilePart) and not isinstance(file_at(piece.id), FilePart):
+        fields["id"] = piece.id
+    elif isinstance(piece, LinkPart) and not isinstance(file_at(piece.url), LinkPart):
+        fields["url"] = piece.url
+    return fields
+
+
+def _data_part(piece: Media, held: Any, dialect: Dialect, unread: Fields) -> Part:
+    """A part of ai 4 or a row with the data of a file."""
+    part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": held, **_named(piece)}
+    return finish(part, piece, "file", dialect, unread)
+
+
+def _type_of(piece: Media) -> str:
+    """The type of a file, which no part is without."""
+    return (
+        piece.mime_type or (guessed(piece.url) if isinstance(piece, LinkPart) else None) or _OTHER
+    )
+
+
+def _url_of(piece: Media) -> str:
+    """What stands where a URL does. The inverse of `file_at`."""
+    if isinstance(piece, DataPart):
+        return data_url(piece)
+    return piece.url if isinstance(piece, LinkPart) else piece.id
+
+
+def _base64_or_url(piece: Media) -> str:
+    return b64encode(piece.data).decode() if isinstance(piece, DataPart) else _url_of(piece)
+
+
+def _holder(piece: FilePart) -> str | None:
+    """The provider that holds a file, by the family's name; `None`: it is not known."""
+    native = piece.native or {}
+    return next((name for name, wire in _HOLDERS.items() if wire in native), None)
+
+
+def _held_by(provider: str) -> dict[str, Any] | None:
+    """The mark that the wire of a provider knows a file's id."""
+    wire = _HOLDERS.get(provider)
+    return {wire: {}} if wire else None
+
+
+def _named(piece: Media) -> dict[str, Any]:
+    return {} if piece.name is None else {"filename": piece.name}
+
+
+def _described(piece: Media, part: Fields, dialect: Dialect) -> Media:
+    """A file with the name and the type that its part says."""
+    return _with(piece, part.get("filename"), part.get(dialect.mime))
+
+
+def _with(piece: Media, name: Any, mime_type: Any) -> Media:
+    """A file with a name and a type, where these are some. What data is, is said by the data."""
+    if isinstance(name, str):
+        piece = msgspec.structs.replace(piece, name=name)
+    if isinstance(piece, DataPart) or not isinstance(mime_type, str):
+        return piece
+    return msgspec.structs.replace(piece, mime_type=mime_type)
+
+
+def _is_url(data: str) -> bool:
+    """Whether a text is a URL, a data URL or a provider's id rather than base64."""
+    return ":" in data[:12] or data.startswith(("//", "file-", "file_", "./", "../"))
+
+
+def _bytes_of(value: Any) -> tuple[bytes, str] | None:
+    """Bytes as JSON has them, and in which form: base64, Node's `Buffer`, an object of numbers, as a `Uint8Array` is. `None`: they are none."""
+    if isinstance(value, bytes):
+        return value, "bytes"
+    if isinstance(value, str):
+        data = decoded(value)
+        return None if data is None else (data, "base64")
+    fields = if_object(value)
+    if fields.keys() == {"type", "data"} and fields["type"] == "Buffer":
+        numbers, form = fields["data"], "buffer"
+    elif fields and all(key == str(index) for index, key in enumerate(fields)):
+        numbers, form = list(fields.values()), "numbers"
+    else:
+        return None
+    if not isinstance(numbers, list) or len(cast("list[Any]", numbers)) > _MAX_BYTES:
+        return None
+    listed = cast("list[Any]", numbers)
+    is_bytes = all(type(number) is int and 0 <= number < 256 for number in listed)
+    return (bytes(listed), form) if is_bytes else None
+
+
+def _as_bytes(data: bytes, form: Any) -> Any:
+    """Bytes in a form that `_bytes_of` tells, or that model messages note."""
+    if form == "buffer":
+        return {"type": "Buffer", "data": list(data)}
+    if form in ("numbers", "array"):
+        return {str(index): number for index, number in enumerate(data)}
+    return b64encode(data).decode() if form == "base64" else data

@@ -1,0 +1,316 @@
+"""`providerMetadata` (of model messages `providerOptions`) of a part ↔ `native`.
+
+What a provider signed goes to the `native` of the wire that its provider speaks (`_lift`), so that it goes back there as it came, and is
+written from there (`_lower`). `foreign` is what is left in `native` of other wires: the family has no field for it, and it is carried under
+the key `dragoman`, beside the fields of a piece that its part cannot hold.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeVar
+
+import msgspec
+
+from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.native import Own
+from dragoman.message import (
+    NOTES,
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    Native,
+    Origin,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.wires.ai_sdk_messages.own import NAME, OURS, OWN
+from dragoman.wires.ai_sdk_messages.results import as_result
+
+__all__ = [
+    "ANTHROPIC",
+    "REDACTED",
+    "RESPONSES",
+    "Lifted",
+    "carried_fields",
+    "foreign",
+    "is_native",
+    "lift",
+    "metadata_of",
+    "named_in",
+    "origin_of",
+    "with_carried",
+]
+
+P = TypeVar("P", bound=Content)
+ANTHROPIC, REDACTED = "anthropic", "redacted_thinking"
+RESPONSES = Own("openai_responses")
+_GOOGLE = Own("google")
+_PROVIDERS = {
+    "anthropic": "anthropic",
+    "google": "google",
+    "vertex": "vertex",
+    "openai": "openai",
+    "azure": "azure",
+    "mistral": "mistral",
+    "cohere": "cohere",
+    "groq": "groq",
+    "xai": "xai",
+    "deepseek": "deepseek",
+    "openrouter": "openrouter",
+    "togetherai": "together",
+    "bedrock": "bedrock",
+}
+"""Key of the metadata → our name of the provider."""
+_ITEMS = {"openai": "openai-responses", "azure": "azure-responses"}
+"""Key of the metadata → the provider's name where it speaks of items, which only the Responses API has."""
+_UNMARKED = ("message", "reference")
+"""Kinds of which it does not matter that they came through a wire that noted nothing else."""
+_SIGNED = frozenset(["text", "reasoning", "tool"])
+"""Kinds of pieces that Gemini signs."""
+_METADATA = (
+    "providerMetadata",
+    "callProviderMetadata",
+    "resultProviderMetadata",
+    "providerOptions",
+)
+_CARRIED: Mapping[type[Content], frozenset[str]] = {
+    DataPart: frozenset(["name"]),
+    LinkPart: frozenset(["name", "mime_type", "url"]),
+    FilePart: frozenset(["id", "name", "mime_type"]),
+    ToolCallPart: frozenset(["run_by", "raw", "state", "arguments"]),
+    ToolResultPart: frozenset(["name", "result", "is_error", "is_content", "run_by", "denied"]),
+}
+"""Type of a piece → its fields that may be carried."""
+
+
+class Lifted(NamedTuple):
+    """What the metadata of a piece says."""
+
+    native: dict[str, Any]
+    """Fields of the wires of providers."""
+    left: dict[str, Any]
+    """The metadata that no wire has."""
+    form: dict[str, Any]
+    """Which key it was under, where that is not the usual one."""
+    provider: str | None
+    """Who answered, by our name."""
+    ours: Any
+    """What is under our own key; `None`: nothing."""
+
+
+def lift(kind: str, metadata: Mapping[str, Any]) -> Lifted:
+    """Returns what the metadata of a piece says. `kind`: `text`, `reasoning`, `tool`, `file`, `result`; empty for a piece that no provider signs."""
+    native: dict[str, Any] = {}
+    left: dict[str, Any] = {}
+    form: dict[str, Any] = {}
+    provider: str | None = None
+    for key, value in metadata.items():
+        if key == OURS:
+            continue
+        fields = if_object(value)
+        provider = provider or provider_of(key, fields)
+        unread = dict(fields)
+        lift_key = _LIFTS.get(key)
+        if lift_key is not None:
+            wire, usual, load = lift_key
+            if wire not in native and (signed := load(kind, unread)):
+                native |= signed
+                form |= {} if key == usual else {usual: key}
+        if unread or not fields:
+            left[key] = unread if fields else value
+    return Lifted(native, left, form, provider, metadata.get(OURS))
+
+
+def _lift_anthropic(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+    """Native of Anthropic's wire, taken out of `fields`."""
+    if kind != "reasoning":
+        is_cached = isinstance(fields.get("cacheControl"), dict)
+        return {ANTHROPIC: {"cache_control": fields.pop("cacheControl")}} if is_cached else {}
+    if isinstance(fields.get("signature"), str):
+        return {ANTHROPIC: {"signature": fields.pop("signature")}}
+    if isinstance(fields.get("redactedData"), str):
+        return {ANTHROPIC: {"type": REDACTED, "data": fields.pop("redactedData")}}
+    return {}
+
+
+def _lift_google(kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
+    """Native of Gemini's wire, taken out of `fields`."""
+    if kind not in _SIGNED or not isinstance(fields.get("thoughtSignature"), str):
+        return {}
+    return _GOOGLE.note({"thoughtSignature": fields.pop("thoughtSignature")}) or {}
+
+
+def _lift_item(kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
+    """Native of the Responses API, taken out of `fields`, which speak of one of its items."""
+    if not isinstance(fields.get("itemId"), str):
+        return {}
+    encrypted = fields.get("reasoningEncryptedContent")
+    if (
+        kind == "reasoning"
+        and "reasoningEncryptedContent" in fields
+        and isinstance(encrypted, str | None)
+    ):
+        del fields["reasoningEncryptedContent"]
+        content = {"encrypted_content": encrypted} if encrypted else {}
+        return RESPONSES.note({"id": fields.pop("itemId"), **content}) or {}
+    if kind == "tool":
+        return RESPONSES.note({"id": fields.pop("itemId")}) or {}
+    if kind == "text":
+        phase = {"phase": fields.pop("phase")} if isinstance(fields.get("phase"), str) else {}
+        item = {"type": "message", "id": fields.pop("itemId"), "status": "completed", **phase}
+        return RESPONSES.with_notes(None, item=item) or {}
+    return {}
+
+
+_LIFTS = {
+    "anthropic": (ANTHROPIC, "anthropic", _lift_anthropic),
+    "google": ("google", "google", _lift_google),
+    "vertex": ("google", "google", _lift_google),
+    "openai": ("openai_responses", "openai", _lift_item),
+    "azure": ("openai_responses", "openai", _lift_item),
+}
+"""Key of the metadata → the wire that has what it says, the usual key for that, and what reads it."""
+
+
+def metadata_of(kind: str, native: Native, fields: Mapping[str, Any] = {}) -> dict[str, Any]:
+    """Returns the metadata of a part that is written. `fields`: those of its piece that the part cannot hold."""
+    if not native and not fields:
+        return {}
+    made = _lower(kind, native) if native else {}
+    held = foreign(kind, native) if native else {}
+    if held or fields:
+        made[OURS] = {
+            **({"native": held} if held else {}),
+            **({"fields": dict(fields)} if fields else {}),
+        }
+    return made
+
+
+def _lower(kind: str, native: Mapping[str, Any]) -> dict[str, Any]:
+    """The metadata of a piece without our own key: the inverse of `lift`."""
+    form = OWN.form(native)
+    made = _lower_anthropic(kind, if_object(native.get(ANTHROPIC)))
+    signature = _GOOGLE.fields(native).get("thoughtSignature") if kind in _SIGNED else None
+    if isinstance(signature, str):
+        key = "vertex" if form.get("google") == "vertex" else "google"
+        made[key] = {"thoughtSignature": signature}
+    if item := _lower_item(kind, native):
+        made["azure" if form.get("openai") == "azure" else "openai"] = item
+    for key, value in if_object(OWN.notes(native).get("left")).items():
+        made[key] = {**made[key], **if_object(value)} if key in made else value
+    return made
+
+
+def _lower_anthropic(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    if kind != "reasoning":
+        mark = fields.get("cache_control")
+        return {ANTHROPIC: {"cacheControl": mark}} if isinstance(mark, dict) else {}
+    if fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
+        return {ANTHROPIC: {"redactedData": fields["data"]}}
+    if isinstance(fields.get("signature"), str):
+        return {ANTHROPIC: {"signature": fields["signature"]}}
+    return {}
+
+
+def _lower_item(kind: str, native: Native) -> dict[str, Any]:
+    if kind == "text":
+        item = if_object(RESPONSES.notes(native).get("item"))
+        phase = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
+        return {"itemId": item["id"], **phase} if isinstance(item.get("id"), str) else {}
+    fields = RESPONSES.fields(native)
+    if kind not in ("reasoning", "tool") or not isinstance(fields.get("id"), str):
+        return {}
+    if kind == "tool":
+        return {"itemId": fields["id"]}
+    encrypted = fields.get("encrypted_content")
+    content = encrypted if isinstance(encrypted, str) else None
+    return {"itemId": fields["id"], "reasoningEncryptedContent": content}
+
+
+def foreign(kind: str, native: Native) -> dict[str, Any]:
+    """Returns the fields of other formats that the metadata of a piece does not say."""
+    held: dict[str, Any] = {}
+    for wire, fields in (native or {}).items():
+        if wire == NAME or NOTES[0] in wire:
+            continue
+        own = if_object(fields)
+        is_mark = not own and kind not in _UNMARKED
+        if lowered := _lowered_fields(kind, wire, own):
+            own = {key: own[key] for key in own if key not in lowered}
+        if own or is_mark:
+            held[wire] = own
+    return held
+
+
+def _lowered_fields(kind: str, wire: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+    """The fields of a wire that the metadata of a piece says."""
+    if wire == ANTHROPIC and kind == "reasoning":
+        return ("signature", "type", "data") if fields.get("type") == REDACTED else ("signature",)
+    if wire == ANTHROPIC and isinstance(fields.get("cache_control"), dict):
+        return ("cache_control",)
+    if wire == "google" and kind in _SIGNED and isinstance(fields.get("thoughtSignature"), str):
+        return ("thoughtSignature",)
+    if wire == "openai_responses" and isinstance(fields.get("id"), str):
+        return {"reasoning": ("id", "encrypted_content"), "tool": ("id",)}.get(kind, ())
+    return ()
+
+
+def provider_of(key: str, fields: Mapping[str, Any]) -> str | None:
+    """Returns who wrote metadata under a key, or None for an unknown key and for a caller's options."""
+    if not fields or (len(fields) == 1 and "cacheControl" in fields):
+        return None
+    return _ITEMS[key] if key in _ITEMS and "itemId" in fields else _PROVIDERS.get(key)
+
+
+def origin_of(provider: str | None, usual: Origin | None) -> Origin | None:
+    """Returns where a model's message came from. `usual`: the origin of messages whose parts name no provider."""
+    if provider is None or (usual is not None and usual.provider == provider):
+        return usual
+    return Origin(provider)
+
+
+def named_in(part: Mapping[str, Any]) -> str | None:
+    """Returns the provider that a written part names to its reader, by our name, or None. In ai 4 only Anthropic signs."""
+    for key in _METADATA:
+        for name, value in if_object(part.get(key)).items() if key in part else ():
+            if name != OURS and (provider := provider_of(name, if_object(value))):
+                return provider
+    if part.get("type") not in ("reasoning", "redacted-reasoning"):
+        return None
+    signed = [part, *[if_object(detail) for detail in if_list(part.get("details"))]]
+    return ANTHROPIC if any(fields.keys() & {"signature", "data"} for fields in signed) else None
+
+
+def carried_fields(part: Mapping[str, Any], key: str) -> dict[str, Any]:
+    """Returns the fields of a piece that are carried in the metadata of its part. `key`: field of the metadata."""
+    return if_object(if_object(if_object(part.get(key)).get(OURS)).get("fields"))
+
+
+def with_carried(piece: P, ours: Any) -> P:
+    """Returns a piece with what was carried of it, or the piece itself where `ours` was not written for such a piece."""
+    carried = if_object(ours)
+    native, fields = carried.get("native", {}), carried.get("fields", {})
+    if not carried or not carried.keys() <= {"native", "fields"} or not is_native(native):
+        return piece
+    if not isinstance(fields, dict) or not fields.keys() <= _CARRIED.get(type(piece), frozenset()):
+        return piece
+    changes: dict[str, Any] = {**fields, "native": {**native, **(piece.native or {})} or None}
+    if isinstance(piece, ToolResultPart) and "result" in changes:
+        result = as_result(changes.pop("result"))
+        piece = msgspec.structs.replace(piece, result=result)
+    try:
+        return msgspec.convert(
+            {**msgspec.structs.asdict(piece), **changes}, type(piece), from_attributes=True
+        )
+    except (msgspec.ValidationError, ValueError, TypeError):
+        return piece
+
+
+def is_native(value: Any) -> bool:
+    """True for fields of other formats; false for their notes, which no client may write."""
+    return isinstance(value, dict) and all(
+        isinstance(fields, dict) and NOTES[0] not in wire and wire != NAME
+        for wire, fields in if_object(value).items()
+    )

@@ -1,0 +1,304 @@
+"""A UI message → the messages of its turn: the model's, the user's with results, the model's …
+
+`load_ui` reads a message of ai 5 and later; `v4` and `rows` read what stands around the parts in their dialects. All of them make the
+messages of a turn by `turn_of` and add them to the conversation by `add_turn`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from datetime import datetime
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.turns import inner_ids, only_answers
+from dragoman.message import Message, Origin, Role
+from dragoman.wires.ai_sdk_messages.envelope import EMPTY, JOINED, Expected, extras_of, with_extras
+from dragoman.wires.ai_sdk_messages.metadata import origin_of
+from dragoman.wires.ai_sdk_messages.own import OLD, OURS, OWN, join_native
+from dragoman.wires.ai_sdk_messages.reading import (
+    Part,
+    Reading,
+    Step,
+    UIDialect,
+    fault,
+    load_parts,
+    says_behind_answers,
+)
+from dragoman.wires.ai_sdk_messages.turns import is_steering_part, load_steering, segments
+from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT, filler
+
+__all__ = [
+    "Head",
+    "Loading",
+    "add_turn",
+    "id_in",
+    "load_ui",
+    "metadata_in",
+    "role_in",
+    "shown_id",
+    "turn_of",
+]
+
+_ROLES: Mapping[str, Role] = {"system": Role.SYSTEM, "user": Role.USER, "assistant": Role.MODEL}
+_READ = frozenset(["id", "role", "parts", "metadata"])
+
+
+class Loading(msgspec.Struct):
+    """A conversation as it is read."""
+
+    origin: Origin | None
+    """Of the model's messages where they name none."""
+    taken: Collection[str] = ()
+    """Ids of all its messages."""
+    messages: list[Message] = []
+    """Those that were read."""
+    arguments: dict[tuple[str, str], dict[str, Any]] = {}
+    """Id and tool of each call so far → its arguments, for rows that leave them out with the result."""
+
+
+class Head(msgspec.Struct):
+    """What a message says beside its parts."""
+
+    dialect: UIDialect
+    """In which it is read."""
+    fields: dict[str, Any]
+    """Those that no message of ours has."""
+    form: dict[str, Any]
+    """What is noted of the form of the others."""
+    id: str | None = None
+    """Its id."""
+    metadata: Mapping[str, Any] = {}
+    """The application's."""
+    extras: Any = None
+    """What is under our key; `None`: nothing."""
+    created_at: datetime | None = None
+    """Its time."""
+
+
+_NOTHING = Head(UI_DIALECT, {}, {})
+
+
+def load_ui(entry: Any, where: str, loading: Loading) -> None:
+    """Reads a UI message, and adds it to the conversation.
+
+    Raises:
+        HistoryError: it cannot be read.
+    """
+    if type(entry) is not dict:
+        fault(f"{where} must be an object, a message with a role")
+    message = cast("Part", entry)
+    role = role_in(message, _ROLES, where)
+    parts = message.get("parts")
+    if type(parts) is not list:
+        fault(f"{where}.parts must be a list of objects, the parts of a message")
+    fields = {} if message.keys() <= _READ else rest(message, *_READ)
+    head = Head(UI_DIALECT, fields, {})
+    id_in(message, head)
+    if "metadata" in message:
+        metadata_in(message["metadata"], head)
+    listed = cast("list[Any]", parts)
+    if not listed:
+        head.form["parts"] = EMPTY
+    elif listed == [filler(role)] and if_object(head.extras).get(EMPTY) is True:
+        messages = turn_of(Reading(UI_DIALECT, role), head, loading)
+        if OURS not in if_object(OWN.fields(messages[0].native).get("metadata")):
+            add_turn(messages, head, loading)
+            return
+    reading = _load_steered_parts(listed, role, f"{where}.parts")
+    add_turn(turn_of(reading, head, loading), head, loading)
+
+
+def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
+    """The parts of a message, and what the user said among them."""
+    reading = Reading(UI_DIALECT, role)
+    if not reading.is_model or not any(map(is_steering_part, parts)):
+        return load_parts(parts, reading, where)
+    for segment in segments(parts):
+        if not segment.steering:
+            return load_parts(segment.parts, reading, where, segment.start)
+        if segment.parts or not reading.steps:
+            inner = load_parts(segment.parts, Reading(UI_DIALECT, role), where, segment.start)
+            reading.steps += inner.end()
+        said = segment.steering["parts"]
+        at = f"{where}[{segment.start}].parts"
+        pieces = load_parts(said, Reading(UI_DIALECT, Role.USER), at).pieces
+        reading.steps.append(load_steering(segment, pieces))
+    return reading
+
+
+def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
+    """Returns the role of a message. `roles`: those of its dialect."""
+    name = entry.get("role")
+    if type(name) is not str or name not in roles:
+        fault(f"{where}.role must be one of {', '.join(roles)}, not {name!r:.50}")
+    return roles[name]
+
+
+def id_in(entry: Part, head: Head) -> None:
+    """Reads the id of a message. If it is none, the fields or the form say so."""
+    id_ = entry.get("id")
+    if type(id_) is str:
+        head.id = id_
+    elif "id" in entry:
+        head.fields["id"] = id_
+    else:
+        head.form["id"] = "absent"
+
+
+def metadata_in(value: Any, head: Head) -> None:
+    """Reads the metadata of a message: the application's, and what is under our key. What a message of ours cannot hold is among the fields."""
+    if type(value) is not dict:
+        head.fields["metadata"] = value
+        return
+    metadata = cast("dict[str, Any]", value)
+    if "thinking" in metadata or not metadata:
+        head.fields["metadata"] = {key: metadata[key] for key in metadata if key == "thinking"}
+    if OURS in metadata and metadata[OURS] is None:
+        head.fields["metadata"] = {**if_object(head.fields.get("metadata")), OURS: None}
+    head.metadata, head.extras = rest(metadata, OURS, "thinking"), metadata.get(OURS)
+
+
+def shown_id(first: Message) -> str | None:
+    """Returns the id of the UI message that begins with this one."""
+    own_turn = first.turn if first.role is Role.MODEL else None
+    if own_turn is None or (first.native and OWN.form(first.native).get("turn") == "made"):
+        return first.id
+    return own_turn
+
+
+def _is_shown_as(first: Message, id_: str | None) -> bool:
+    """Whether a message with this id, or without one, is what would be written for a turn that begins so."""
+    shown = shown_id(first)
+    return id_ is None or shown is None or id_ in (shown, first.id)
+
+
+def turn_of(reading: Reading, head: Head, loading: Loading) -> list[Message]:
+    """Returns the messages of a turn, from the parts of a message and what it says beside them."""
+    steps = reading.end()
+    step = steps[0]
+    if len(steps) == 1 and not isinstance(step, Message) and not (reading.is_model and step[1]):
+        messages, expected = _one_message(reading, step, head, loading.origin)
+    else:
+        messages, expected = _messages_of(steps, head, loading)
+    if head.extras is None:
+        return messages
+    changed = with_extras(messages, head.extras)
+    if changed is not None and _is_shown_as(changed[0], head.id):
+        again = _extras_again(changed, expected, reading, head)
+        if again == head.extras:
+            return changed
+    fields = head.dialect.keep(head.fields, head.extras)
+    native = join_native(messages[0].native, OWN.note(fields, head.form))
+    messages[0] = messages[0].replace(native=native)
+    return messages
+
+
+def _one_message(
+    reading: Reading, step: Step, head: Head, origin: Origin | None
+) -> tuple[list[Message], list[Expected]]:
+    """A message that is no turn of several."""
+    pieces, answers, provider = step
+    notes = _origin_note(origin, provider) if reading.is_model else {}
+    native = None
+    if head.fields or head.form or notes:
+        native = OWN.note(head.fields, head.form, **notes)
+    message = Message(
+        reading.role,
+        (*pieces, *answers),
+        head.id,
+        head.created_at,
+        origin_of(provider, origin) if reading.is_model else None,
+        dict(head.metadata),
+        native=native,
+    )
+    usual = origin_of(provider, None) if reading.is_model else None
+    return [message], [Expected(head.id, None, usual)]
+
+
+def _messages_of(
+    steps: list[Step | Message], head: Head, loading: Loading
+) -> tuple[list[Message], list[Expected]]:
+    """The messages of a turn: the model's of each step with the results behind it, and what the user said between them."""
+    id_, origin = head.id, loading.origin
+    ids: Iterator[str | None] = iter(lambda: None, 0)
+    if id_ is not None:
+        ids = inner_ids(id_, loading.taken)
+    messages: list[Message] = []
+    expected: list[Expected] = []
+    for step in steps:
+        if isinstance(step, Message):
+            expected.append(Expected(step.id, id_, None))
+            messages.append(step.replace(turn=id_))
+            continue
+        pieces, answers, provider = step
+        source, notes = origin_of(provider, origin), _origin_note(origin, provider)
+        about = _NOTHING if messages else head  # the first message has what the whole says
+        message = Message(
+            Role.MODEL,
+            tuple(pieces),
+            next(ids),
+            about.created_at,
+            source,
+            dict(about.metadata),
+            native=OWN.note(about.fields, about.form, **notes),
+            turn=id_,
+        )
+        expected.append(Expected(message.id, id_, origin_of(provider, None)))
+        messages.append(message)
+        if answers:
+            expected.append(Expected(next(ids), id_, None))
+            messages.append(Message(Role.USER, tuple(answers), expected[-1].id, turn=id_))
+    return messages, expected
+
+
+def _extras_again(
+    messages: list[Message], expected: list[Expected], reading: Reading, head: Head
+) -> dict[str, Any]:
+    """What would be written under our key for the messages that were read."""
+    extras, dialect = if_object(head.extras), head.dialect
+    first = if_object(next(iter(if_list(extras.get("messages"))), None))
+    has_order = dialect.name in OLD and head.form.get("parts") != "absent"
+    return extras_of(
+        messages,
+        expected,
+        joined=JOINED in extras,
+        empty=EMPTY in extras and not reading.pieces,
+        one_step=has_order and says_behind_answers(messages),
+        metadata=dialect.metadata_first or "metadata" in first,
+        time="created_at" in first,
+    )
+
+
+def _origin_note(origin: Origin | None, provider: str | None) -> dict[str, Any]:
+    """Notes that a message has the origin that the caller gave."""
+    if origin is None or provider is not None:
+        return {}
+    return {"origin": msgspec.to_builtins(origin)}
+
+
+def add_turn(messages: list[Message], head: Head, loading: Loading) -> None:
+    """Adds the messages of a turn to those before it."""
+    out = loading.messages
+    first, before = messages[0], out[-1] if out else None
+    extras = if_object(head.extras)
+    if before is None or before.role is not Role.USER or not only_answers(before):
+        out += messages
+    elif extras.get(JOINED) is True and first.role is Role.USER:
+        # The results before it and what the user said are one message.
+        out.append(first.replace(content=(*out.pop().content, *first.content)))
+    elif first.role is Role.MODEL and _goes_on(first, before, extras):
+        # Without a turn of its own it would be read as going on with the one before.
+        native = join_native(first.native, OWN.with_form(first.native, turn="made"))
+        is_named = head.id is not None and head.id != before.turn
+        turn = head.id if is_named else f"turn-{len(out)}"
+        changed = (first.replace(native=native), *messages[1:])
+        out += [message.replace(turn=turn) for message in changed]
+    else:
+        out += messages
+
+
+def _goes_on(first: Message, before: Message, extras: Mapping[str, Any]) -> bool:
+    return first.turn is None or (first.turn == before.turn and "turn" not in extras)

@@ -1,0 +1,390 @@
+"""Texts and thinking: parts of every dialect ↔ pieces.
+
+Thinking differs most. UI messages and model messages have a part for each piece, and for an item of OpenAI's a part for each of its
+summaries, which are one piece. In ai 4 and in Mastra's rows one part has a list of `details`, each of which is a piece; in ai 4 and its
+model messages what Anthropic signed is outside of the metadata.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any, cast
+
+import msgspec
+
+from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.native import Own
+from dragoman.message import Native, TextPart, ThinkingPart
+from dragoman.wires.ai_sdk_messages.metadata import (
+    ANTHROPIC,
+    REDACTED,
+    RESPONSES,
+    metadata_of,
+    named_in,
+)
+from dragoman.wires.ai_sdk_messages.own import CORE, NAME, OWN, ROW, UI, join_native, restore
+from dragoman.wires.ai_sdk_messages.reading import (
+    Dialect,
+    Part,
+    Parts,
+    Reading,
+    finish,
+    load_mark,
+    text_field,
+)
+from dragoman.wires.openai_responses.content import BETWEEN, split_joined
+
+__all__ = [
+    "dump_details",
+    "dump_reasoning",
+    "dump_text",
+    "load_details",
+    "load_reasoning",
+    "load_redacted",
+    "load_row_details",
+    "load_text",
+]
+
+_UNMARKED_THOUGHT = Own("google").note(form={"thought": "absent"}) or {}
+"""Native of thinking that Gemini sent as an empty text with a signature."""
+_TEXT_KEYS = frozenset(["type", "text", "signature"])
+
+
+def load_text(part: Part, reading: Reading, where: str) -> None:
+    """Reads a text. An empty one that Gemini signed is thinking, any other empty one a mark."""
+    text, dialect = part.get("text"), reading.dialect
+    if text and type(text) is str and _is_bare(part, reading):
+        reading.add(TextPart(text))
+        return
+    if text_field(part, "text", where):
+        reading.opens()
+        piece = reading.read(
+            TextPart(part["text"]),
+            part,
+            lambda piece: dump_text(piece, dialect, reading.is_model),
+            "text",
+        )
+    elif dialect.signs_empty_texts and _has_signature(part, dialect):
+        reading.opens()
+        piece = reading.read(
+            ThinkingPart(""),
+            part,
+            lambda piece: _dump_signed_text(piece, dialect),
+            "text",
+            form={"text": "empty"},
+            extra=_UNMARKED_THOUGHT,
+        )
+    else:
+        load_mark(part, reading, where)
+        return
+    reading.add(piece)
+
+
+def _is_bare(part: Part, reading: Reading) -> bool:
+    """Whether a text has nothing beside what is written for every text."""
+    if reading.is_model and reading.dialect.done:
+        return len(part) == 3 and part.get("state") == "done"
+    return len(part) == 2
+
+
+def _has_signature(part: Part, dialect: Dialect) -> bool:
+    metadata = if_object(if_object(part.get(dialect.metadata)).get("google"))
+    return isinstance(metadata.get("thoughtSignature"), str)
+
+
+def dump_text(piece: TextPart, dialect: Dialect, is_model: bool) -> Part:
+    """Returns the part of a text. The inverse of `load_text`."""
+    part: Part = {"type": "text", "text": piece.text}
+    if is_model:
+        part |= dialect.done
+    if piece.native is None:
+        return part
+    return finish(part, piece, "text", dialect, shared=dialect.shared_text)
+
+
+def _dump_signed_text(piece: ThinkingPart, dialect: Dialect) -> Part:
+    """The empty text that holds a signature of Gemini's."""
+    return finish({"type": "text", "text": "", **dialect.done}, piece, "text", dialect)
+
+
+def _is_signed_text(piece: ThinkingPart) -> bool:
+    return OWN.form(piece.native).get("text") == "empty" and not piece.text
+
+
+def load_reasoning(part: Part, reading: Reading, where: str) -> None:
+    """Reads thinking. Parts of one item of OpenAI's that follow each other are one piece."""
+    text = text_field(part, "text", where)
+    dialect = reading.dialect
+    reading.opens()
+    signature = _only_signature(part) if reading.is_model and dialect.name == UI else None
+    if signature is not None:
+        reading.provider = reading.provider or ANTHROPIC
+        reading.pieces.append(ThinkingPart(text, {ANTHROPIC: {"signature": signature}}))
+        return
+    extra: Mapping[str, Any] = {}
+    if dialect.name == CORE and isinstance(part.get("signature"), str):
+        extra = {ANTHROPIC: {"signature": part["signature"]}}
+        reading.provider = reading.provider or ANTHROPIC
+    piece = reading.read(
+        ThinkingPart(text),
+        part,
+        lambda piece: _reasoning_parts(piece, dialect)[0],
+        "reasoning",
+        extra=extra,
+    )
+    before = reading.pieces[-1] if reading.pieces else None
+    joined = _join_summaries(before, piece) if isinstance(before, ThinkingPart) else None
+    if joined is None:
+        reading.add(piece)
+    else:
+        reading.pieces[-1] = joined
+
+
+def load_redacted(part: Part, reading: Reading, where: str) -> None:
+    """Reads thinking that Anthropic hid, as model messages of ai 4 have it."""
+    extra = {ANTHROPIC: {"type": REDACTED, "data": text_field(part, "data", where)}}
+    reading.provider = reading.provider or ANTHROPIC
+    dialect = reading.dialect
+    reading.add(
+        reading.read(
+            ThinkingPart(""),
+            part,
+            lambda piece: _reasoning_parts(piece, dialect)[0],
+            "reasoning",
+            extra=extra,
+        )
+    )
+
+
+def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
+    """Returns the parts of thinking. The inverse of `load_reasoning`."""
+    return [part for piece in pieces for part in _reasoning_parts(piece, dialect)]
+
+
+def _reasoning_parts(piece: ThinkingPart, dialect: Dialect) -> Parts:
+    """The parts of one thinking: one, or one for each summary of an item of OpenAI's."""
+    if _is_signed_text(piece):
+        return [_dump_signed_text(piece, dialect)]
+    signed = _signature_fields(piece) if dialect.name == CORE else {}
+    if signed:
+        part = {"type": "reasoning", "text": piece.text, **signed}
+        if "data" in signed:
+            part = {"type": "redacted-reasoning", **signed}
+        return [_finish_unsigned(part, piece, dialect)]
+    metadata = metadata_of("reasoning", piece.native)
+    texts, encrypted = _split_summaries(piece)
+    item = "azure" if "azure" in metadata else "openai"
+    parts: Parts = []
+    for number, text in enumerate(texts):
+        part: Part = {"type": "reasoning", "text": text, **dialect.done}
+        if metadata:
+            # Every part names its item; what is said once stands with the first.
+            part[dialect.metadata] = metadata if number == 0 else {item: metadata[item]}
+        if encrypted:
+            content = {**metadata[item], "reasoningEncryptedContent": encrypted[number]}
+            part[dialect.metadata] = {**part[dialect.metadata], item: content}
+        parts.append(part)
+    return [restore(piece.native, parts[0], dialect.name), *parts[1:]]
+
+
+def _only_signature(part: Part) -> str | None:
+    """The signature of a thinking that has nothing beside Anthropic's; `None`: it has something else."""
+    if len(part) != 4 or part.get("state") != "done":
+        return None
+    metadata = if_object(part.get("providerMetadata"))
+    fields = if_object(metadata.get(ANTHROPIC))
+    signature = fields.get("signature")
+    return signature if len(metadata) == len(fields) == 1 and isinstance(signature, str) else None
+
+
+def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
+    """The texts of the parts of one thinking, and their encrypted contents where they are not all the same."""
+    whole: tuple[list[str], list[Any]] = [piece.text], []
+    if not piece.native:
+        return whole
+    lengths = if_list(if_object(RESPONSES.form(piece.native).get("pieces")).get("summary"))
+    if len(lengths) < 2 or not isinstance(RESPONSES.fields(piece.native).get("id"), str):
+        return whole
+    texts = split_joined(piece.text, [length for length in lengths if type(length) is int])
+    if texts is None or len(texts) != len(lengths):
+        return whole
+    encrypted = if_list(OWN.notes(piece.native).get("encrypted"))
+    return texts, encrypted if len(encrypted) == len(texts) else []
+
+
+def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart | None:
+    """Two parts of one item as one piece; `None`: they are of two, or one of them has something of its own."""
+    if not (before.text and piece.text and _is_item(before.native) and _is_item(piece.native)):
+        return None
+    first, second = RESPONSES.fields(before.native), RESPONSES.fields(piece.native)
+    if first.get("id") != second.get("id"):
+        return None
+    texts, known = _split_summaries(before)
+    contents = known or [first.get("encrypted_content")] * len(texts)
+    contents = [*contents, second.get("encrypted_content")]
+    last = next((content for content in reversed(contents) if content), None)
+    fields = {"id": first["id"], **({"encrypted_content": last} if last else {})}
+    lengths = [*map(len, texts), len(piece.text)]
+    native = RESPONSES.note(fields, {"pieces": {"summary": lengths}})
+    if any(content != last for content in contents):
+        native = join_native(native, OWN.note(encrypted=contents))
+    return ThinkingPart(BETWEEN.join([before.text, piece.text]), native)
+
+
+def _is_item(native: Native) -> bool:
+    """Whether thinking is of an item of OpenAI's, and nothing is noted of its form."""
+    if not native or "openai_responses" not in native or NAME in native:
+        return False
+    return not OWN.form(native) and not OWN.notes(native).get("left")
+
+
+# details: ai 4 and Mastra's rows
+
+
+def load_details(part: Part, reading: Reading, where: str) -> None:
+    """Reads thinking as UI messages of ai 4 have it: a piece for each detail."""
+    text = text_field(part, "reasoning", where)
+    reading.opens()
+    pieces = _details_of(part) or [ThinkingPart(text)]
+    others = [_with_form(piece, {"goes_on": True}) for piece in pieces[1:]]
+    _add_details(part, reading, [pieces[0], *others], {})
+    if reading.is_model:
+        reading.provider = reading.provider or named_in(part)
+
+
+def load_row_details(part: Part, reading: Reading, where: str) -> None:
+    """Reads thinking as Mastra's rows have it. What nobody could read as such is a mark."""
+    text = part.get("reasoning", "")
+    pieces = _details_of(part) if if_list(part.get("details")) else [ThinkingPart("")]
+    if not isinstance(text, str) or pieces is None:
+        load_mark(part, reading, where)
+        return
+    first, has_text = pieces[0], any(piece.text for piece in pieces)
+    if not (text or has_text or first.native or reading.dialect.metadata in part):
+        load_mark(part, reading, where)
+        return
+    if text and not has_text and len(pieces) == 1 and first.native is None:
+        pieces = [ThinkingPart(text)]
+    reading.opens()
+    is_signed = any(piece.native for piece in pieces)
+    if is_signed and reading.is_model:
+        reading.provider = reading.provider or ANTHROPIC
+    marks = [{"signed": True} if piece.native else {} for piece in pieces]
+    count = {"details": len(pieces)} if len(pieces) > 1 else {}
+    others = [
+        _with_form(piece, {**mark, "detail": True})
+        for piece, mark in zip(pieces[1:], marks[1:], strict=True)
+    ]
+    _add_details(part, reading, [pieces[0], *others], {**marks[0], **count})
+
+
+def _add_details(
+    part: Part, reading: Reading, pieces: Sequence[ThinkingPart], form: Mapping[str, Any]
+) -> None:
+    first, *others = pieces
+    dialect = reading.dialect
+    reading.add(
+        reading.read(
+            ThinkingPart(first.text),
+            part,
+            lambda piece: _details_part([piece, *others], dialect),
+            "reasoning",
+            form=form,
+            extra=first.native or {},
+        )
+    )
+    for piece in others:
+        reading.add(piece)
+
+
+def _details_of(part: Part) -> list[ThinkingPart] | None:
+    """A piece for each detail; `None`: one of them is of a shape that is not known."""
+    pieces = [_load_detail(if_object(detail)) for detail in if_list(part.get("details"))]
+    return None if None in pieces else cast("list[ThinkingPart]", pieces)
+
+
+def _load_detail(detail: Part) -> ThinkingPart | None:
+    type_, text, data = detail.get("type"), detail.get("text"), detail.get("data")
+    signature = detail.get("signature", "")
+    if type_ == "redacted" and isinstance(data, str) and len(detail) == 2:
+        return ThinkingPart("", {ANTHROPIC: {"type": REDACTED, "data": data}})
+    if type_ != "text" or not isinstance(text, str) or not detail.keys() <= _TEXT_KEYS:
+        return None
+    if not isinstance(signature, str):
+        return None
+    signed = {ANTHROPIC: {"signature": signature}} if "signature" in detail else None
+    return ThinkingPart(text, signed)
+
+
+def dump_details(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
+    """Returns the parts of thinking as ai 4 and Mastra's rows have it. The inverse of `load_details`."""
+    return [
+        _dump_signed_text(group[0], dialect)
+        if _is_signed_text(group[0])
+        else _details_part(group, dialect)
+        for group in group_details(pieces, dialect)
+    ]
+
+
+def group_details(pieces: Sequence[ThinkingPart], dialect: Dialect) -> list[list[ThinkingPart]]:
+    """Returns thinking that follows each other, cut into what is one part each."""
+    groups: list[list[ThinkingPart]] = []
+    for piece in pieces:
+        if groups and _is_of_part(piece, groups[-1], dialect):
+            groups[-1].append(piece)
+        else:
+            groups.append([piece])
+    return groups
+
+
+def _is_of_part(piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: Dialect) -> bool:
+    """Whether a piece was read from the part of those before it."""
+    form = OWN.form(piece.native)
+    if dialect.name != ROW:
+        return form.get("goes_on") is True
+    count = OWN.form(group[0].native).get("details")
+    return form.get("detail") is True and type(count) is int and len(group) < count
+
+
+def _details_part(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Part:
+    """The part of thinking with a detail for each piece."""
+    details = [_dump_detail(piece, dialect) for piece in pieces]
+    text = "".join([piece.text for piece in pieces])
+    part: Part = {"type": "reasoning", "reasoning": text, "details": details}
+    if details[0].keys() & {"signature", "data"}:
+        return _finish_unsigned(part, pieces[0], dialect)
+    return finish(part, pieces[0], "reasoning", dialect)
+
+
+def _dump_detail(piece: ThinkingPart, dialect: Dialect) -> Part:
+    # A row signs in its details only what it was read with: what other formats signed is metadata there.
+    is_signed = dialect.name != ROW or OWN.form(piece.native).get("signed")
+    signed = _signature_fields(piece) if is_signed else {}
+    if "data" in signed:
+        return {"type": "redacted", **signed}
+    return {"type": "text", "text": piece.text, **signed}
+
+
+def _signature_fields(piece: ThinkingPart) -> dict[str, Any]:
+    """What Anthropic signed or hid, as ai 4 writes it outside of the metadata."""
+    fields = if_object((piece.native or {}).get(ANTHROPIC))
+    if fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
+        return {"data": fields["data"]}
+    signature = fields.get("signature")
+    return {"signature": signature} if isinstance(signature, str) else {}
+
+
+def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: Dialect) -> Part:
+    """As `finish`, without what Anthropic signed in the metadata."""
+    metadata = metadata_of("reasoning", piece.native)
+    if ANTHROPIC in metadata:
+        metadata[ANTHROPIC] = rest(if_object(metadata[ANTHROPIC]), "signature", "redactedData")
+        metadata = metadata if metadata[ANTHROPIC] else rest(metadata, ANTHROPIC)
+    if metadata:
+        part[dialect.metadata] = metadata
+    return restore(piece.native, part, dialect.name)
+
+
+def _with_form(piece: ThinkingPart, form: Mapping[str, Any]) -> ThinkingPart:
+    """A piece that goes on with the part of the one before it."""
+    return msgspec.structs.replace(piece, native=join_native(piece.native, OWN.note(form=form)))

@@ -1,0 +1,241 @@
+"""Which messages are written as one: the turns of a conversation, cut where a reader would not put them together again.
+
+What a user says while the model answers is a message of the user's within the turn. In UI messages of ai 7 it is the part
+`steering-message`; a message that was read from one is noted as such, with the steps that begin before and behind it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any, NamedTuple, cast
+
+from dragoman.codec.json_values import if_list, if_object, if_text, rest
+from dragoman.codec.turns import only_answers
+from dragoman.codec.turns import turns as turns_of
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Message,
+    ProviderPart,
+    Role,
+    TextPart,
+    ToolResultPart,
+)
+from dragoman.wires.ai_sdk_messages.own import OWN
+from dragoman.wires.ai_sdk_messages.reading import STEP, Part, Parts
+
+__all__ = [
+    "Group",
+    "Segment",
+    "dump_steering",
+    "group_messages",
+    "has_step_behind",
+    "is_steering",
+    "is_steering_part",
+    "load_steering",
+    "segments",
+]
+
+_STEERING = "steering-message"
+"""Type of the part, and how its message is noted."""
+_STEP = {"type": STEP}
+_SAID = (TextPart, DataPart, LinkPart, FilePart, MarkPart, ProviderPart)
+
+
+class Group(NamedTuple):
+    """Messages that are written as one."""
+
+    messages: Sequence[Message]
+    """All of them: one, or the model's with the results between them."""
+    positions: Sequence[int]
+    """Of each in the conversation."""
+    behind: Sequence[Message] = ()
+    """The next message, where it is a user's that brings results of these calls before it says something."""
+    joined: bool = False
+    """Its results stand with the group before it."""
+    places: Mapping[tuple[int, int], tuple[int, int]] = {}
+    """Message of the group and place of a piece in it → where in the conversation the piece stands, where that is another place."""
+
+    @property
+    def is_orphaned(self) -> bool:
+        """True if it is results alone, without a model's message before them."""
+        first = self.messages[0]
+        return first.role is Role.USER and only_answers(first)
+
+    def place(self, index: int, place: int) -> tuple[int, int]:
+        """Returns where in the conversation a piece of one of the messages stands: the position of its message, and its place there."""
+        is_within = index < len(self.positions)
+        position = self.positions[index] if is_within else self.positions[-1] + 1
+        return self.places.get((index, place), (position, place))
+
+
+def group_messages(messages: Sequence[Message], *, steering: bool = False) -> list[Group]:
+    """Returns a conversation, cut into what is written as one message each. `steering`: what a user said within a turn is a part of it."""
+    groups: list[Group] = []
+    for turn in turns_of(messages):
+        start = 0
+        while start < len(turn.messages):
+            end = start + 1
+            if turn.messages[start].role is Role.MODEL:
+                end = _end_of(turn.messages, start, steering=steering)
+            groups.append(_join_results(turn.messages[start:end], turn.start + start))
+            start = end
+    for number in range(1, len(groups)):
+        if _brings_results(groups[number], groups[number - 1]):
+            groups[number - 1 : number + 1] = _move_results(groups[number - 1], groups[number])
+    return groups
+
+
+def _join_results(messages: Sequence[Message], start: int) -> Group:
+    """Messages that are written as one; results that follow each other are one message of them."""
+    joined: list[Message] = []
+    positions: list[int] = []
+    places: dict[tuple[int, int], tuple[int, int]] = {}
+    for position, message in enumerate(messages, start):
+        before = joined[-1] if joined else None
+        if before is None or not _are_results(before, message):
+            joined.append(message)
+            positions.append(position)
+            continue
+        for place in range(len(message.content)):
+            places[len(joined) - 1, len(before.content) + place] = position, place
+        joined[-1] = before.replace(content=(*before.content, *message.content))
+    return Group(joined, positions, places=places)
+
+
+def _are_results(before: Message, message: Message) -> bool:
+    if before.role is not Role.USER or message.role is not Role.USER:
+        return False
+    return not is_steering(before) and not is_steering(message)
+
+
+def _brings_results(group: Group, before: Group) -> bool:
+    """Whether a message of the user's has, beside what it says, results of calls before it that wait for them."""
+    first, last = group.messages[0], before.messages[-1]
+    if first.role is not Role.USER or before.messages[0].role is not Role.MODEL:
+        return False
+    results = first.tool_results
+    if not results or only_answers(first):
+        return False
+    if len(results) != sum(isinstance(piece, ToolResultPart) for piece in first.content):
+        return False
+    waiting = {call.id for call in last.tool_calls} if last.role is Role.MODEL else set[str]()
+    waiting -= {call.id for call in first.tool_calls}
+    return all(result.id in waiting for result in results)
+
+
+def _move_results(before: Group, group: Group) -> tuple[Group, Group]:
+    """Two groups, of which the first has the results of the second."""
+    first, position = group.messages[0], group.positions[0]
+    said = [
+        (place, piece)
+        for place, piece in enumerate(first.content)
+        if not isinstance(piece, ToolResultPart)
+    ]
+    places = {(0, now): (position, place) for now, (place, _) in enumerate(said)}
+    left = first.replace(content=tuple([piece for _, piece in said]))
+    return (
+        before._replace(behind=(first,)),
+        group._replace(messages=(left,), joined=True, places=places),
+    )
+
+
+def _end_of(messages: Sequence[Message], start: int, *, steering: bool) -> int:
+    """Where what begins with this message of the model's ends."""
+    for index in range(start + 1, len(messages)):
+        message, before = messages[index], messages[index - 1]
+        is_model = message.role is Role.MODEL
+        if steering and (is_steering(message) or (is_model and is_steering(before))):
+            continue
+        if not (_is_next_step(messages, index) if is_model else only_answers(message)):
+            return index
+    return len(messages)
+
+
+def _is_next_step(messages: Sequence[Message], index: int) -> bool:
+    """Whether the results before a message of the model's answer calls of the message before them."""
+    if messages[index - 1].role is Role.MODEL or not messages[index].content:
+        return False
+    answered: set[str] = set()
+    while messages[index - 1].role is Role.USER:
+        index -= 1
+        answered |= {result.id for result in messages[index].tool_results}
+    return not answered.isdisjoint({call.id for call in messages[index - 1].tool_calls})
+
+
+# what a user says while the model answers
+
+
+class Segment(NamedTuple):
+    """Parts of a message up to what the user said among them."""
+
+    start: int
+    """Number of the first part."""
+    parts: Parts
+    """Those of the model's."""
+    steering: Part
+    """The part that the user said behind them; empty: none."""
+    form: Part
+    """What is noted of that: which steps stand before and behind it."""
+
+
+def segments(parts: list[Any]) -> Iterator[Segment]:
+    """Returns the parts of a message, cut at what the user said among them.
+
+    A step that stands right before or behind a cut is no mark of the model's messages: writing puts it there again, by the note.
+    """
+    cuts = [index for index, part in enumerate(parts) if is_steering_part(part)]
+    start = 0
+    for index, end in zip(cuts, [*cuts[1:], len(parts)], strict=True):
+        # One part of the model's must be left on either side, or the step would be lost with it.
+        before = index - start > 1 and parts[index - 1] == _STEP
+        behind = end - index > 2 and parts[index + 1] == _STEP
+        form = {
+            "as": _STEERING,
+            **({"before": True} if before else {}),
+            **({"behind": True} if behind else {}),
+        }
+        yield Segment(start, parts[start : index - before], parts[index], form)
+        start = index + 1 + behind
+    yield Segment(start, parts[start:], {}, {})
+
+
+def load_steering(segment: Segment, content: Sequence[Content]) -> Message:
+    """Returns what the user said behind a segment, which names no turn yet. `content`: the pieces of its part."""
+    part = segment.steering
+    native = OWN.note(rest(part, "type", "id", "parts"), segment.form)
+    return Message(Role.USER, tuple(content), part["id"], native=native)
+
+
+def is_steering(message: Message) -> bool:
+    """True if a message was read from such a part, and says nothing that none can."""
+    if message.role is not Role.USER or not message.native:
+        return False
+    is_noted = OWN.form(message.native).get("as") == _STEERING
+    return is_noted and all(isinstance(piece, _SAID) for piece in message.content)
+
+
+def dump_steering(message: Message, write: Callable[[], Parts]) -> Parts:
+    """Returns the part of what the user said, with the step that stood before it. `write`: writes its pieces as parts."""
+    id_, fields = message.id or "", OWN.fields(message.native)
+    part: Part = {"type": _STEERING, "id": id_, "parts": write(), **fields}
+    has_step = OWN.form(message.native).get("before") is True
+    return [dict(_STEP), part] if has_step else [part]
+
+
+def has_step_behind(message: Message) -> bool:
+    """True if a step begins behind what the user said."""
+    return OWN.form(message.native).get("behind") is True
+
+
+def is_steering_part(part: Any) -> bool:
+    """True for a part that a user said within the turn: it has an id, and texts and files alone."""
+    if type(part) is not dict or cast("Part", part).get("type") != _STEERING:
+        return False
+    fields = cast("Part", part)
+    pieces = if_list(fields.get("parts"))
+    types = {if_text(if_object(piece).get("type")) for piece in pieces}
+    return type(fields.get("id")) is str and bool(types) and types <= {"text", "file"}

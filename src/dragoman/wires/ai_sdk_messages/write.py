@@ -1,0 +1,320 @@
+"""A turn → its UI message: the calls of the model's messages with their results, and a mark where a step begins.
+
+`Writing` goes through the messages of the turn once. A call takes the result of its id that comes next behind it; a result that no call
+takes is a loss, as is the order of what a dialect cannot write where it stood.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Collection, Iterator, Mapping, Sequence
+from typing import Any
+
+from dragoman.codec.marks import INTERRUPT
+from dragoman.codec.turns import inner_ids
+from dragoman.loss import Loss, Lost
+from dragoman.message import (
+    Content,
+    DataPart,
+    FilePart,
+    LinkPart,
+    MarkPart,
+    Message,
+    ProviderPart,
+    Role,
+    TextPart,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+)
+from dragoman.wires.ai_sdk_messages.envelope import EMPTY, Expected, extras_of
+from dragoman.wires.ai_sdk_messages.metadata import named_in, origin_of
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OLD, OURS, OWN, UI
+from dragoman.wires.ai_sdk_messages.reading import (
+    ATTACHMENT,
+    IMPLIED,
+    STEP,
+    Envelope,
+    Part,
+    Parts,
+    UIDialect,
+    says_behind_answers,
+)
+from dragoman.wires.ai_sdk_messages.turns import (
+    Group,
+    dump_steering,
+    has_step_behind,
+    is_steering,
+)
+from dragoman.wires.ai_sdk_messages.ui import filler, restrict
+
+__all__ = ["dump_group", "lose_orphans"]
+
+_NAMES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
+_ALONE = "no call stands before it, and a result is a part of its call"
+"""Why a result is not written."""
+_WAITS = "what a call waits for is sealed, and stands in a run's own history alone"
+"""Why an interrupt is not written."""
+_Result = tuple[int, int, ToolResultPart]
+"""A result, behind the number of its message in the turn and its place there."""
+
+
+class Writing:
+    """The messages of one turn on their way out."""
+
+    def __init__(self, group: Group, dialect: UIDialect, losses: list[Loss]) -> None:
+        self.group, self.dialect, self.losses = group, dialect, losses
+        self.parts: Parts = []
+        self.providers: list[str | None] = []
+        """Of each of the model's messages: who answered, as the reader will see it."""
+        messages = (*group.messages, *group.behind)
+        self.is_one_step = dialect.name in OLD and says_behind_answers(messages)
+        """Whether a reader of the dialect would find more steps than there are."""
+        self._step = 0
+        self._last_result = (-1, -1)
+        self._is_reordered = False
+        self._results: dict[str, deque[_Result]] = {}
+        for index, message in enumerate(messages):
+            for place, piece in enumerate(message.content):
+                if isinstance(piece, ToolResultPart):
+                    self._results.setdefault(piece.id, deque()).append((index, place, piece))
+
+    def write(self) -> Parts:
+        """Returns the parts."""
+        messages = self.group.messages
+        for index, message in enumerate(messages):
+            if message.role is not Role.USER or not index:
+                before = messages[index - 1] if index else None
+                self._write_message(index, message, before)
+            elif is_steering(message):
+                self.parts += dump_steering(
+                    message, lambda index=index, message=message: self._steering(index, message)
+                )
+            else:  # results, which stand with their calls
+                self._lose_waits(index, message)
+        if self._is_reordered:
+            why = "a result stands with its call, an attachment last"
+            self.losses.append(Loss(self.group.positions[0], None, Lost.order, why))
+        for queue in self._results.values():
+            for index, place, _ in queue:
+                self.lose(index, place, Lost.tool_result, _ALONE)
+        for message in self.group.behind:
+            if (place := _place_behind_words(message)) is not None:
+                why = "results stand with their calls, before what stood before them"
+                self.lose(len(messages), place, Lost.order, why)
+        return self.parts
+
+    def lose(self, index: int, place: int, what: Lost, why: str, which: str = "") -> None:
+        """Notes a loss of a piece of one of the messages."""
+        position, place = self.group.place(index, place)
+        self.losses.append(Loss(position, place, what, why, which))
+
+    def _write_message(self, index: int, message: Message, before: Message | None) -> None:
+        if before is not None and _begins_behind(before, message):
+            self.parts.append({"type": STEP})
+            self._step += 1
+        begun = len(self.parts)
+        thinking: list[ThinkingPart] = []
+        for place, piece in enumerate(message.content):
+            if isinstance(piece, ThinkingPart):
+                if piece.text or piece.native or self.dialect.silent:
+                    thinking.append(piece)
+                else:
+                    self.lose(index, place, Lost.thinking, "nothing of it can be read")
+                continue
+            if thinking:
+                self._flush(thinking)
+            self._write_piece(piece, index, place, message.role is Role.MODEL)
+        if thinking:
+            self._flush(thinking)
+        written = self.parts[begun:]
+        self._is_reordered |= _has_attachment_before_part(written)
+        if message.role is Role.MODEL:
+            named = (provider for part in written if (provider := named_in(part)))
+            self.providers.append(next(named, None))
+        else:
+            self.providers.append(None)
+
+    def _flush(self, thinking: list[ThinkingPart]) -> None:
+        """Writes thinking that follows each other, and forgets it."""
+        self.parts += self.dialect.dump_thinking(thinking, self.dialect)
+        thinking.clear()
+
+    def _steering(self, index: int, message: Message) -> Parts:
+        """What a user said within the turn, as parts."""
+        begun = len(self.parts)
+        for place, piece in enumerate(message.content):
+            self._write_piece(piece, index, place, False)
+        said = self.parts[begun:]
+        del self.parts[begun:]
+        return said
+
+    def _write_piece(self, piece: Content, index: int, place: int, is_model: bool) -> None:
+        if type(piece) is TextPart:
+            self.parts.append(self.dialect.dump_text(piece, self.dialect, is_model))
+        elif isinstance(piece, ToolCallPart):
+            self._write_call(piece, index, place)
+        elif isinstance(piece, (DataPart, LinkPart, FilePart)):
+            self.parts.append(self.dialect.dump_file(piece, self.dialect, is_model))
+        elif isinstance(piece, MarkPart):
+            self._write_mark(piece, index, place)
+        elif isinstance(piece, ProviderPart):
+            self._write_block(piece, index, place)
+
+    def _write_mark(self, mark: MarkPart, index: int, place: int) -> None:
+        if mark.kind == INTERRUPT:
+            self.lose(index, place, Lost.field, _WAITS, INTERRUPT)
+        if mark.kind == STEP:
+            self._step += bool(self.parts)
+        if self.is_one_step and OWN.form(mark.native).get(IMPLIED):
+            self.parts.append({"type": STEP})
+        elif OWN.is_ours(mark.native) or mark.kind == STEP:
+            part = self.dialect.dump_mark(mark, self.dialect)
+            self.parts += [part] if part else []
+
+    def _write_block(self, block: ProviderPart, index: int, place: int) -> None:
+        is_of_model = OWN.form(block.native).get("in") in (MODEL, CORE)
+        part: Part = {}
+        if OWN.is_ours(block.native) and not is_of_model:
+            part = self.dialect.dump_mark(block, self.dialect)
+        if "type" in part:
+            self.parts.append(part)
+        else:
+            why = "a block that only its provider understands"
+            self.lose(index, place, Lost.provider, why, block.kind)
+
+    def _write_call(self, call: ToolCallPart, index: int, place: int) -> None:
+        """Writes a call with its result: the next one of its id that does not stand in a message before it."""
+        queue = self._results.get(call.id)
+        while queue and queue[0][0] < index:
+            result_index, result_place, _ = queue.popleft()
+            self.lose(result_index, result_place, Lost.tool_result, _ALONE)
+        part = self.dialect.dump_call(call, self.dialect, bool(queue), self._step)
+        if not queue:
+            self.parts.append(part)
+            return
+        result_index, result_place, result = queue.popleft()
+        is_within = result_index == index
+        self._is_reordered |= (result_index, result_place) < self._last_result
+        self._is_reordered |= is_within and self._is_apart(index, place, result_place)
+        if not is_within:
+            self._last_result = (result_index, result_place)
+        self.parts.append(self.dialect.add_result(part, result, call, self.dialect))
+
+    def _is_apart(self, index: int, place: int, result_place: int) -> bool:
+        """Whether a result stands before its call, or behind more than that and marks."""
+        between = self.group.messages[index].content[place + 1 : result_place]
+        return result_place < place or not all(isinstance(piece, MarkPart) for piece in between)
+
+    def _lose_waits(self, index: int, message: Message) -> None:
+        for place, piece in enumerate(message.content):
+            if isinstance(piece, MarkPart) and piece.kind == INTERRUPT:
+                self.lose(index, place, Lost.field, _WAITS, INTERRUPT)
+
+
+def lose_orphans(group: Group, losses: list[Loss]) -> None:
+    """Notes the loss of results that no call stands before, and of what calls wait for behind them."""
+    content = group.messages[0].content
+    for place, piece in enumerate(content):
+        if isinstance(piece, ToolResultPart):
+            losses.append(Loss(*group.place(0, place), Lost.tool_result, _ALONE))
+    for place, piece in enumerate(content):
+        if isinstance(piece, MarkPart):
+            losses.append(Loss(*group.place(0, place), Lost.field, _WAITS, INTERRUPT))
+
+
+def dump_group(
+    group: Group,
+    id_: str,
+    dialect: UIDialect,
+    taken: Collection[str],
+    losses: list[Loss],
+    version: str | None = None,
+) -> Part:
+    """Returns the UI message of a turn.
+
+    Args:
+        group: the turn.
+        id_: its id.
+        dialect: in which it is written.
+        taken: ids of all messages.
+        losses: grows with what the dialect cannot hold.
+        version: release of the library that reads it; None: any.
+    """
+    first = group.messages[0]
+    writing = Writing(group, dialect, losses)
+    parts = writing.write()
+    form = OWN.form(first.native) if first.native else {}
+    shown_id: str | None = id_
+    if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native)):
+        shown_id = None
+    if version is not None:
+        parts = restrict(parts, version, lambda what, why: writing.lose(0, 0, what, why))
+    is_read_empty = form.get("parts") == EMPTY and _takes_none(first.role, version)
+    is_empty = not parts and dialect.name == UI and not is_read_empty
+    if is_empty:
+        parts = [filler(first.role)]
+    extras = extras_of(
+        group.messages,
+        _expected_of(group, shown_id, form, taken, writing.providers),
+        joined=group.joined,
+        empty=is_empty,
+        one_step=writing.is_one_step and form.get("parts") != "absent",
+        metadata=dialect.metadata_first or OURS in first.metadata,
+        time=not dialect.times,
+    )
+    return dialect.envelope(Envelope(shown_id, _NAMES[first.role], parts, first, extras))
+
+
+def _takes_none(role: Role, version: str | None) -> bool:
+    """Whether a release takes a message without parts; one that was read so is written so."""
+    return version is None or (role is Role.MODEL and version in ("v6", "v7"))
+
+
+def _expected_of(
+    group: Group,
+    id_: str | None,
+    form: Mapping[str, Any],
+    taken: Collection[str],
+    providers: Sequence[str | None],
+) -> list[Expected]:
+    """What the messages of a turn would be read with. `providers`: who answered in each that is written, as its parts tell."""
+    named = iter(providers)
+    made_turn = group.messages[0].turn if form.get("turn") == "made" else None
+    if len(group.messages) == 1 and not group.behind:
+        return [Expected(id_, made_turn, origin_of(next(named, None), None))]
+    ids: Iterator[str | None] = iter(lambda: None, 0)
+    if id_ is not None:
+        ids = inner_ids(id_, taken)
+    expected: list[Expected] = []
+    for index, message in enumerate(group.messages):
+        if index and is_steering(message):
+            expected.append(Expected(message.id or "", id_, None))
+            continue
+        provider = next(named, None) if message.role is Role.MODEL else None
+        expected.append(Expected(next(ids), made_turn or id_, origin_of(provider, None)))
+    return expected
+
+
+def _begins_behind(before: Message, message: Message) -> bool:
+    """Whether a step is to be written before a message of the model's."""
+    if is_steering(before):
+        return has_step_behind(before)
+    first = message.content[0] if message.content else None
+    return not (isinstance(first, MarkPart) and first.kind == STEP)
+
+
+def _place_behind_words(message: Message) -> int | None:
+    """The place of the first result that stands behind something else in a message; `None`: results stand first."""
+    is_behind = False
+    for place, piece in enumerate(message.content):
+        if is_behind and isinstance(piece, ToolResultPart):
+            return place
+        is_behind |= not isinstance(piece, MarkPart | ToolResultPart)
+    return None
+
+
+def _has_attachment_before_part(parts: Parts) -> bool:
+    """Whether something stands behind what is to be an attachment."""
+    types = [part["type"] for part in parts]
+    return ATTACHMENT in types and set(types[types.index(ATTACHMENT) :]) != {ATTACHMENT}
