@@ -19,7 +19,7 @@ from dragoman.serve.core.call import Call, Links
 from dragoman.serve.core.interrupts import sign
 from dragoman.serve.core.threads import resource_of, scope_of, thread_id, thread_name
 from dragoman.serve.core.turn import Turn, rename_results, without_system
-from dragoman.serve.store.keeping import known_answers
+from dragoman.serve.store.keeping import find_conversation
 from dragoman.serve.store.records import Answered, conversation_key, latest_keys
 
 __all__ = ["lasting_texts", "recall_turn"]
@@ -64,7 +64,9 @@ async def recall_turn(call: Call, links: Links, *, edits: bool, remembers: bool 
     scope = scope_of(resource, thread)
     keys = latest_keys(sent, scope)
     limits = call.service.limits
-    chain = await known_answers(call.service.answers, call.caller.id, keys, limits) if keys else []
+    chain = (
+        await find_conversation(call.service.answers, call.caller.id, keys, limits) if keys else []
+    )
     if not chain:
         return whole
     forgotten = _find_forgotten(chain, sent, scope) if chain[-1].key == keys[0] else None

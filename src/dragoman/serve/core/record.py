@@ -28,7 +28,7 @@ from dragoman.serve.core.recall import lasting_texts
 from dragoman.serve.core.threads import resource_of, scope_of
 from dragoman.serve.core.turn import Turn
 from dragoman.serve.store.answers import NoAnswers
-from dragoman.serve.store.keeping import begin_answer, keep_answer, known_answers
+from dragoman.serve.store.keeping import begin_answer, find_conversation, keep_answer
 from dragoman.serve.store.records import Answered, AnsweredState, keys_of
 
 __all__ = ["Progress", "Record", "find_waiting_task", "latest_key"]
@@ -258,7 +258,9 @@ async def find_waiting_task(call: Call, thread: str) -> str | None:
     """Returns the id of the task that waits in a conversation; None if there is none, or if the
     store fails."""
     limits = call.service.limits
-    known = await known_answers(call.service.answers, call.caller.id, [f"thread:{thread}"], limits)
+    known = await find_conversation(
+        call.service.answers, call.caller.id, [f"thread:{thread}"], limits
+    )
     return known[-1].task_id if known and known[-1].pending else None
 
 

@@ -39,7 +39,7 @@ def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> l
         if is_offered(wire, route.purpose)
         for prefix in ("", f"/{wire.name}")
     ]
-    return list(_grouped(entries))
+    return list(_group(entries))
 
 
 def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
@@ -48,7 +48,7 @@ def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str,
     return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
 
 
-def _grouped(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
+def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
     ordered = sorted(entries, key=_sureness)
     for (path, method), same in groupby(ordered, key=lambda entry: (entry[1], entry[0])):
         yield Place(method, path, tuple([(wire, route) for _, _, wire, route in same]))
