@@ -21,7 +21,7 @@ from dragoman.errors import SettingsError
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["configured", "listening", "on_signals", "until_the_end", "url_of"]
+__all__ = ["make_config", "listening", "on_signals", "until_the_end", "url_of"]
 
 _MOST_PORT = 65535
 _WAITING = 2048
@@ -32,7 +32,7 @@ _KEPT_SECONDS = 75
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
+def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
     """How uvicorn serves an application: with bounds for clients that send or read slowly, without WebSockets, logs and a name of its own.
 
     `closing_seconds`: so long open requests may take to end when the server does; `None`: as long as they take.

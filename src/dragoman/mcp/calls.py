@@ -22,7 +22,7 @@ from dragoman.errors import ToolError
 from dragoman.logs import logger
 from dragoman.mcp.answers import Answers, sample
 from dragoman.mcp.options import Options
-from dragoman.mcp.streams import ended
+from dragoman.mcp.streams import wait_for_end
 from dragoman.tools import AskUser, ToolContext
 
 __all__ = ["Inputs", "ServerCall", "nobody", "roots"]
@@ -77,7 +77,7 @@ class ServerCall:
     async def _result(
         self, session: ClientSession, name: str, arguments: dict[str, Any]
     ) -> types.CallToolResult:
-        result = self._left()
+        result = self._waiting_result()
         responses: types.InputResponses | None = None
         for again in range(_MOST_ROUNDS):
             if result is not None:
@@ -108,7 +108,7 @@ class ServerCall:
             result = answer
         raise ToolError(f"{self._name} asked for something {_MOST_ROUNDS} times and did not answer")
 
-    def _left(self) -> types.InputRequiredResult | None:
+    def _waiting_result(self) -> types.InputRequiredResult | None:
         """What the server wanted to know when the call was run before; `None`: it is to begin."""
         if self._answers.round is None:
             return None
@@ -174,7 +174,7 @@ class ServerCall:
             AskUser: a person must be asked.
         """
         self._ended.set()
-        await ended(self._tasks)
+        await wait_for_end(self._tasks)
         if self._question is not None:
             raise self._question
 

@@ -15,7 +15,7 @@ from dragoman.errors import ToolError
 from dragoman.mcp.offers import MCP
 from dragoman.message import DataPart, LinkPart, TextPart
 
-__all__ = ["Block", "bounded", "parts_of", "resource_part", "result_of"]
+__all__ = ["Block", "check_size", "parts_of", "resource_part", "result_of"]
 
 Block = (
     types.TextContent
@@ -55,10 +55,10 @@ def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part 
         return TextPart(contents.text, {MCP: native}) if contents.text else None
     name = unquote(urlsplit(uri).path.rpartition("/")[2]) or None
     mime_type = contents.mime_type or "application/octet-stream"
-    return DataPart(_decoded(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
+    return DataPart(_decode(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
 
 
-def bounded(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
+def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
     """Raises `ToolError` where parts, and so many bytes beside them, are more than `most`."""
     for part in parts:
         beside += (
@@ -80,7 +80,7 @@ def _part(block: Any) -> _Part | None:
     if isinstance(block, types.TextContent):
         return TextPart(block.text, native) if block.text else None
     if isinstance(block, types.ImageContent | types.AudioContent):
-        return DataPart(_decoded(block.data, block.type), block.mime_type, native=native)
+        return DataPart(_decode(block.data, block.type), block.mime_type, native=native)
     if isinstance(block, types.EmbeddedResource):
         return resource_part(block.resource, beside)
     if isinstance(block, types.ResourceLink):
@@ -107,7 +107,7 @@ def _beside(block: Any, *names: str) -> dict[str, Any]:
     return block.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(names))
 
 
-def _decoded(data: str, what: str) -> bytes:
+def _decode(data: str, what: str) -> bytes:
     try:
         return b64decode(data, validate=True)
     except ValueError as error:
@@ -125,7 +125,7 @@ def result_of(result: types.CallToolResult, most: int, server: str) -> Any:
     beside = (
         b"" if result.structured_content is None else msgspec.json.encode(result.structured_content)
     )
-    bounded(parts, most, server, len(beside))
+    check_size(parts, most, server, len(beside))
     value = _value(result, parts)
     if not result.is_error:
         return value

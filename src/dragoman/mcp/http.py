@@ -94,31 +94,31 @@ class _Client(httpx2.AsyncClient):
         try:
             response = await super().send(request, **options)
         except _UNREACHED as error:
-            return self._failed(
+            return self._fail(
                 request, Failure("unreached", f"it cannot be reached: {_words(error)}")
             )
         except httpx2.TransportError as error:
-            return self._failed(request, Failure("lost", f"the connection broke: {_words(error)}"))
+            return self._fail(request, Failure("lost", f"the connection broke: {_words(error)}"))
         except OAuthFlowError as error:
-            return self._failed(request, Failure("status", f"signing in failed: {_words(error)}"))
+            return self._fail(request, Failure("status", f"signing in failed: {_words(error)}"))
         except BaseException as error:
             failure = getattr(error, "failure", None)
             if isinstance(failure, Failure):
-                return self._failed(request, failure)
+                return self._fail(request, failure)
             raise
         if response.status_code == 404 and _SESSION in request.headers:
             await response.aclose()
-            return self._failed(
+            return self._fail(
                 request, Failure("forgotten", "it does not know the session any more")
             )
         if response.status_code >= 400 and not _is_json(response):
             await response.aclose()
-            return self._failed(request, Failure("status", _refusal(response.status_code)))
+            return self._fail(request, Failure("status", _refusal(response.status_code)))
         if _is_json(response):
             response.stream = _Bounded(response.stream, self._most)
         return response
 
-    def _failed(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
+    def _fail(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
         error = {
             "code": INTERNAL_ERROR,
             "message": failure.text,

@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from dragoman.errors import ToolError
 from dragoman.mcp.answers import VisitPage
 from dragoman.mcp.connection import Connection
-from dragoman.mcp.content import bounded, parts_of, resource_part, result_of
+from dragoman.mcp.content import check_size, parts_of, resource_part, result_of
 from dragoman.mcp.offers import Prompt, PromptArgument, Resource
 from dragoman.mcp.options import Options
 from dragoman.mcp.sessions import Sessions
@@ -42,7 +42,7 @@ class Requests:
 
         async def listed(connection: Connection) -> tuple[types.Tool, ...]:
             if (tools := connection.tools) is None or anew:
-                tools = await _listed(connection)
+                tools = await _list_all_tools(connection)
             return tools
 
         return await self._ask(listed)
@@ -87,7 +87,7 @@ class Requests:
             result = await connection.client.read_resource(uri)
             read_parts = [resource_part(contents) for contents in result.contents]
             parts = tuple([part for part in read_parts if part is not None])
-            bounded(parts, self._options.max_result, self._name)
+            check_size(parts, self._options.max_result, self._name)
             return parts
 
         return await self._ask(read)
@@ -100,7 +100,7 @@ class Requests:
             messages: list[Message] = []
             for message in result.messages:
                 parts = parts_of([message.content])
-                bounded(parts, self._options.max_result, self._name)
+                check_size(parts, self._options.max_result, self._name)
                 if parts:
                     messages.append(
                         Message.user(*parts) if message.role == "user" else Message.model(*parts)
@@ -120,7 +120,7 @@ class Requests:
 
         async def called(connection: Connection) -> Any:
             if not connection.has_listed:  # the library wants to know a tool before it is called
-                await _listed(connection)
+                await _list_all_tools(connection)
             with connection.inputs.call(context) as call:
                 try:
                     async with self._in_time(name):
@@ -186,7 +186,7 @@ class Requests:
                 except MCPError as error:
                     failure = connection.failure(error)
                     if failure is None:
-                        raise self._refused(error) from error
+                        raise self._refusal(error) from error
                     if failure.kind == "sign_in":
                         raise SignIn(failure.url, f"Please sign in to {self._name}.") from error
                     if failure.kind == "status":
@@ -208,7 +208,7 @@ class Requests:
                     raise ToolError(f"{self._name}: {str(error)[:500]}") from error
             again = False
 
-    def _refused(self, error: MCPError) -> Exception:
+    def _refusal(self, error: MCPError) -> Exception:
         if error.code == types.URL_ELICITATION_REQUIRED:
             try:
                 wanted = UrlElicitationRequiredError.from_error(error.error).elicitations
@@ -221,7 +221,7 @@ class Requests:
         )
 
 
-async def _listed(connection: Connection) -> tuple[types.Tool, ...]:
+async def _list_all_tools(connection: Connection) -> tuple[types.Tool, ...]:
     connection.tools = tools = await _all(connection, "tools")
     return tools
 

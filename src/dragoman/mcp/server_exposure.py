@@ -25,7 +25,7 @@ from dragoman.agent import Agent
 from dragoman.errors import DragomanError
 from dragoman.fold import unfold
 from dragoman.interrupt import Resume
-from dragoman.mcp.server_call import Context, Waiting, answered, joined
+from dragoman.mcp.server_call import Context, Waiting, join_output, run_call
 from dragoman.mcp.server_content import (
     AgentEntry,
     blocks,
@@ -60,7 +60,7 @@ _CLAIMS = 10_000
 
 
 def caller(call: ToolCallPart | None = None) -> Provider:
-    """A record in whose runs the call is made and answered, and nobody is asked. `None`: the conversation waits on a call that was made
+    """A record in whose runs the call is made and run_call, and nobody is asked. `None`: the conversation waits on a call that was made
     before."""
     return Provider(
         name="client",
@@ -155,7 +155,7 @@ class Exposure:
                 None if waiting else f"An MCP client calls {params.name}.", **options
             )
 
-        return await answered(context, params, begin, _call_result, call.id)
+        return await run_call(context, params, begin, _call_result, call.id)
 
     async def _ask(
         self, context: Context, params: CallToolRequestParams, entry: AgentEntry
@@ -176,10 +176,10 @@ class Exposure:
             if entry.output_type is not str:
                 value = as_json(result.output)
                 return json_result({"result": value} if entry.is_wrapped else value, more=files)
-            text = joined(before, result.output)
+            text = join_output(before, result.output)
             return CallToolResult(content=blocks([*([TextPart(text)] if text else []), *files]))
 
-        return await answered(
+        return await run_call(
             context, params, begin, agent_result, typed=entry.output_type is not str
         )
 
@@ -196,7 +196,11 @@ class Exposure:
         self, context: Context, waiting: Waiting | None, resume: Sequence[Resume]
     ) -> RunOptions:
         """The options of a run: those that were given, and those with which it goes on."""
-        options: RunOptions = {"claim": self._claim, "thread_id": new_id(), **self._given(context)}
+        options: RunOptions = {
+            "claim": self._claim,
+            "thread_id": new_id(),
+            **self._options_for(context),
+        }
         if waiting is not None:
             options |= {
                 "history": waiting.messages,
@@ -205,14 +209,14 @@ class Exposure:
             }
         return options
 
-    def _given(self, context: Context) -> RunOptions:
+    def _options_for(self, context: Context) -> RunOptions:
         return (self._options(context) if callable(self._options) else self._options) or {}
 
     async def _tools(self, context: Context) -> Sequence[Tool]:
         """The tools that clients may call: not those that the agent's own client runs, or that hand its conversation over."""
         if not self._shows_tools:
             return ()
-        options = self._given(context)
+        options = self._options_for(context)
         tool_context = ToolContext(
             options.get("deps"),
             resource_id=options.get("resource_id"),

@@ -35,11 +35,11 @@ class Sessions:
 
     def enter(self) -> None:
         """One user more, in this event loop."""
-        self._held().users += 1
+        self._shared_session().users += 1
 
     async def leave(self) -> None:
         """One user less."""
-        shared = self._held()
+        shared = self._shared_session()
         shared.users -= 1
         if shared.users <= 0:
             self._loops.pop(running_loop(), None)
@@ -57,7 +57,7 @@ class Sessions:
 
         self.enter()
         try:
-            shared = self._held()
+            shared = self._shared_session()
             async with shared.lock:
                 if shared.connection is None or not shared.connection.alive:
                     if shared.connection is not None:
@@ -73,12 +73,12 @@ class Sessions:
 
     async def drop(self, connection: Connection) -> None:
         """Has no one use that session any more."""
-        shared = self._held()
+        shared = self._shared_session()
         if shared.connection is connection:
             shared.connection = None
         await connection.close()
 
-    def _held(self) -> _Held:
+    def _shared_session(self) -> _Held:
         loop = running_loop()
         if loop not in self._loops:
             for ended in [

@@ -9,11 +9,11 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-__all__ = ["Failure", "ended", "watched"]
+__all__ = ["Failure", "wait_for_end", "watch_streams"]
 
 
 @asynccontextmanager
-async def watched(
+async def watch_streams(
     transport: AbstractAsyncContextManager[Any], ended: Callable[[], object]
 ) -> AsyncGenerator[tuple[Any, Any], None]:
     """A transport whose end is told at once: `ended` is called when nothing more comes from the server."""
@@ -71,7 +71,7 @@ class Failure(msgspec.Struct, frozen=True):
     """Where to sign in."""
 
 
-async def ended(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
+async def wait_for_end(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
     """Returns when all have ended. Those that go on for longer than so many seconds are cancelled, again and again.
 
     Raises:

@@ -25,7 +25,7 @@ __all__ = [
     "conversation",
     "error_type",
     "finish_reason",
-    "measured",
+    "metric_attributes",
     "provider_name",
     "recorder",
     "request",
@@ -82,7 +82,7 @@ def target(origin: Origin) -> Attributes:
 
 
 @lru_cache(maxsize=256)
-def measured(origin: Origin, served_model: str | None) -> Attributes:
+def metric_attributes(origin: Origin, served_model: str | None) -> Attributes:
     """What metrics of a request tell apart; not to be changed."""
     return (
         {**_call(origin), "gen_ai.response.model": served_model} if served_model else _call(origin)

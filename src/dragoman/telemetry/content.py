@@ -24,7 +24,7 @@ from dragoman.message import (
 )
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = ["answer", "conversation", "dumped", "json_text", "result", "tool_definitions"]
+__all__ = ["answer", "conversation", "dump_conversation", "json_text", "result", "tool_definitions"]
 
 _ROLES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
@@ -48,11 +48,11 @@ def conversation(messages: Sequence[Message]) -> dict[str, str]:
         parts = [_part(part) for message in messages[:head] for part in message.content]
         attributes["gen_ai.system_instructions"] = json_text(parts)
     if messages[head:]:
-        attributes["gen_ai.input.messages"] = json_text(dumped(messages[head:]))
+        attributes["gen_ai.input.messages"] = json_text(dump_conversation(messages[head:]))
     return attributes
 
 
-def dumped(messages: Iterable[Message]) -> list[dict[str, Any]]:
+def dump_conversation(messages: Iterable[Message]) -> list[dict[str, Any]]:
     """Messages with the conventions' roles and parts. Results of tools are messages of their own there."""
     return [dumped_message for message in messages for dumped_message in _messages(message)]
 
@@ -62,7 +62,7 @@ def answer(message: Message, finish_reason: str | None) -> str:
     return json_text(
         [
             {**dumped_message, "finish_reason": finish_reason or "stop"}
-            for dumped_message in dumped([message])
+            for dumped_message in dump_conversation([message])
         ]
     )
 

@@ -134,7 +134,7 @@ async def serve_grpc(
 def _unary(app: Any, method: Method) -> Any:
     async def call(request: bytes, context: Any) -> bytes:
         pieces: list[bytes] = []
-        async with aclosing(_forwarded(app, method, request, context)) as body:
+        async with aclosing(_forward(app, method, request, context)) as body:
             async for piece in body:
                 pieces.append(piece)
         answer = if_object(json_bytes.decode(b"".join(pieces)))
@@ -148,7 +148,7 @@ def _unary(app: Any, method: Method) -> Any:
 def _stream(app: Any, method: Method) -> Any:
     async def call(request: bytes, context: Any) -> AsyncGenerator[bytes]:
         pending = b""
-        async with aclosing(_forwarded(app, method, request, context)) as body:
+        async with aclosing(_forward(app, method, request, context)) as body:
             async for piece in body:
                 *frames, pending = (pending + piece).split(b"\n\n")
                 for frame in frames:
@@ -161,9 +161,7 @@ def _stream(app: Any, method: Method) -> Any:
     return call
 
 
-async def _forwarded(
-    app: Any, method: Method, request: bytes, context: Any
-) -> AsyncGenerator[bytes]:
+async def _forward(app: Any, method: Method, request: bytes, context: Any) -> AsyncGenerator[bytes]:
     """The body of the answer, piece by piece. Where it is left, the client has left."""
     params = method.read(request)
     if params is None:

@@ -38,7 +38,7 @@ async def show_card(call: Call) -> None:
         if is_stranger:
             raise AuthenticationError("a key is needed, and none came with the request") from error
         raise
-    card = _made(call, served, is_whole=not is_stranger)
+    card = _make_card(call, served, is_whole=not is_stranger)
     is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get(
         "version", ""
     ).startswith("1")
@@ -64,11 +64,11 @@ async def show_extended_card(call: Call, params: dict[str, Any], frame: Frame) -
     if not call.service.has_keys:
         message = "the agent has one card, and no other for those who sign in"
         raise TaskError(message, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
-    card = _made(call, served_agent(call, call.parameters.get("model", "")), is_whole=True)
+    card = _make_card(call, served_agent(call, call.parameters.get("model", "")), is_whole=True)
     await frame.respond(call, {**card, **a2a.old_card(card)} if frame.old else card)
 
 
-def _made(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
+def _make_card(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
     service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
     root = f"{_origin(call)}/a2a" + (
         f"/agents/{call.parameters['model']}" if "model" in call.parameters else ""

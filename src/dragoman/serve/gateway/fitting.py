@@ -40,14 +40,14 @@ def settle_messages(
     if not answers:
         return tuple(sent)
     restores = served.restores is not None and served.restores(destination.quirks)
-    answered = [_said(answer) for answer in answers]
+    answered = [_spoken_in(answer) for answer in answers]
     out: list[Message] = []
     start = 0
     for message in sent:
         if message.role is not Role.MODEL or message.origin is not None:
             out.append(message)
             continue
-        spoken = _said(message)
+        spoken = _spoken_in(message)
         match = next(
             (index for index in range(start, len(answers)) if answered[index] == spoken), None
         )
@@ -96,7 +96,7 @@ def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
     return call if native == same else msgspec.structs.replace(call, native=native)
 
 
-def _said(message: Message) -> tuple[Any, ...]:
+def _spoken_in(message: Message) -> tuple[Any, ...]:
     """What a message says: its text, and its calls by their ids."""
     return message.text, [
         (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
@@ -233,7 +233,7 @@ async def with_losses(
             return
         async for events in following:
             if is_pending and any(type(event) is MessageStarted for event in events):
-                events, is_pending = _noted(events, losses, behind), False
+                events, is_pending = _note_losses(events, losses, behind), False
             yield events
 
 
@@ -255,7 +255,9 @@ def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
     )
 
 
-def _noted(events: Sequence[Event], losses: Sequence[Loss], behind: Sequence[Loss]) -> list[Event]:
+def _note_losses(
+    events: Sequence[Event], losses: Sequence[Loss], behind: Sequence[Loss]
+) -> list[Event]:
     """The events, whose first start of a message says these losses too."""
     noted = list(events)
     first = next(index for index, event in enumerate(events) if type(event) is MessageStarted)

@@ -207,8 +207,8 @@ class Gateway:
             ModelNotFoundError: there is no such model.
             InvalidRequestError: the request asks for what is not passed on.
         """
-        model = self._found(known.request.model).chat()
-        request, losses = self._prepared(call, known.request)
+        model = self._find_models(known.request.model).chat()
+        request, losses = self._prepare(call, known.request)
         sealer, owner = self._sealer, call.caller.id
         recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
         client = self._copy_of(call, known, recalled)
@@ -220,16 +220,16 @@ class Gateway:
         fitting = Fitting(request, known.request.model, client, recalled, stores=self._stores)
         events = model.with_innermost(fitting).batches(request.replace(model=model.string))
         if known.request.model not in self._models:
-            events = _unlisted(events, known.request.model)
+            events = _hide_unlisted(events, known.request.model)
         if losses or call.losses:
             events = with_losses(events, losses, self._on_loss, call.losses)
         # where one model is asked once, nothing is taken back
-        events = events if self._is_plain and not model.fallbacks else _seen(events)
+        events = events if self._is_plain and not model.fallbacks else _show_final(events)
         if sealer is None:
             return events
         from dragoman.serve.seals.sealing import Sealing
 
-        return _sealed(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
+        return _seal_answer(events, Sealing(call.wire, sealer, owner, longest_id=self._longest_id))
 
     async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
         """See `Backend`. Options go to a provider of the client's wire as they are, and to no other.
@@ -241,7 +241,7 @@ class Gateway:
             raise InvalidRequestError(
                 "there is no text to embed; lists of tokens are not taken, since each model has its own"
             )
-        model = self._found(request.model).embeddings()
+        model = self._find_models(request.model).embeddings()
         options: Mapping[str, Any] = request.options
         is_own = model.provider.wire == call.wire.name
         losses = list(call.losses)
@@ -258,7 +258,7 @@ class Gateway:
             request.texts, purpose, dimensions=request.dimensions, options=options
         )
         return msgspec.structs.replace(
-            result, metadata=_shown(result.metadata, request.model, is_own=is_own)
+            result, metadata=_metadata_for_client(result.metadata, request.model, is_own=is_own)
         )
 
     async def close(self) -> None:
@@ -288,7 +288,7 @@ class Gateway:
         request = sent if is_exact else sent.replace(messages=opened)
         return ClientCopy(request, call.body, is_exact, known.stored)
 
-    def _prepared(self, call: Call, request: ModelRequest) -> tuple[ModelRequest, list[Loss]]:
+    def _prepare(self, call: Call, request: ModelRequest) -> tuple[ModelRequest, list[Loss]]:
         """The request as it may go on, and what no provider is asked for.
 
         Raises:
@@ -307,7 +307,7 @@ class Gateway:
             wire=wire, settings=settings, on_loss=self._on_loss, retries=self._retries
         ), losses
 
-    def _found(self, name: str) -> Models:
+    def _find_models(self, name: str) -> Models:
         """The models of a client's name.
 
         Raises:
@@ -321,7 +321,9 @@ class Gateway:
         raise _not_found(name)
 
 
-def _shown(metadata: Mapping[str, Any], model: str, *, is_own: bool) -> dict[str, Any]:
+def _metadata_for_client(
+    metadata: Mapping[str, Any], model: str, *, is_own: bool
+) -> dict[str, Any]:
     """What a client reads of what a provider says beside its vectors: the model by the client's name for it, and nothing that another API
     has."""
     metadata_kept = {name: value for name, value in metadata.items() if is_own or name in _OF_ALL}
@@ -332,7 +334,7 @@ def _not_found(name: str) -> ModelNotFoundError:
     return ModelNotFoundError(f"there is no model {name!r:.200} here").at(field="model")
 
 
-async def _unlisted(
+async def _hide_unlisted(
     batches: AsyncGenerator[list[Event], None], name: str
 ) -> AsyncGenerator[list[Event], None]:
     """The answer of a model whose name is the client's own, a pattern having let it through: that there is none is its client's business."""
@@ -354,7 +356,9 @@ def _transport(transport: Transport | None, record: Path | str | None) -> Transp
     )
 
 
-async def _seen(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[list[Event], None]:
+async def _show_final(
+    batches: AsyncGenerator[list[Event], None],
+) -> AsyncGenerator[list[Event], None]:
     """What a client sees that cannot take back."""
     view = Visible(calls=True)
     async with aclosing(batches):
@@ -367,7 +371,7 @@ async def _seen(batches: AsyncGenerator[list[Event], None]) -> AsyncGenerator[li
         yield remaining
 
 
-async def _sealed(
+async def _seal_answer(
     batches: AsyncGenerator[list[Event], None], sealing: Sealing
 ) -> AsyncGenerator[list[Event], None]:
     """An answer with the tokens that its client keeps."""

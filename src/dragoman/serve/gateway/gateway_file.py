@@ -96,17 +96,17 @@ def load_gateway(
         arguments["record"] = file.folder / arguments["record"]
     if "settings" in top:
         file.table(("settings",), _SETTINGS)
-        arguments["settings"] = file.made(
+        arguments["settings"] = file.make(
             ("settings",), lambda: msgspec.convert(top["settings"], Settings)
         )
     if "fetch" in top:
         fetch = file.table(("fetch",), (*_POLICY, *_FETCHED))
-        arguments["middleware"] = file.made(("fetch",), lambda: [_fetching(fetch)])
+        arguments["middleware"] = file.make(("fetch",), lambda: [_fetching(fetch)])
     if "seal_keys" in top:
         from dragoman.serve.seals.sealer import Sealer
 
         seals = file.secrets("seal_keys")
-        file.made(
+        file.make(
             ("seal_keys",), lambda: Sealer(seals)
         )  # what is wrong with them is said of their line
         arguments["seal_key"] = seals
@@ -136,7 +136,7 @@ def load_gateway(
             **arguments,
         )
 
-    return file.made(("models",), make_gateway)
+    return file.make(("models",), make_gateway)
 
 
 def _fetching(table: Mapping[str, Any]) -> Middleware:
@@ -221,7 +221,7 @@ class _File:
             return secret
         raise self.wrong(path, 'a key does not stand here; write "env:NAME" or "file:PATH"')
 
-    def made(self, path: tuple[str, ...], make: Callable[[], Any]) -> Any:
+    def make(self, path: tuple[str, ...], make: Callable[[], Any]) -> Any:
         """What a function makes of a place; what it refuses is an error there."""
         try:
             return make()

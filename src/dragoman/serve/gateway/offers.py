@@ -14,7 +14,7 @@ from dragoman.errors import SettingsError
 from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
 from dragoman.model.strings import parse_model_string, resolve
 from dragoman.providers import Provider
-from dragoman.serve.http.callers import starred
+from dragoman.serve.http.callers import match_star
 
 __all__ = ["Offered", "Pattern", "offers", "pattern_of", "providers_of"]
 
@@ -43,7 +43,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
     def string(self, name: str) -> str | None:
         """The model string of a client's name; `None`: it is not of this pattern, or no plain model string."""
-        part = starred(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST else None
+        part = match_star(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST else None
         if part is None:
             return None
         string = self.model.replace("*", part)
@@ -51,7 +51,7 @@ class Pattern(msgspec.Struct, frozen=True):
 
     def name(self, model: str) -> str | None:
         """The inverse: what a client asks for to get this model of the provider."""
-        part = starred(model, self.model.partition(":")[2])
+        part = match_star(model, self.model.partition(":")[2])
         name = "" if part is None else f"{self.before}{part}{self.after}"
         return name if name and self.string(name) is not None else None
 

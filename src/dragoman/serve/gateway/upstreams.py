@@ -171,10 +171,12 @@ class Listings:
             for provider in listed.values():
                 group.start_soon(self._refresh, provider)
         return [
-            info for pattern in patterns for info in self._named(pattern, listed[pattern.provider])
+            info
+            for pattern in patterns
+            for info in self._named_by(pattern, listed[pattern.provider])
         ]
 
-    def _named(self, pattern: Pattern, provider: Provider) -> Iterator[ModelInfo]:
+    def _named_by(self, pattern: Pattern, provider: Provider) -> Iterator[ModelInfo]:
         for info in self._lists[provider.name][1]:
             if (name := pattern.name(info.name)) is not None:
                 yield ModelInfo(name, provider.name, info.kinds, info.display_name)

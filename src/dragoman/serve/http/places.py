@@ -38,7 +38,7 @@ def places(served: Iterable[Wire], purposes: Collection[str]) -> list[Place]:
         if route.purpose in purposes
         for prefix in ("", f"/{wire.name}")
     ]
-    return list(_grouped(entries))
+    return list(_group(entries))
 
 
 def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
@@ -47,7 +47,7 @@ def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str,
     return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
 
 
-def _grouped(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
+def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
     ordered = sorted(entries, key=_sureness)
     for (path, method), same in groupby(ordered, key=lambda entry: (entry[1], entry[0])):
         yield Place(method, path, tuple([(wire, route) for _, _, wire, route in same]))

@@ -35,8 +35,8 @@ __all__ = [
     "is_sealed",
     "pack",
     "pack_call",
-    "restored",
-    "restored_calls",
+    "restore",
+    "restore_calls",
     "split_id",
     "unpack",
 ]
@@ -104,12 +104,12 @@ def is_needed(message: Message) -> bool:
 def pack(message: Message) -> bytes | None:
     """The content of a message's token; `None`: it holds what cannot be written."""
     assert message.origin is not None
-    return _written(
+    return _write(
         _Sealed(
             message.origin,
             _digest(*_visible(message.content)),
             _pieces(message.content),
-            _sent(message.native),
+            _sendable(message.native),
         )
     )
 
@@ -119,7 +119,7 @@ def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes |
     tokens of earlier calls hold."""
     text, pieces_shown = _visible(content[:since])
     pieces = _pieces(content[since:])
-    return _written(
+    return _write(
         _Sealed(
             origin, _call_digest(*_visible(content)), pieces, after=(len(text), len(pieces_shown))
         )
@@ -134,29 +134,29 @@ def unpack(content: bytes) -> _Sealed | None:
         return None
 
 
-def restored(message: Message, sealed: _Sealed) -> Message | None:
+def restore(message: Message, sealed: _Sealed) -> Message | None:
     """The message as its provider made it; `None`: the token is not this message's, or somebody changed the message."""
     if sealed.after is not None:
         return None
     pieces_shown = _visible(message.content)[1]
     for text in _readings(message.content, [sealed]):
         if _digest(text, pieces_shown) == sealed.digest:
-            content = tuple(_filled(sealed.pieces, text, pieces_shown))
+            content = tuple(_fill(sealed.pieces, text, pieces_shown))
             return message.replace(content=content, origin=sealed.origin, native=sealed.native)
     return None
 
 
-def restored_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
+def restore_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
     """The same from the tokens of its calls, in their order. What follows the last of them is as the client has it."""
     pieces_shown = _visible(message.content)[1]
     for text in _readings(message.content, sealed):
-        content = _filled_calls(sealed, text, pieces_shown)
+        content = _fill_calls(sealed, text, pieces_shown)
         if content is not None:
             return message.replace(content=tuple(content), origin=sealed[0].origin)
     return None
 
 
-def _filled_calls(
+def _fill_calls(
     sealed: Sequence[_Sealed], text: str, pieces_shown: Sequence[Content]
 ) -> list[Content] | None:
     """The content that the tokens of calls make of a text and the pieces beside it; `None`: a token is not of these."""
@@ -171,7 +171,7 @@ def _filled_calls(
         calls = calls_before + sum(isinstance(piece, _Shown) for piece in token.pieces)
         if _call_digest(text[:letters], pieces_shown[:calls]) != token.digest:
             return None
-        content += _filled(token.pieces, text[before:], pieces_shown[calls_before:])
+        content += _fill(token.pieces, text[before:], pieces_shown[calls_before:])
     content += _plain(text[letters:], pieces_shown[calls:])
     return content
 
@@ -225,7 +225,7 @@ def _plain(text: str, pieces_shown: Sequence[Content]) -> list[Content]:
     return [*([TextPart(text)] if text else []), *pieces_shown]
 
 
-def _filled(
+def _fill(
     pieces: Sequence[_Text | _Shown | _Hidden], text: str, pieces_shown: Sequence[Content]
 ) -> list[Content]:
     """The pieces of a token, with what the client has of them."""
@@ -250,7 +250,7 @@ def _filled(
     return content
 
 
-def _written(sealed: _Sealed) -> bytes | None:
+def _write(sealed: _Sealed) -> bytes | None:
     try:
         return _encode(sealed)
     except (TypeError, ValueError, RecursionError, OverflowError):
@@ -263,10 +263,10 @@ def _pieces(content: Sequence[Content]) -> tuple[_Text | _Shown | _Hidden, ...]:
 
 def _piece(piece: Content) -> _Text | _Shown | _Hidden:
     if _is_hidden(piece):
-        return _Hidden(msgspec.structs.replace(piece, native=_sent(piece.native)))
+        return _Hidden(msgspec.structs.replace(piece, native=_sendable(piece.native)))
     if isinstance(piece, TextPart):
-        return _Text(len(piece.text), _sent(piece.native))
-    return _Shown(_sent(piece.native), piece.raw if isinstance(piece, ToolCallPart) else None)
+        return _Text(len(piece.text), _sendable(piece.native))
+    return _Shown(_sendable(piece.native), piece.raw if isinstance(piece, ToolCallPart) else None)
 
 
 def _is_hidden(piece: Content) -> bool:
@@ -282,7 +282,7 @@ def _own(native: Native) -> bool:
     return any(NOTES not in wire and fields for wire, fields in (native or {}).items())
 
 
-def _sent(native: Native) -> Native:
+def _sendable(native: Native) -> Native:
     """The native mapping without what stood around the message in a response, which is never sent."""
     wires: dict[str, Any] = {}
     for wire, fields in (native or {}).items():
@@ -299,17 +299,17 @@ def _sent(native: Native) -> Native:
 
 def _digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
     """Of all that every format shows: the text, and the calls in their order."""
-    return _hashed(text, [_facts(piece) for piece in pieces_shown])
+    return _hash(text, [_facts(piece) for piece in pieces_shown])
 
 
 def _call_digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
     """Of what is known when the last of these calls begins."""
-    return _hashed(
+    return _hash(
         text, [[getattr(piece, "id", None), getattr(piece, "name", None)] for piece in pieces_shown]
     )
 
 
-def _hashed(text: str, facts: Sequence[Iterable[Any]]) -> bytes:
+def _hash(text: str, facts: Sequence[Iterable[Any]]) -> bytes:
     written = msgspec.json.encode([text.encode("utf-8", "surrogatepass"), facts], order="sorted")
     return blake2b(written, digest_size=16).digest()
 

@@ -31,8 +31,8 @@ from dragoman.serve.seals.sealed_message import (
     is_sealed,
     pack,
     pack_call,
-    restored,
-    restored_calls,
+    restore,
+    restore_calls,
     split_id,
     unpack,
 )
@@ -91,7 +91,7 @@ class Sealing:
         elif isinstance(event, MessageFinished) and (
             message := self._messages.pop(event.message_id, None)
         ):
-            return [*self._sealed(message, event), event]
+            return [*self._seal_message(message, event), event]
         return [event]
 
     def _part(self, message: _Open, event: PartStarted | PartFinished) -> Event:
@@ -140,12 +140,12 @@ class Sealing:
         message.held = event.index
         return self._dump_call(token, call)
 
-    def _sealed(self, unfinished: _Open, finish: MessageFinished) -> list[Event]:
+    def _seal_message(self, unfinished: _Open, finish: MessageFinished) -> list[Event]:
         if self._dump is None:
             return []
         content = tuple([part for _, part in sorted(unfinished.parts.items())])
         native = {**(unfinished.start.native or {}), **(finish.native or {})} or None
-        origin = _joined(unfinished.start.origin, finish.origin)
+        origin = _join_origins(unfinished.start.origin, finish.origin)
         if (
             origin is not None
             and wire_of(origin.prefix or "") == self._wire
@@ -178,7 +178,7 @@ def seal_events(
     return [sealed for event in events for sealed in sealing.feed(event)]
 
 
-def _joined(start: Origin | None, end: Origin | None) -> Origin | None:
+def _join_origins(start: Origin | None, end: Origin | None) -> Origin | None:
     """An origin, with what the end of the answer adds to it."""
     if start is None or end is None:
         return end or start
@@ -197,14 +197,14 @@ def open_messages(
     out: list[Message] = []
     losses: list[Loss] = []
     for position, message in enumerate(messages):
-        taken = _taken(wire, message)
+        taken = _take_tokens(wire, message)
         if taken is None:
             out.append(message)
             continue
         if message.role is not Role.MODEL:
             out += [taken.message] if taken.message.content else []
             continue
-        whole = _opened(taken, sealer, owner)
+        whole = _open_message(taken, sealer, owner)
         if whole is None:
             losses.append(Loss(position, taken.place, Lost.signature, _WHY))
         if whole is not None or taken.message.content:
@@ -224,7 +224,7 @@ class _Taken(msgspec.Struct, frozen=True):
     """Those of its calls."""
 
 
-def _taken(wire: Wire, message: Message) -> _Taken | None:
+def _take_tokens(wire: Wire, message: Message) -> _Taken | None:
     """`None`: there is no token in it."""
     load, load_call = serving(wire).load_seal, serving(wire).load_call_seal
     content: list[Content] = []
@@ -264,25 +264,23 @@ def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Cont
     return piece, tokens
 
 
-def _opened(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
+def _open_message(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
     """The message as its provider made it; `None`: no token of it opens."""
     if sealer is None:
         return None
     for token in reversed(taken.tokens):  # the last is of the gateway that is next to the client
-        sealed = _unsealed(sealer, token, owner)
-        if sealed is not None and (whole := restored(taken.message, sealed)) is not None:
+        sealed = _unseal(sealer, token, owner)
+        if sealed is not None and (whole := restore(taken.message, sealed)) is not None:
             return whole
     if taken.tokens:
         return None  # somebody changed what the calls' tokens do not know of
-    parts = [_unsealed(sealer, token, owner) for token in taken.calls]
+    parts = [_unseal(sealer, token, owner) for token in taken.calls]
     readable = [sealed for sealed in parts if sealed is not None]
     return (
-        restored_calls(taken.message, readable)
-        if readable and len(readable) == len(parts)
-        else None
+        restore_calls(taken.message, readable) if readable and len(readable) == len(parts) else None
     )
 
 
-def _unsealed(sealer: Sealer, token: str, owner: str) -> Any:
+def _unseal(sealer: Sealer, token: str, owner: str) -> Any:
     content = sealer.open(token, owner)
     return None if content is None else unpack(content)

@@ -103,7 +103,7 @@ class SqlAnswers:
         """See `AnswerStore`."""
         wanted = [_key(key) for key in keys]
         return self._one(
-            await self._database.read(lambda connection: _found(connection, owner, wanted))
+            await self._database.read(lambda connection: _find(connection, owner, wanted))
         )
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
@@ -116,15 +116,13 @@ class SqlAnswers:
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
         return bool(
-            await self._database.write(
-                lambda connection: _deleted(connection, owner, _sendable(id))
-            )
+            await self._database.write(lambda connection: _delete(connection, owner, _sendable(id)))
         )
 
     async def prune(self, before: datetime) -> int:
         """See `AnswerStore`. So many at a time that others come between."""
         count, time = 0, _microseconds(before)
-        while gone := await self._database.write(lambda connection: _pruned(connection, time)):
+        while gone := await self._database.write(lambda connection: _prune(connection, time)):
             count += gone
         is_old = push_configs.c.created_at < time  # a younger one's task may be about to begin
         await self._database.write(lambda connection: _forget_push(connection, is_old))
@@ -206,7 +204,7 @@ def _save(
         connection.execute(_INSERT_KEYS, key_rows)
 
 
-def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any, Any] | None:
+def _find(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any, Any] | None:
     for key in wanted:
         latest = (
             select(answers.c.number, answers.c.body)
@@ -220,7 +218,7 @@ def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any
     return None
 
 
-def _deleted(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is
+def _delete(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is
     gone = (
         delete(answers)
         .where(answers.c.owner == owner, answers.c.answer_id == id)
@@ -232,7 +230,7 @@ def _deleted(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002
     return row is not None
 
 
-def _pruned(connection: Connection, before: int) -> int:
+def _prune(connection: Connection, before: int) -> int:
     """Forgets some answers from which none goes on, and then those that they went on from → how many."""
     later = answers.alias("later")
     goes_on = exists().where(
