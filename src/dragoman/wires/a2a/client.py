@@ -12,7 +12,7 @@ from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
 from dragoman.codec.agent_turns import AgentTurns, agent_turns
-from dragoman.codec.json_values import if_list, if_object, merged, rest
+from dragoman.codec.json_values import Json, if_list, if_object, merged, rest
 from dragoman.codec.media import label
 from dragoman.fold import arguments_text
 from dragoman.interrupt import Resume
@@ -68,7 +68,7 @@ def dump_request(
     target: Origin | None = None,
     quirks: Any = None,
     losses: list[Loss] | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """A request → the parameters of `SendMessage`. Options are further fields of them."""
     peer = quirks if isinstance(quirks, Quirks) else Quirks()
     if losses is None:
@@ -182,7 +182,7 @@ def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
     return [*answers, *others] or [{"text": ""}]
 
 
-def _plain_answer(resume: Resume) -> dict[str, Any]:
+def _plain_answer(resume: Resume) -> Json:
     payload = if_object(resume.payload)
     if resume.status == "cancelled":
         return {"text": "cancelled"}
@@ -221,7 +221,7 @@ def dump_cancel(task_id: str, quirks: Any = None) -> HttpRequest:
     return _sent("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
 
 
-def _sent(method: str, path: str, params: dict[str, Any], peer: Quirks) -> HttpRequest:
+def _sent(method: str, path: str, params: Json, peer: Quirks) -> HttpRequest:
     headers = {
         "accept": "text/event-stream" if method == "SendStreamingMessage" else "application/json"
     }

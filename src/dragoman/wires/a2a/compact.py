@@ -13,7 +13,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.message import Message, Role
 from dragoman.wires.a2a.quirks import EXTENSION
 from dragoman.wires.a2a.tools import CALL, TOOL_CALLS_KEY, TOOL_RESULTS_KEY
@@ -44,7 +44,6 @@ __all__ = [
     "tool_results_of",
 ]
 
-Json = dict[str, Any]
 Calls = Sequence[tuple[str, Any]]
 """Id of each call, and its arguments."""
 _TRIES = 20
@@ -299,7 +298,7 @@ def field(value: Any, *names: str) -> Any:
     for name in names:
         if isinstance(value, Mapping):
             if name in value:
-                return cast("Mapping[str, Any]", value)[name]
+                return cast("JsonMap", value)[name]
         elif hasattr(value, name):
             return getattr(value, name)
     return None

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dragoman import errors
 from dragoman.codec.error_body import parsed
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
 
@@ -94,12 +94,12 @@ def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
     return reason, FAULTS[reason]
 
 
-def _info(error: DragomanError, reason: str) -> list[dict[str, Any]]:
+def _info(error: DragomanError, reason: str) -> list[Json]:
     kind = next(name for cls in type(error).__mro__ if _CLASSES.get(name := cls.__name__) is cls)
     return [{"@type": _TYPE, "reason": reason, "domain": DOMAIN, "metadata": {"kind": kind}}]
 
 
-def rpc_error(error: DragomanError, reason: str = "") -> dict[str, Any]:
+def rpc_error(error: DragomanError, reason: str = "") -> Json:
     """An exception → the `error` of a JSON-RPC answer."""
     reason, fault = fault_of(error, reason)
     return {"code": fault.code, "message": error.message, "data": _info(error, reason)}
@@ -135,7 +135,7 @@ def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorRes
     return ErrorResponse(200, plain.headers, {"jsonrpc": "2.0", "id": None, "error": failure})
 
 
-def error_of(body: Mapping[str, Any], status: int | None = None) -> DragomanError:
+def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
     """The `error` of an answer, of either binding → the exception."""
     fields = if_object(body.get("error")) or if_object(body)
     details = [*if_list(fields.get("data")), *if_list(fields.get("details"))]

@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.json_values import Json, if_list, if_object
 from dragoman.codec.native import Own
 from dragoman.errors import HistoryError
 from dragoman.event import Event, event_from_json, event_to_json
@@ -118,7 +118,7 @@ def extras(metadata: Any) -> dict[str, str]:
     return {key: value for key, value in given.items() if isinstance(value, str)}
 
 
-def others(metadata: Any) -> dict[str, Any]:
+def others(metadata: Any) -> Json:
     """Metadata that is the application's."""
     return {key: value for key, value in if_object(metadata).items() if key not in _RESERVED}
 

@@ -7,6 +7,7 @@ from typing import Any
 
 from dragoman.codec.agent_card import Abilities, AgentCard, Skill
 from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either
+from dragoman.codec.json_values import Json, JsonMap
 from dragoman.wires.a2a.quirks import EXTENSION, VERSION
 
 __all__ = ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
@@ -27,12 +28,12 @@ def dump_card(
     interfaces: Mapping[str, str],
     *,
     extended: bool = False,
-    security: Mapping[str, Any] = {},
-) -> dict[str, Any]:
+    security: JsonMap = {},
+) -> Json:
     """The card of an agent. `interfaces`: binding (`jsonrpc`, `rest`, `grpc`) → its URL, the preferred one first; `extended`: who has a
     key may ask for another; `security`: name of a scheme → the scheme, each of which is required."""
     extension = {"uri": EXTENSION, "description": "Messages and runs, exactly", "required": False}
-    made: dict[str, Any] = {
+    made: Json = {
         "name": card.name,
         "description": card.description or card.name,
         "version": card.version,
@@ -79,7 +80,7 @@ def _outputs(abilities: Abilities) -> Sequence[str]:
     return [*_READ, *(["image/*"] if abilities.makes_media else [])]
 
 
-def _own_skills(card: AgentCard, abilities: Abilities) -> list[dict[str, Any]]:
+def _own_skills(card: AgentCard, abilities: Abilities) -> list[Json]:
     kinds = {"tool": abilities.tools, "agent": (*abilities.agents, *abilities.successors)}
     chat = Skill(
         id="chat",
@@ -95,9 +96,9 @@ def _own_skills(card: AgentCard, abilities: Abilities) -> list[dict[str, Any]]:
     return [_skill(each) for each in (chat, *tools)]
 
 
-def _skill(skill: Skill) -> dict[str, Any]:
+def _skill(skill: Skill) -> Json:
     name = skill.name or skill.id
-    made: dict[str, Any] = {
+    made: Json = {
         "id": skill.id,
         "name": name,
         "description": skill.description or name,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.codec.response import dump_entries, load_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
@@ -102,10 +102,10 @@ NO_STATE = ("TASK_STATE_UNSPECIFIED",)
 """What stands in the place of one where none is meant."""
 
 
-def aggregated(objects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def aggregated(objects: Iterable[JsonMap]) -> Json:
     """The objects of a stream → the task as it is after them. Texts that follow each other in an artifact are one."""
-    task: dict[str, Any] = {}
-    artifacts: dict[str, dict[str, Any]] = {}
+    task: Json = {}
+    artifacts: dict[str, Json] = {}
     for each in objects:
         if "task" in each:
             task = dict(if_object(each["task"]))
@@ -125,7 +125,7 @@ def aggregated(objects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
     return task
 
 
-def _add(artifacts: dict[str, dict[str, Any]], update: Mapping[str, Any]) -> None:
+def _add(artifacts: dict[str, Json], update: JsonMap) -> None:
     new = if_object(update.get("artifact"))
     known = artifacts.get(id_ := if_text(new.get("artifactId")))
     if known is None or update.get("append") is not True:
@@ -150,14 +150,14 @@ def dump_task(
     task_id: str,
     context_id: str,
     state: str = "TASK_STATE_COMPLETED",
-    metadata: Mapping[str, Any] = {},
+    metadata: JsonMap = {},
     extras: bool = True,
-) -> dict[str, Any]:
+) -> Json:
     """A conversation as a task: what was said before the agent's last word is its history, and that is its artifact."""
     listed = dump_messages(messages, extras=extras)
     last = listed[-1] if listed and listed[-1]["role"] == "ROLE_AGENT" else None
     history = listed[:-1] if last is not None else listed
-    task: dict[str, Any] = {"id": task_id, "contextId": context_id, "status": {"state": state}}
+    task: Json = {"id": task_id, "contextId": context_id, "status": {"state": state}}
     if history:
         task["history"] = [{**each, "taskId": task_id, "contextId": context_id} for each in history]
     if last is not None:
@@ -167,7 +167,7 @@ def dump_task(
     return {**task, "metadata": dict(metadata)} if metadata else task
 
 
-def load_task(task: Mapping[str, Any], *, origin: Origin | None = None) -> list[Message]:
+def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
     """A task → the conversation that it holds.
 
     Raises:
@@ -176,7 +176,7 @@ def load_task(task: Mapping[str, Any], *, origin: Origin | None = None) -> list[
     return load_messages(task, origin=origin)
 
 
-def cancelled(task: Mapping[str, Any]) -> dict[str, Any]:
+def cancelled(task: JsonMap) -> Json:
     """A task that was cancelled while it waited."""
     status = {
         name: value for name, value in if_object(task.get("status")).items() if name != "message"
@@ -184,7 +184,7 @@ def cancelled(task: Mapping[str, Any]) -> dict[str, Any]:
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 
-def reply_of(events: Iterable[Event], context_id: str) -> dict[str, Any] | None:
+def reply_of(events: Iterable[Event], context_id: str) -> Json | None:
     """The message with which a run answers in the place of a task; `None`: it is a task."""
     listed = list(events)
     if not any(isinstance(event, Custom) and event.name == REPLY for event in listed):
