@@ -66,7 +66,7 @@ class Decoder(PlainDecoder):
         """Tells what an object carries. `False`: that cannot be read."""
         if kind == "task" and "run" in carried:  # a whole task has all events of its run
             carried = {"events": carried["run"]}
-        events = load_events(carried) if "events" in carried else None
+        events = load_events(carried.get("events", ""))
         if events is None:
             return False
         self._is_ours = True
