@@ -22,9 +22,9 @@ from dragoman.event import Event, RunError
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message
 from dragoman.model.access import Key
-from dragoman.model.defaults import default_transport
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
+from dragoman.model.strings import default_transport
 from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.runs.visible import Visible

@@ -11,9 +11,8 @@ import msgspec
 from dragoman import providers
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.model.defaults import resolve
 from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
-from dragoman.model.strings import parse_model_string
+from dragoman.model.strings import parse_model_string, resolve
 from dragoman.providers import Provider
 from dragoman.serve.http.callers import match_star
 
