@@ -30,7 +30,7 @@ class Place(NamedTuple):
 
 
 def places(served: Iterable[Wire], purposes: Collection[str]) -> list[Place]:
-    """The places of these wires' routes that have one of these purposes. At the root the first wire that has a path has it."""
+    """Returns the places of these wires' routes that have one of these purposes. At the root the first wire that has a path gets it."""
     entries = [
         (route.method, prefix + route.path, wire, route)
         for wire in served
@@ -42,7 +42,8 @@ def places(served: Iterable[Wire], purposes: Collection[str]) -> list[Place]:
 
 
 def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
-    """A sure path goes before a pattern, a long one before what may be its beginning, and all before a name at the end, which may hold slashes."""
+    """Returns the sort key of a place: fixed paths before patterns, long ones before what may be their beginning, and a name at the
+    end, which may hold slashes, last."""
     method, path, _, _ = entry
     return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
 
@@ -54,7 +55,8 @@ def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
 
 
 async def absent(request: Request, error: Exception) -> Response:
-    """An error of the form that most APIs have, for a path or a method that is not there."""
+    """Returns an error in the form that most APIs have, for a path or a method that is not
+    there."""
     status = error.status_code if isinstance(error, HTTPException) else 404
     headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     path = f"{request.url.path:.200}"
