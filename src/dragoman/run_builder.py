@@ -23,7 +23,6 @@ from dragoman.memory.conversation import Conversation, conversation_of
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role
 from dragoman.model.models import Models
-from dragoman.model.schemas import providers_for
 from dragoman.orchestration import (
     MessageAccumulator,
     StreamingOrchestrator,
@@ -125,7 +124,7 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
         orchestrator = _made(make)
     else:
         orchestrator = choose_orchestrator(
-            *providers_for(chat_model, None if output is None else output.schema),
+            *chat_model.providers_for(None if output is None else output.schema),
             typed=output is not None,
             tools=bool(tools),
         )

@@ -27,7 +27,7 @@ _VERSIONS = ("", "1.0", "0.3")
 
 
 async def answer_rpc(call: Call) -> None:
-    """Does what a method asks for; whatever is wrong is an answer of JSON-RPC."""
+    """Does what a method asks for; every error is an answer of JSON-RPC."""
     body, id_ = call.body, call.body.get("id")
     frame = Frame(rpc=True, id=id_ if isinstance(id_, str | int | float) or id_ is None else None)
     try:

@@ -27,7 +27,7 @@ _LONGEST_PLACE = 18
 
 
 async def list_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A page of the tasks of a client, the latest first.
+    """Returns a page of a client's tasks, the latest first.
 
     Raises:
         TaskError: what is asked for is no page.
@@ -59,7 +59,7 @@ async def list_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trim_history(task: dict[str, Any], most: Any) -> dict[str, Any]:
-    """A task with the end of its history alone, where its client wants no more.
+    """Returns a task with only the end of its history, if its client wants no more.
 
     Raises:
         TaskError: `most` is no number.

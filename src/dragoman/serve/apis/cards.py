@@ -197,7 +197,7 @@ def _make_card(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
 
 @lru_cache(_SIGNED)
 def _signatures(signer: Callable[[Any], Any], card: bytes) -> list[Any]:
-    """The signatures of a card, which a2a-sdk makes."""
+    """Returns the signatures of a card, which a2a-sdk makes."""
     from a2a.types import AgentCard as Signable
     from google.protobuf import json_format
 

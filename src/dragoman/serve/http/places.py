@@ -43,7 +43,8 @@ def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> l
 
 
 def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
-    """A sure path goes before a pattern, a long one before what may be its beginning, and all before a name at the end, which may hold slashes."""
+    """Returns the sort key of a place: fixed paths before patterns, long ones before what may be their beginning, and a name at the
+    end, which may hold slashes, last."""
     method, path, _, _ = entry
     return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
 
@@ -55,7 +56,8 @@ def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
 
 
 async def absent(request: Request, error: Exception) -> Response:
-    """An error of the form that most APIs have, for a path or a method that is not there."""
+    """Returns an error in the form that most APIs have, for a path or a method that is not
+    there."""
     status = error.status_code if isinstance(error, HTTPException) else 404
     headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     path = f"{request.url.path:.200}"

@@ -27,7 +27,7 @@ from dragoman.message import (
     ToolResultPart,
     Usage,
 )
-from dragoman.model.cache_key import cache_key
+from dragoman.model.cache_answer import cache_key
 from dragoman.model.middleware import Destination
 from dragoman.request import ModelRequest, RunInfo, ServerTool, Settings, ToolSpec
 from dragoman.wires import names

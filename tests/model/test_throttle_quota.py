@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.model.quota import MINUTE, Quota, Window
+from dragoman.model.throttle import MINUTE, Quota, Window
 
 STEPS = st.lists(st.tuples(st.integers(1, 12), st.floats(0, 40, allow_nan=False)), max_size=40)
 

@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import Agent, Message, ModelRequest, tool
 from dragoman.errors import InvalidRequestError, ModelNotFoundError, RateLimitError
-from dragoman.model.linking import unlinked
+from dragoman.model.call import unlinked
 from dragoman.providers.azure import PROVIDER as AZURE
 from dragoman.providers.azure_responses import PROVIDER as AZURE_RESPONSES
 
