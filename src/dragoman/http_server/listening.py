@@ -88,8 +88,8 @@ def listening(host: str, port: int) -> socket.socket:
 
 def url_of(host: str, listener: socket.socket) -> str:
     """The URL under which clients reach it."""
-    place = f"[{host}]" if ":" in host else host
-    return f"http://{place}:{listener.getsockname()[1]}"
+    address = f"[{host}]" if ":" in host else host
+    return f"http://{address}:{listener.getsockname()[1]}"
 
 
 async def until_the_end(server: uvicorn.Server, listener: socket.socket) -> None:
@@ -111,11 +111,11 @@ def on_signals(*actions: Callable[[], object]) -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    loop, left = asyncio.get_running_loop(), list(actions)
+    loop, remaining = asyncio.get_running_loop(), list(actions)
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def act() -> None:
-        (left.pop(0) if len(left) > 1 else left[0])()
+        (remaining.pop(0) if len(remaining) > 1 else remaining[0])()
 
     def signalled(_number: int, _frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(act)

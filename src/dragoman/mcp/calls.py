@@ -85,7 +85,7 @@ class ServerCall:
                 if responses is None:
                     await asyncio.sleep(min(0.05 * 2**again, _LONGEST_WAIT))
             try:
-                given = await session.call_tool(
+                answer = await session.call_tool(
                     name,
                     arguments,
                     progress_callback=self._progress,
@@ -103,9 +103,9 @@ class ServerCall:
                 )  # the server knows no more of it, and so has not gone on: from the start
                 self._answers.start_again()
                 continue
-            if isinstance(given, types.CallToolResult):
-                return given
-            result = given
+            if isinstance(answer, types.CallToolResult):
+                return answer
+            result = answer
         raise ToolError(f"{self._name} asked for something {_MOST_ROUNDS} times and did not answer")
 
     def _left(self) -> types.InputRequiredResult | None:
@@ -119,12 +119,12 @@ class ServerCall:
         self._answers.round = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         responses: types.InputResponses = {}
         for key, question in (result.input_requests or {}).items():
-            given = await self.answer(question)
-            if isinstance(given, types.ErrorData):
+            answer = await self.answer(question)
+            if isinstance(answer, types.ErrorData):
                 raise ToolError(
-                    f"{self._name} asks for what is not to be had here: {given.message}"
+                    f"{self._name} asks for what is not to be had here: {answer.message}"
                 )
-            responses[key] = given
+            responses[key] = answer
         return responses or None
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -249,18 +249,18 @@ class Inputs:
 
     async def _asking(self) -> ServerCall | None:
         """The call for which the server asks; `None`: it may be any of several, or there is none."""
-        if (own := _CALL.get()) in self._calls:
-            return own
+        if (current := _CALL.get()) in self._calls:
+            return current
         able = list(self._calls)
         self._undecided += 1
         self._wake()
         try:
             while True:
-                left = [call for call in able if call in self._calls]
-                if len(left) < 2:
+                running = [call for call in able if call in self._calls]
+                if len(running) < 2:
                     gone = [call for call in able if call not in self._calls]
-                    return left[0] if left and all(call.answered for call in gone) else None
-                if self._undecided >= len(left):
+                    return running[0] if running and all(call.answered for call in gone) else None
+                if self._undecided >= len(running):
                     return None
                 await self._changed.wait()
         finally:

@@ -117,8 +117,8 @@ class Connection:
 
     def failure(self, error: MCPError) -> Failure | None:
         """What ended a request on our side of the connection; `None`: the server answers with an error."""
-        if (known := self._failures.find(error)) is not None:
-            return known
+        if (failure := self._failures.find(error)) is not None:
+            return failure
         if error.code == types.CONNECTION_CLOSED:
             return Failure("lost", f"the connection was closed{self._last_words()}")
         return None

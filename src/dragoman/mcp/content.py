@@ -35,8 +35,8 @@ def parts_of(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
     Raises:
         ToolError: data is no base64.
     """
-    found = [_part(block) for block in blocks]
-    return tuple([part for part in found if part is not None])
+    parts = [_part(block) for block in blocks]
+    return tuple([part for part in parts if part is not None])
 
 
 def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part | None:
@@ -97,9 +97,9 @@ def _link(link: types.ResourceLink) -> _Part:
         beside = _beside(link, "title", "description", "size", "annotations", "meta")
         return LinkPart(link.uri, mime_type, link.name or None, {MCP: beside} if beside else None)
     details = [link.title or link.name, mime_type, link.description]
-    words = ", ".join([text for text in details if text])
+    details_text = ", ".join([text for text in details if text])
     native = {"type": "resource_link", **_beside(link, *type(link).model_fields)}
-    return TextPart(f"{link.uri} ({words})" if words else link.uri, {MCP: native})
+    return TextPart(f"{link.uri} ({details_text})" if details_text else link.uri, {MCP: native})
 
 
 def _beside(block: Any, *names: str) -> dict[str, Any]:

@@ -82,17 +82,17 @@ async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[A
 class _Client(httpx2.AsyncClient):
     """Answers a request that failed by an error of JSON-RPC: an exception would end the whole connection, and say not why."""
 
-    def __init__(self, failures: Failures, max_result: int, **how: Any) -> None:
-        super().__init__(**how)
+    def __init__(self, failures: Failures, max_result: int, **options: Any) -> None:
+        super().__init__(**options)
         self._failures = failures
         self._most = _most(max_result)
 
-    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """As the library's, but for failed posts."""
         if request.method != "POST":
-            return await super().send(request, **how)
+            return await super().send(request, **options)
         try:
-            response = await super().send(request, **how)
+            response = await super().send(request, **options)
         except _UNREACHED as error:
             return self._failed(
                 request, Failure("unreached", f"it cannot be reached: {_words(error)}")

@@ -41,9 +41,9 @@ class Requests:
         """The server's tools. What it has listed holds until it says otherwise, or `anew` is set."""
 
         async def listed(connection: Connection) -> tuple[types.Tool, ...]:
-            if (known := connection.tools) is None or anew:
-                known = await _listed(connection)
-            return known
+            if (tools := connection.tools) is None or anew:
+                tools = await _listed(connection)
+            return tools
 
         return await self._ask(listed)
 
@@ -85,8 +85,8 @@ class Requests:
 
         async def read(connection: Connection) -> tuple[Any, ...]:
             result = await connection.client.read_resource(uri)
-            found = [resource_part(each) for each in result.contents]
-            parts = tuple([part for part in found if part is not None])
+            read_parts = [resource_part(contents) for contents in result.contents]
+            parts = tuple([part for part in read_parts if part is not None])
             bounded(parts, self._options.max_result, self._name)
             return parts
 
@@ -98,12 +98,12 @@ class Requests:
         async def got(connection: Connection) -> list[Message]:
             result = await connection.client.get_prompt(name, dict(arguments))
             messages: list[Message] = []
-            for one in result.messages:
-                parts = parts_of([one.content])
+            for message in result.messages:
+                parts = parts_of([message.content])
                 bounded(parts, self._options.max_result, self._name)
                 if parts:
                     messages.append(
-                        Message.user(*parts) if one.role == "user" else Message.model(*parts)
+                        Message.user(*parts) if message.role == "user" else Message.model(*parts)
                     )
             return messages
 

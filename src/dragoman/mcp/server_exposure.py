@@ -123,8 +123,8 @@ class Exposure:
         self, context: Context, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
         """What the client may call."""
-        own = [] if self._entry is None else [self._entry.listed]
-        return ListToolsResult(tools=[*own, *map(tool_entry, await self._tools(context))])
+        agent_tools = [] if self._entry is None else [self._entry.listed]
+        return ListToolsResult(tools=[*agent_tools, *map(tool_entry, await self._tools(context))])
 
     async def call_tool(
         self, context: Context, params: CallToolRequestParams
@@ -136,10 +136,11 @@ class Exposure:
         """
         if self._entry is not None and params.name == self._entry.listed.name:
             return await self._ask(context, params, self._entry)
-        known = [tool.name for tool in await self._tools(context)]
-        if params.name not in known:
+        names_of_tools = [tool.name for tool in await self._tools(context)]
+        if params.name not in names_of_tools:
             names = (
-                ", ".join([*([self._entry.listed.name] if self._entry else []), *known]) or "none"
+                ", ".join([*([self._entry.listed.name] if self._entry else []), *names_of_tools])
+                or "none"
             )
             raise MCPError(
                 INVALID_PARAMS,
@@ -148,10 +149,10 @@ class Exposure:
         call = ToolCallPart(new_id(), params.name, params.arguments or {})
 
         def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[str]:
-            how = self._how(context, waiting, resume)
-            how["model"] = caller(call if waiting is None else None)
+            options = self._how(context, waiting, resume)
+            options["model"] = caller(call if waiting is None else None)
             return self._agent.run(
-                None if waiting else f"An MCP client calls {params.name}.", **how
+                None if waiting else f"An MCP client calls {params.name}.", **options
             )
 
         return await answered(context, params, begin, _call_result, call.id)
@@ -164,9 +165,9 @@ class Exposure:
             return error_result("invalid arguments: prompt: should be a text that says what to do")
 
         def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[Any]:
-            how = self._how(context, waiting, resume)
+            options = self._how(context, waiting, resume)
             return self._agent.run(
-                None if waiting else prompt, output_type=entry.output_type, **how
+                None if waiting else prompt, output_type=entry.output_type, **options
             )
 
         async def agent_result(result: ChatResult[Any], before: Waiting | None) -> CallToolResult:
@@ -195,10 +196,14 @@ class Exposure:
         self, context: Context, waiting: Waiting | None, resume: Sequence[Resume]
     ) -> RunOptions:
         """The options of a run: those that were given, and those with which it goes on."""
-        how: RunOptions = {"claim": self._claim, "thread_id": new_id(), **self._given(context)}
+        options: RunOptions = {"claim": self._claim, "thread_id": new_id(), **self._given(context)}
         if waiting is not None:
-            how |= {"history": waiting.messages, "thread_id": waiting.thread_id, "resume": resume}
-        return how
+            options |= {
+                "history": waiting.messages,
+                "thread_id": waiting.thread_id,
+                "resume": resume,
+            }
+        return options
 
     def _given(self, context: Context) -> RunOptions:
         return (self._options(context) if callable(self._options) else self._options) or {}
@@ -207,13 +212,13 @@ class Exposure:
         """The tools that clients may call: not those that the agent's own client runs, or that hand its conversation over."""
         if not self._shows_tools:
             return ()
-        given = self._given(context)
-        known = ToolContext(
-            given.get("deps"),
-            resource_id=given.get("resource_id"),
-            metadata=given.get("metadata", {}),
+        options = self._given(context)
+        tool_context = ToolContext(
+            options.get("deps"),
+            resource_id=options.get("resource_id"),
+            metadata=options.get("metadata", {}),
         )
-        return [one for one in await self._set.list_tools(known) if _is_callable(one)]
+        return [tool for tool in await self._set.list_tools(tool_context) if _is_callable(tool)]
 
 
 def _is_callable(tool: Tool) -> bool:

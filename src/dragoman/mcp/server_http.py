@@ -89,8 +89,8 @@ class _TokenRequired:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given = Headers(scope=scope).get("authorization", "")
-            if not compare_digest(given.encode("latin-1"), self._expected):
+            authorization = Headers(scope=scope).get("authorization", "")
+            if not compare_digest(authorization.encode("latin-1"), self._expected):
                 refusal = JSONResponse(
                     {"error": "the token is missing or wrong"}, 401, {"WWW-Authenticate": "Bearer"}
                 )

@@ -77,16 +77,16 @@ async def ended(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> No
     Raises:
         CancelledError: the caller was cancelled, afterwards.
     """
-    left, cancelled = [task for task in tasks if not task.done()], None
-    while left:
+    running, cancelled = [task for task in tasks if not task.done()], None
+    while running:
         if patience <= 0.0:
-            for task in left:
+            for task in running:
                 task.cancel()
         try:
-            _, late = await asyncio.wait(left, timeout=patience or 1.0)
-            left, patience = [*late], 0.0
+            _, late = await asyncio.wait(running, timeout=patience or 1.0)
+            running, patience = [*late], 0.0
         except asyncio.CancelledError as error:
             cancelled = error
-            left = [task for task in left if not task.done()]
+            running = [task for task in running if not task.done()]
     if cancelled is not None:
         raise cancelled

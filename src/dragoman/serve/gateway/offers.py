@@ -63,14 +63,14 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
     Raises:
         SettingsError: a name or a model is empty or malformed, or no provider has that name.
     """
-    given: Mapping[str, ModelChoice] = (
+    choices: Mapping[str, ModelChoice] = (
         offered if isinstance(offered, Mapping) else _by_themselves(offered)
     )
-    if not given:
+    if not choices:
         raise SettingsError("a gateway needs a model: there is no model in it")
     names: dict[str, ModelChoice] = {}
     patterns: list[Pattern] = []
-    for name, choice in given.items():
+    for name, choice in choices.items():
         expect("a model's name", name, str)
         if not name.strip() or len(name) > _LONGEST:
             raise SettingsError(
@@ -113,16 +113,16 @@ def pattern_of(name: str, choice: ModelChoice) -> Pattern:
 
 def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
     """The names of all providers that are behind these models and patterns."""
-    found: set[str] = set()
-    for each in offered:
-        if isinstance(each, Pattern):
-            found.add(providers.get(each.provider).name)
+    names: set[str] = set()
+    for choice in offered:
+        if isinstance(choice, Pattern):
+            names.add(providers.get(choice.provider).name)
             continue
-        first, layer = chosen(each)
-        found |= {
+        first, layer = chosen(choice)
+        names |= {
             resolve(model)[1].name for model in [first, *(() if layer is None else layer.models)]
         }
-    return found
+    return names
 
 
 def _by_themselves(strings: Iterable[str]) -> dict[str, ModelChoice]:

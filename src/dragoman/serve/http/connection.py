@@ -76,7 +76,7 @@ class Connection:
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
@@ -87,7 +87,7 @@ class Connection:
             pinging.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.wait((pinging,))
-        return await self._group.__aexit__(kind, error, trace)
+        return await self._group.__aexit__(error_type, error, trace)
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> Exception | None:
         """Does what answers the request. What ended it before its time: its error, an interruption, or that it took too long; `None`:
@@ -233,7 +233,7 @@ def _one_line(value: str) -> str:
     return (
         value
         if value.isprintable()
-        else "".join([each if each.isprintable() else " " for each in value])
+        else "".join([character if character.isprintable() else " " for character in value])
     )
 
 
@@ -260,7 +260,7 @@ class Gate:
             OverloadedError: as many run as may, or the server is about to end.
             RateLimitError: as many run with this key as may.
         """
-        limits, mine = self._limits, self._by_caller
+        limits, open_calls = self._limits, self._by_caller
         if self.closed:
             raise OverloadedError(
                 "the server is being restarted; send the request again", retry_after=_AGAIN_SECONDS
@@ -270,20 +270,20 @@ class Gate:
                 "the server has as many calls open as it takes; try again",
                 retry_after=_AGAIN_SECONDS,
             )
-        if limits.calls_per_caller is not None and mine[caller.id] >= limits.calls_per_caller:
+        if limits.calls_per_caller is not None and open_calls[caller.id] >= limits.calls_per_caller:
             raise RateLimitError(
                 "as many calls are open with this key as may be; try again",
                 retry_after=_AGAIN_SECONDS,
             )
         self.open += 1
-        mine[caller.id] += 1
+        open_calls[caller.id] += 1
         try:
             yield
         finally:
             self.open -= 1
-            mine[caller.id] -= 1
-            if not mine[caller.id]:
-                del mine[caller.id]
+            open_calls[caller.id] -= 1
+            if not open_calls[caller.id]:
+                del open_calls[caller.id]
             if not self.open:
                 self._idle.set()
 
@@ -291,23 +291,23 @@ class Gate:
     def room(self) -> Generator[Callable[[int], None]]:
         """Counts the bytes of a body that are given to it as long as its call runs; it raises an `OverloadedError` where all bodies together
         have more than may be."""
-        held = 0
+        taken = 0
 
         def take(count: int) -> None:
-            nonlocal held
+            nonlocal taken
             most = self._limits.bodies_bytes
             if most is not None and self.bytes + count > most:
                 raise OverloadedError(
                     "the server holds as many bytes of requests as it takes; try again",
                     retry_after=_AGAIN_SECONDS,
                 )
-            held += count
+            taken += count
             self.bytes += count
 
         try:
             yield take
         finally:
-            self.bytes -= held
+            self.bytes -= taken
 
     @contextmanager
     def connection(self, connection: Connection) -> Generator[None]:

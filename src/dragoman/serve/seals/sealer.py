@@ -85,13 +85,17 @@ class Sealer:
         sealed = framed[: max(len(framed) - 3 - fill, 0)]
         if framed != _framed(sealed):
             return None
-        head, nonce, rest = sealed[:_HEAD], sealed[_HEAD : _HEAD + _NONCE], sealed[_HEAD + _NONCE :]
-        if len(rest) < _ID or not head.startswith(_MARK + _VERSION):
+        head, nonce, encrypted = (
+            sealed[:_HEAD],
+            sealed[_HEAD : _HEAD + _NONCE],
+            sealed[_HEAD + _NONCE :],
+        )
+        if len(encrypted) < _ID or not head.startswith(_MARK + _VERSION):
             return None
         for key_id, cipher in self._keys:
             if key_id == head[-_ID:]:
                 try:
-                    return _unpacked(cipher.decrypt(nonce, rest, self._bound(head, owner)))
+                    return _unpacked(cipher.decrypt(nonce, encrypted, self._bound(head, owner)))
                 except (InvalidTag, ValueError):
                     continue
         return None

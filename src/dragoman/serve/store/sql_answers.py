@@ -108,10 +108,10 @@ class SqlAnswers:
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`. Only what was not read before is read whole."""
-        found = await self._database.read(
+        rows = await self._database.read(
             lambda connection: _chain(connection, owner, _sendable(id), self._decoded, most_bytes)
         )
-        return [self._decoded.of(number, data) for number, data in reversed(found)]
+        return [self._decoded.of(number, data) for number, data in reversed(rows)]
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
@@ -140,11 +140,11 @@ class SqlAnswers:
     async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
         """See `AnswerStore`."""
         thread = None if wanted.thread is None else _key(wanted.thread)
-        found, total = await self._database.read(
+        rows, total = await self._database.read(
             lambda connection: read_tasks(connection, owner, wanted, thread)
         )
-        page = [(number, self._decoded.of(number, body)) for number, body in found[: wanted.most]]
-        return TaskPage(page, total, more=len(found) > len(page))
+        page = [(number, self._decoded.of(number, body)) for number, body in rows[: wanted.most]]
+        return TaskPage(page, total, more=len(rows) > len(page))
 
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
         """See `AnswerStore`."""
@@ -161,8 +161,10 @@ class SqlAnswers:
 
     async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        task, one = _sendable(task_id), _sendable(id)
-        await self._database.write(lambda connection: _delete_push(connection, owner, task, one))
+        task, config_id = _sendable(task_id), _sendable(id)
+        await self._database.write(
+            lambda connection: _delete_push(connection, owner, task, config_id)
+        )
 
     async def close(self) -> None:
         """See `AnswerStore`."""
@@ -257,7 +259,7 @@ def _chain(
     connection: Connection,
     owner: str,
     id: str,  # noqa: A002 what it is
-    known: DecodedAnswers,
+    decoded: DecodedAnswers,
     most_bytes: int | None,
 ) -> list[tuple[int, bytes | Answered]]:
     """An answer and those that it goes on from, the latest first; as JSON those that are not known."""
@@ -284,21 +286,23 @@ def _chain(
     chain = first.union_all(before)
     wanted = select(chain.c.number, chain.c.size).order_by(chain.c.depth)
     bodies = select(answers.c.number, answers.c.body)
-    found: dict[int, bytes | Answered | None] = {}
+    bodies_by_number: dict[int, bytes | Answered | None] = {}
     for _ in range(_TRIES):
         rows = connection.execute(wanted).all()
         check_conversation(sum([size for _, size in rows]), most_bytes)
-        found = {number: found.get(number) or known.get(number) for number, _ in rows}
-        numbers = [number for number, body in found.items() if body is None]
+        bodies_by_number = {
+            number: bodies_by_number.get(number) or decoded.get(number) for number, _ in rows
+        }
+        numbers = [number for number, body in bodies_by_number.items() if body is None]
         for start in range(0, len(numbers), _AT_ONCE):
             some = answers.c.number.in_(numbers[start : start + _AT_ONCE])
-            found.update(
+            bodies_by_number.update(
                 [(number, body) for number, body in connection.execute(bodies.where(some))]
             )
-        if None not in found.values():
+        if None not in bodies_by_number.values():
             break
-    there = takewhile(lambda each: each[1] is not None, found.items())
-    return [(number, body) for number, body in there if body is not None]
+    readable = takewhile(lambda item: item[1] is not None, bodies_by_number.items())
+    return [(number, body) for number, body in readable if body is not None]
 
 
 def _task_columns(answered: Answered, thread: str) -> dict[str, Any]:
@@ -370,10 +374,10 @@ def _save_push(
 
 def _read_push(connection: Connection, owner: str, task_id: str) -> list[dict[str, Any]]:
     """All of a task, the oldest first."""
-    mine = select(push_configs.c.body).where(
+    configs = select(push_configs.c.body).where(
         push_configs.c.owner == owner, push_configs.c.task == task_id
     )
-    ordered = mine.order_by(push_configs.c.created_at, push_configs.c.config_id)
+    ordered = configs.order_by(push_configs.c.created_at, push_configs.c.config_id)
     return [
         dict(if_object(json_bytes.decode(body))) for body in connection.execute(ordered).scalars()
     ]
