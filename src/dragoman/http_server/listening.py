@@ -21,7 +21,7 @@ from dragoman.errors import SettingsError
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["configured", "listening", "on_signals", "until_the_end", "url_of"]
+__all__ = ["make_config", "listening", "on_signals", "until_the_end", "url_of"]
 
 _MOST_PORT = 65535
 _WAITING = 2048
@@ -32,8 +32,9 @@ _KEPT_SECONDS = 75
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
-    """How uvicorn serves an application: with bounds for clients that send or read slowly, without WebSockets, logs and a name of its own.
+def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
+    """Returns uvicorn's configuration for an application: bounds for clients that send or read slowly, no WebSockets, no logs of its
+    own.
 
     `closing_seconds`: so long open requests may take to end when the server does; `None`: as long as they take.
     """
@@ -58,7 +59,7 @@ def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Confi
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. `port`: 0 takes a free one.
+    """Opens a socket that listens. `port`: 0 takes a free one.
 
     Raises:
         SettingsError: there is no such host, or the port is none, is taken or may not be taken.
@@ -87,7 +88,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, listener: socket.socket) -> str:
-    """The URL under which clients reach it."""
+    """Returns the URL under which clients reach a server."""
     address = f"[{host}]" if ":" in host else host
     return f"http://{address}:{listener.getsockname()[1]}"
 

@@ -34,12 +34,12 @@ class Sessions:
         self._loops: dict[asyncio.AbstractEventLoop, _Held] = {}
 
     def enter(self) -> None:
-        """One user more, in this event loop."""
-        self._held().users += 1
+        """Counts one user more in this event loop."""
+        self._shared_session().users += 1
 
     async def leave(self) -> None:
-        """One user less."""
-        shared = self._held()
+        """Counts one user less, and closes the session with the last."""
+        shared = self._shared_session()
         shared.users -= 1
         if shared.users <= 0:
             self._loops.pop(running_loop(), None)
@@ -48,7 +48,7 @@ class Sessions:
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection, None]:
-        """The session, opened where there is none or where it broke.
+        """Gives the session, which is opened if there is none or it broke.
 
         Raises:
             SignIn, ToolError: see `Connection.open`.
@@ -57,7 +57,7 @@ class Sessions:
 
         self.enter()
         try:
-            shared = self._held()
+            shared = self._shared_session()
             async with shared.lock:
                 if shared.connection is None or not shared.connection.alive:
                     if shared.connection is not None:
@@ -72,13 +72,13 @@ class Sessions:
             await self.leave()
 
     async def drop(self, connection: Connection) -> None:
-        """Has no one use that session any more."""
-        shared = self._held()
+        """Closes a session that nobody is to use any more."""
+        shared = self._shared_session()
         if shared.connection is connection:
             shared.connection = None
         await connection.close()
 
-    def _held(self) -> _Held:
+    def _shared_session(self) -> _Held:
         loop = running_loop()
         if loop not in self._loops:
             for ended in [

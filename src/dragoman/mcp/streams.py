@@ -9,14 +9,14 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-__all__ = ["Failure", "ended", "watched"]
+__all__ = ["Failure", "wait_for_end", "watch_streams"]
 
 
 @asynccontextmanager
-async def watched(
+async def watch_streams(
     transport: AbstractAsyncContextManager[Any], ended: Callable[[], object]
 ) -> AsyncGenerator[tuple[Any, Any], None]:
-    """A transport whose end is told at once: `ended` is called when nothing more comes from the server."""
+    """Opens a transport and calls `ended` as soon as nothing more comes from the server."""
     async with transport as (read, write):
         yield _Watched(read, ended), write
 
@@ -71,8 +71,8 @@ class Failure(msgspec.Struct, frozen=True):
     """Where to sign in."""
 
 
-async def ended(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
-    """Returns when all have ended. Those that go on for longer than so many seconds are cancelled, again and again.
+async def wait_for_end(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
+    """Waits until all tasks have ended. Those that go on for longer than `patience` seconds are cancelled, again and again.
 
     Raises:
         CancelledError: the caller was cancelled, afterwards.

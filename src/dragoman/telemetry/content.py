@@ -24,13 +24,13 @@ from dragoman.message import (
 )
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = ["answer", "conversation", "dumped", "json_text", "result", "tool_definitions"]
+__all__ = ["answer", "conversation", "dump_conversation", "json_text", "result", "tool_definitions"]
 
 _ROLES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, as span attributes have it."""
+    """Returns a value as JSON, as span attributes have it."""
     try:
         return msgspec.json.encode(value, enc_hook=str).decode()
     except UnicodeEncodeError:  # half a character, which only an escape can hold
@@ -38,7 +38,7 @@ def json_text(value: Any) -> str:
 
 
 def conversation(messages: Sequence[Message]) -> dict[str, str]:
-    """Messages as attributes: system instructions at their head, and the rest."""
+    """Returns messages as attributes: system instructions at their head, and the rest."""
     head = next(
         (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
@@ -48,32 +48,33 @@ def conversation(messages: Sequence[Message]) -> dict[str, str]:
         parts = [_part(part) for message in messages[:head] for part in message.content]
         attributes["gen_ai.system_instructions"] = json_text(parts)
     if messages[head:]:
-        attributes["gen_ai.input.messages"] = json_text(dumped(messages[head:]))
+        attributes["gen_ai.input.messages"] = json_text(dump_conversation(messages[head:]))
     return attributes
 
 
-def dumped(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Messages with the conventions' roles and parts. Results of tools are messages of their own there."""
+def dump_conversation(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Returns messages with the conventions' roles and parts. Results of tools are messages of their own there."""
     return [dumped_message for message in messages for dumped_message in _messages(message)]
 
 
 def answer(message: Message, finish_reason: str | None) -> str:
-    """What a model said, as the only choice that it gave. Why it stopped stands there too, since readers ask for it."""
+    """Returns what a model said, as the only choice that it gave, with the reason why it
+    stopped."""
     return json_text(
         [
             {**dumped_message, "finish_reason": finish_reason or "stop"}
-            for dumped_message in dumped([message])
+            for dumped_message in dump_conversation([message])
         ]
     )
 
 
 def result(part: ToolResultPart) -> Any:
-    """What a tool gave: JSON, or parts."""
+    """Returns what a tool gave: JSON, or parts."""
     return [_part(piece) for piece in part.result] if part.is_content else part.result
 
 
 def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[dict[str, Any]]:
-    """What a model may call."""
+    """Returns the tools that a model may call."""
     return [
         {
             "type": "function",

@@ -134,7 +134,7 @@ async def serve_grpc(
 def _unary(app: Any, method: Method) -> Any:
     async def call(request: bytes, context: Any) -> bytes:
         pieces: list[bytes] = []
-        async with aclosing(_forwarded(app, method, request, context)) as body:
+        async with aclosing(_forward(app, method, request, context)) as body:
             async for piece in body:
                 pieces.append(piece)
         answer = if_object(json_bytes.decode(b"".join(pieces)))
@@ -148,7 +148,7 @@ def _unary(app: Any, method: Method) -> Any:
 def _stream(app: Any, method: Method) -> Any:
     async def call(request: bytes, context: Any) -> AsyncGenerator[bytes]:
         pending = b""
-        async with aclosing(_forwarded(app, method, request, context)) as body:
+        async with aclosing(_forward(app, method, request, context)) as body:
             async for piece in body:
                 *frames, pending = (pending + piece).split(b"\n\n")
                 for frame in frames:
@@ -161,10 +161,8 @@ def _stream(app: Any, method: Method) -> Any:
     return call
 
 
-async def _forwarded(
-    app: Any, method: Method, request: bytes, context: Any
-) -> AsyncGenerator[bytes]:
-    """The body of the answer, piece by piece. Where it is left, the client has left."""
+async def _forward(app: Any, method: Method, request: bytes, context: Any) -> AsyncGenerator[bytes]:
+    """Yields the body of the answer, piece by piece. Leaving it means that the client has left."""
     params = method.read(request)
     if params is None:
         await _refuse(context, 400)
@@ -237,12 +235,12 @@ class _Pipe:
         return await self.pieces.get()
 
     def leave(self) -> None:
-        """The client has left: nothing waits for it any more."""
+        """Stops waiting for the client, which has left."""
         self.left.set()
         self._room.set()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Marks the end of the answer."""
         self.pieces.put_nowait(None)
 
 
@@ -254,7 +252,7 @@ async def _refuse(context: Any, status: int) -> None:
 
 
 async def _abort(context: Any, error: Mapping[str, Any]) -> None:
-    """Ends a call with what went wrong, and its `ErrorInfo`."""
+    """Ends a call with an error and its `ErrorInfo`."""
     from a2a.utils.grpc_status import status_to_grpc
     from google.protobuf import any_pb2
     from google.rpc import code_pb2, error_details_pb2, status_pb2  # pyright: ignore[reportMissingTypeStubs]

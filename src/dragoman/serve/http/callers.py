@@ -33,9 +33,9 @@ __all__ = [
     "authenticator",
     "fits_pattern",
     "keys_in",
-    "presented_keys",
+    "find_keys",
     "read_keys",
-    "starred",
+    "match_star",
 ]
 
 _SHORTEST = 8
@@ -71,7 +71,7 @@ def fits_pattern(name: str, pattern: str) -> bool:
     return True
 
 
-def starred(name: str, pattern: str) -> str | None:
+def match_star(name: str, pattern: str) -> str | None:
     """Returns what is in the place of a pattern's only `*`, or None if the name is not of the pattern or nothing is there."""
     before, _, after = pattern.partition("*")
     if len(name) <= len(before) + len(after) or not fits_pattern(name, pattern):
@@ -155,14 +155,16 @@ def authenticator(auth: Auth) -> Authenticate:
         return _anybody
     if callable(auth) and not isinstance(auth, Mapping):
         return _by_function(auth)
-    return _by_keys(_known(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth)))
+    return _by_keys(_digests_of(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth)))
 
 
 async def _anybody(presented: Sequence[str]) -> Caller:  # noqa: ARG001 the type's
     return ANONYMOUS
 
 
-def _known(auth: str | Key | Iterable[str | Key] | Mapping[str, str]) -> list[tuple[bytes, Caller]]:
+def _digests_of(
+    auth: str | Key | Iterable[str | Key] | Mapping[str, str],
+) -> list[tuple[bytes, Caller]]:
     if isinstance(auth, str | Key):
         keys_given: Iterable[str | Key] = [auth]
     elif isinstance(auth, Mapping):
@@ -213,7 +215,7 @@ def _digest(secret: str) -> bytes:
     return blake2b(secret.encode(), digest_size=32).digest()
 
 
-def presented_keys(
+def find_keys(
     headers: Iterable[tuple[bytes, bytes]], query: bytes, places: Sequence[KeyPlace] = BEARER
 ) -> list[str]:
     """The keys that a request presents in these places, each once. `headers`: names in lower case; `query`: as the URL has it.

@@ -45,7 +45,7 @@ class Connection:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """`receive`: whose body was read already; `headers`: of whatever is answered."""
-        self._headers = [*_encoded(headers or {}), _NO_SNIFFING]
+        self._headers = [*_encode(headers or {}), _NO_SNIFFING]
         self._receive = receive
         self._send = send
         self._limits = limits
@@ -120,7 +120,7 @@ class Connection:
         """A stream is to come: it begins with the first `write`, or where nothing comes for long. `ping`: a sign of life; empty: the
         format has none. `error_bytes`: how the format ends a stream with an error."""
         self._start, self._ping, self._error_bytes = (
-            self._begun(200, {**headers, **_AT_ONCE}),
+            self._start_message(200, {**headers, **_AT_ONCE}),
             ping,
             error_bytes,
         )
@@ -128,7 +128,7 @@ class Connection:
     def add_headers(self, headers: Mapping[str, str]) -> None:
         """Headers of a stream that has not begun; later they are left out."""
         if self._start is not None and headers:
-            self._start["headers"] = [*self._start["headers"], *_encoded(headers)]
+            self._start["headers"] = [*self._start["headers"], *_encode(headers)]
 
     async def write(self, data: bytes) -> None:
         """The next piece of a stream."""
@@ -138,7 +138,7 @@ class Connection:
             await asyncio.wait((self._pinging,))
         if not self.started:
             await self._begin()
-        await self._sent({"type": "http.response.body", "body": data, "more_body": True})
+        await self._send_message({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
         """The end of a stream, with its last piece."""
@@ -147,7 +147,7 @@ class Connection:
         if not self.started:
             await self._begin()
         self.ended = True
-        await self._sent({"type": "http.response.body", "body": data, "more_body": False})
+        await self._send_message({"type": "http.response.body", "body": data, "more_body": False})
 
     async def end_with(self, error: DragomanError) -> None:
         """The end of a stream that has begun and cannot go on, as its format has it."""
@@ -157,22 +157,24 @@ class Connection:
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """A whole response."""
         self.started = self.ended = True
-        await self._sent(self._begun(status, {**headers, "content-length": str(len(body))}))
-        await self._sent({"type": "http.response.body", "body": body, "more_body": False})
+        await self._send_message(
+            self._start_message(status, {**headers, "content-length": str(len(body))})
+        )
+        await self._send_message({"type": "http.response.body", "body": body, "more_body": False})
 
-    def _begun(self, status: int, headers: Mapping[str, str]) -> Message:
+    def _start_message(self, status: int, headers: Mapping[str, str]) -> Message:
         return {
             "type": "http.response.start",
             "status": status,
-            "headers": [*_encoded(headers), *self._headers],
+            "headers": [*_encode(headers), *self._headers],
         }
 
     async def _begin(self) -> None:
         assert self._start is not None, "stream() comes before what is streamed"
         self.started = True
-        await self._sent(self._start)
+        await self._send_message(self._start)
 
-    async def _sent(self, message: Message) -> None:
+    async def _send_message(self, message: Message) -> None:
         if self._is_gone:
             return
         self._writing_since = self._loop.time()
@@ -214,14 +216,14 @@ class Connection:
             if not self.started:
                 await self._begin()
             if self._ping:
-                await self._sent(
+                await self._send_message(
                     {"type": "http.response.body", "body": self._ping, "more_body": True}
                 )
         finally:
             self._pinging = None
 
 
-def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+def _encode(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [
         (name.lower().encode("latin-1"), _one_line(value).encode("latin-1", "replace"))
         for name, value in headers.items()

@@ -31,8 +31,8 @@ from dragoman.serve.seals.sealed_message import (
     is_sealed,
     pack,
     pack_call,
-    restored,
-    restored_calls,
+    restore,
+    restore_calls,
     split_id,
     unpack,
 )
@@ -67,15 +67,16 @@ class Sealing:
     def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
         """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
         hold one."""
-        its = serving(wire)
-        self._dump, self._load, self._dump_call = its.dump_seal, its.load_seal, its.dump_call_seal
+        form = serving(wire).seal
+        self._dump, self._load, self._dump_call = form.dump, form.load, form.dump_call
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
         self._is_idle = self._dump is None and self._dump_call is None and not longest_id
         self._messages: dict[str, _Open] = {}
 
     def feed(self, event: Event) -> list[Event]:
-        """One event → itself, a call with its token, and before the end of a message the piece that holds its token."""
+        """Returns an event as the client gets it: a call with its token, and before the end of a message the piece that holds its
+        token."""
         if type(event) is PartDelta or self._is_idle:
             return [event]
         if isinstance(event, MessageStarted) and event.role is Role.MODEL:
@@ -91,7 +92,7 @@ class Sealing:
         elif isinstance(event, MessageFinished) and (
             message := self._messages.pop(event.message_id, None)
         ):
-            return [*self._sealed(message, event), event]
+            return [*self._seal_message(message, event), event]
         return [event]
 
     def _part(self, message: _Open, event: PartStarted | PartFinished) -> Event:
@@ -115,7 +116,8 @@ class Sealing:
         )
 
     def _call_token(self, message: _Open, index: int) -> str | None:
-        """What a call holds of the message so far: all that no earlier call does."""
+        """Returns the token of a call: it holds the message so far, from the call before it that
+        has a token."""
         origin = message.start.origin
         if origin is None or wire_of(origin.prefix or "") == self._wire:
             return None
@@ -140,12 +142,12 @@ class Sealing:
         message.held = event.index
         return self._dump_call(token, call)
 
-    def _sealed(self, unfinished: _Open, finish: MessageFinished) -> list[Event]:
+    def _seal_message(self, unfinished: _Open, finish: MessageFinished) -> list[Event]:
         if self._dump is None:
             return []
         content = tuple([part for _, part in sorted(unfinished.parts.items())])
         native = {**(unfinished.start.native or {}), **(finish.native or {})} or None
-        origin = _joined(unfinished.start.origin, finish.origin)
+        origin = _join_origins(unfinished.start.origin, finish.origin)
         if (
             origin is not None
             and wire_of(origin.prefix or "") == self._wire
@@ -164,8 +166,8 @@ class Sealing:
         ]
 
     def _is_from_a_gateway(self, content: Sequence[Content]) -> bool:
-        """Whether a gateway that was asked has put a token of its own into an answer: no server takes another's from a client, so that it
-        comes back within this one's."""
+        """True if a gateway that was asked has put a token of its own into an answer. No server takes another's token from a client,
+        so it must come back within this one's."""
         tokens = [self._load(piece) for piece in content] if self._load is not None else []
         return any(isinstance(token, str) and is_sealed(token) for token in tokens)
 
@@ -173,13 +175,13 @@ class Sealing:
 def seal_events(
     events: Sequence[Event], wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0
 ) -> list[Event]:
-    """A whole answer, with its tokens (see `Sealing`)."""
+    """Returns a whole answer with its tokens (see `Sealing`)."""
     sealing = Sealing(wire, sealer, owner, longest_id=longest_id)
     return [sealed for event in events for sealed in sealing.feed(event)]
 
 
-def _joined(start: Origin | None, end: Origin | None) -> Origin | None:
-    """An origin, with what the end of the answer adds to it."""
+def _join_origins(start: Origin | None, end: Origin | None) -> Origin | None:
+    """Returns an origin with what the end of the answer adds to it."""
     if start is None or end is None:
         return end or start
     end_fields = {
@@ -197,14 +199,14 @@ def open_messages(
     out: list[Message] = []
     losses: list[Loss] = []
     for position, message in enumerate(messages):
-        taken = _taken(wire, message)
+        taken = _take_tokens(wire, message)
         if taken is None:
             out.append(message)
             continue
         if message.role is not Role.MODEL:
             out += [taken.message] if taken.message.content else []
             continue
-        whole = _opened(taken, sealer, owner)
+        whole = _open_message(taken, sealer, owner)
         if whole is None:
             losses.append(Loss(position, taken.place, Lost.signature, _WHY))
         if whole is not None or taken.message.content:
@@ -224,9 +226,10 @@ class _Taken(msgspec.Struct, frozen=True):
     """Those of its calls."""
 
 
-def _taken(wire: Wire, message: Message) -> _Taken | None:
-    """`None`: there is no token in it."""
-    load, load_call = serving(wire).load_seal, serving(wire).load_call_seal
+def _take_tokens(wire: Wire, message: Message) -> _Taken | None:
+    """Takes the tokens out of a message. Returns None if there is none in it."""
+    form = serving(wire).seal
+    load, load_call = form.load, form.load_call
     content: list[Content] = []
     positions: list[int] = []
     tokens: list[str] = []
@@ -251,7 +254,7 @@ def _taken(wire: Wire, message: Message) -> _Taken | None:
 
 
 def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Content, list[str]]:
-    """A call, or its result, without the tokens in it, and these."""
+    """Returns a call, or its result, without the tokens in it, and these."""
     tokens: list[str] = []
     if isinstance(piece, ToolCallPart) and load_call is not None:
         loaded = load_call(piece)
@@ -264,25 +267,23 @@ def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Cont
     return piece, tokens
 
 
-def _opened(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
-    """The message as its provider made it; `None`: no token of it opens."""
+def _open_message(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
+    """Returns the message as its provider made it, or None if no token of it opens."""
     if sealer is None:
         return None
     for token in reversed(taken.tokens):  # the last is of the gateway that is next to the client
-        sealed = _unsealed(sealer, token, owner)
-        if sealed is not None and (whole := restored(taken.message, sealed)) is not None:
+        sealed = _unseal(sealer, token, owner)
+        if sealed is not None and (whole := restore(taken.message, sealed)) is not None:
             return whole
     if taken.tokens:
         return None  # somebody changed what the calls' tokens do not know of
-    parts = [_unsealed(sealer, token, owner) for token in taken.calls]
+    parts = [_unseal(sealer, token, owner) for token in taken.calls]
     readable = [sealed for sealed in parts if sealed is not None]
     return (
-        restored_calls(taken.message, readable)
-        if readable and len(readable) == len(parts)
-        else None
+        restore_calls(taken.message, readable) if readable and len(readable) == len(parts) else None
     )
 
 
-def _unsealed(sealer: Sealer, token: str, owner: str) -> Any:
+def _unseal(sealer: Sealer, token: str, owner: str) -> Any:
     content = sealer.open(token, owner)
     return None if content is None else unpack(content)
