@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.carried import with_carried
+from dragoman.codec.carried import apply_carried
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
@@ -172,7 +172,7 @@ def load_run(
     )
     if problems is not None and not request.messages and not request.resume:
         problems.append(Problem(0, "parts", "the message says nothing"))
-    return with_carried(request, if_object(json_of(more.get("run"))), _CARRIED)
+    return apply_carried(request, if_object(json_of(more.get("run"))), _CARRIED)
 
 
 def _answers(message: Mapping[str, Any]) -> tuple[list[Resume], dict[str, Any] | None]:
