@@ -101,7 +101,7 @@ NAMED_ONLY = {
     "wires.anthropic.content.Outgoing", "wires.google.tools.Outgoing",
     "testing.check.Check", "testing.scripted.ScriptedRecord", "testing.scripted_answer.Answer", "transport.base.Bounds", "transport.base.Timeouts",
     "transport.exchange.Exchange", "wires.openai_responses.items.Conversation", "wires.openai_responses.tools.Kind",
-    "wires.chat.dialect.Chat", "wires.chat.dialect.Outgoing",
+    "wires.chat.dialect.Chat", "wires.chat.record.Dialect", "wires.chat.record.Outgoing", "wires.mistral.dialect.MistralChat", "wires.openai_chat.dialect.OpenAIChat",
     *(f"wires.{wire}.quirks.Quirks" for wire in ("anthropic", "chat", "cohere", "google", "mistral", "ollama", "openai_chat", "openai_responses")),
 }  # fmt: skip
 """Values whose fields have no order that anybody would know."""

@@ -48,14 +48,16 @@ class Field(msgspec.Struct, frozen=True):
 
 
 def fields(record: type[Any]) -> list[Field]:
-    """The fields of a class and their docstrings, in order."""
-    body = _body(record)
+    """The fields of a class and their docstrings, in order. One that a subclass gives another default keeps its place."""
     defaults = {field.name: field for field in msgspec.structs.fields(record)}
-    return [
-        Field(name, ast.unparse(line.annotation), _default(defaults[name]), _docstring(after))
-        for line, after in zip(body, [*body[1:], None], strict=True)
-        if isinstance(line, ast.AnnAssign) and (name := ast.unparse(line.target)) in defaults
-    ]
+    found: dict[str, Field] = {}
+    owners = [base for base in reversed(record.__mro__) if base.__module__.startswith("dragoman.")]
+    for body in map(_body, owners):
+        for line, after in zip(body, [*body[1:], None], strict=True):
+            if isinstance(line, ast.AnnAssign) and (name := ast.unparse(line.target)) in defaults:
+                annotation, default = ast.unparse(line.annotation), _default(defaults[name])
+                found.setdefault(name, Field(name, annotation, default, _docstring(after)))
+    return list(found.values())
 
 
 def markdown() -> str:

@@ -40,7 +40,7 @@ FURTHER: dict[str, set[str]] = {
     "google": {"embeddings", "keys", "schema"},
     "ollama": {"embeddings", "generate"},
     "cohere": {"embeddings"},
-    FAMILY: {"embeddings", "dialect"},
+    FAMILY: {"embeddings", "dialect", "record"},
     "ag_ui": AGENT_ROOMS | {"events"},
     "a2a": AGENT_ROOMS | {"old", "tasks"},
     "ai_sdk": set(),

@@ -10,6 +10,7 @@ from dragoman import json_bytes
 from dragoman.errors import DecodeError, HistoryError
 
 __all__ = [
+    "first_text",
     "as_index",
     "as_list",
     "as_object",
@@ -95,6 +96,12 @@ def if_objects(value: Any) -> list[dict[str, Any]]:
 def if_text(value: Any) -> str:
     """The value where it is a text, else an empty one."""
     return value if isinstance(value, str) else ""
+
+
+def first_text(fields: Mapping[str, Any], *names: str) -> str:
+    """The first of these fields that is a text and says something, else an empty text."""
+    texts = (if_text(fields.get(name)) for name in names)
+    return next(filter(None, texts), "")
 
 
 def as_object(value: Any, name: str) -> dict[str, Any]:

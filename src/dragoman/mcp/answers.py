@@ -63,7 +63,7 @@ class Answers:
 
     def __init__(self, server: str, context: ToolContext[Any]) -> None:
         notes = if_object(context.record.question_metadata.get(_NOTES))
-        questions = [str(one) for one in if_list(notes.get("questions"))]
+        questions = [str(digest) for digest in if_list(notes.get("questions"))]
         self._server = server
         self._given = list(
             zip(questions, context.answers[-len(questions) :] if questions else (), strict=False)
@@ -84,11 +84,11 @@ class Answers:
             ToolError: an answer does not fit.
         """
         digest = _digest(question)
-        found = next((one for one in self._unused if one[0] == digest), None)
-        if found is None:
+        entry_of_question = next((entry for entry in self._unused if entry[0] == digest), None)
+        if entry_of_question is None:
             raise self._question(question, digest)
-        self._unused.remove(found)
-        value = found[1]
+        self._unused.remove(entry_of_question)
+        value = entry_of_question[1]
         if isinstance(question, types.ElicitRequestURLParams):
             return types.ElicitResult(action="accept" if value is True else "decline")
         if wrong := faults({"type": "object", **question.requested_schema}, value):
@@ -99,7 +99,7 @@ class Answers:
 
     def _question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
         notes = {
-            "questions": [*(one for one, _ in self._given), digest],
+            "questions": [*(known_digest for known_digest, _ in self._given), digest],
             **({"round": self.round} if self.round else {}),
         }
         if isinstance(question, types.ElicitRequestURLParams):
@@ -134,9 +134,9 @@ async def sample(
         return types.ErrorData(code=types.INVALID_PARAMS, message="the model here takes no tools")
     request = _request(params)
     if callable(policy):
-        given: Any = policy(request)
-        given = await given if inspect.isawaitable(given) else given
-        message = Message.model(given) if isinstance(given, str) else cast("Message", given)
+        reply: Any = policy(request)
+        reply = await reply if inspect.isawaitable(reply) else reply
+        message = Message.model(reply) if isinstance(reply, str) else cast("Message", reply)
     else:
         message = await _from_agent(policy, request, context)
     return _result(message)
@@ -146,14 +146,15 @@ async def _from_agent(policy: Any, request: ModelRequest, context: ToolContext[A
     """A run of the agent's, as a part of the run that called the tool."""
     from dragoman.agent import Agent
 
-    how: dict[str, Any] = {"history": request.messages, "settings": request.settings}
+    options: dict[str, Any] = {"history": request.messages, "settings": request.settings}
     if isinstance(policy, str):
         async with Agent(policy) as agent:
-            result = await context.send(agent, None, **how)
+            result = await context.send(agent, None, **options)
     else:
-        result = await context.send(policy, None, **how)
+        result = await context.send(policy, None, **options)
     return next(
-        (one for one in reversed(result.messages) if one.role is Role.MODEL), Message.model()
+        (message for message in reversed(result.messages) if message.role is Role.MODEL),
+        Message.model(),
     )
 
 

@@ -22,7 +22,7 @@ from dragoman.errors import ToolError
 from dragoman.logs import logger
 from dragoman.mcp.answers import Answers, sample
 from dragoman.mcp.options import Options
-from dragoman.mcp.streams import ended
+from dragoman.mcp.streams import wait_for_end
 from dragoman.tools import AskUser, ToolContext
 
 __all__ = ["Inputs", "ServerCall", "nobody", "roots"]
@@ -77,7 +77,7 @@ class ServerCall:
     async def _result(
         self, session: ClientSession, name: str, arguments: dict[str, Any]
     ) -> types.CallToolResult:
-        result = self._left()
+        result = self._waiting_result()
         responses: types.InputResponses | None = None
         for again in range(_MOST_ROUNDS):
             if result is not None:
@@ -85,7 +85,7 @@ class ServerCall:
                 if responses is None:
                     await asyncio.sleep(min(0.05 * 2**again, _LONGEST_WAIT))
             try:
-                given = await session.call_tool(
+                answer = await session.call_tool(
                     name,
                     arguments,
                     progress_callback=self._progress,
@@ -103,12 +103,12 @@ class ServerCall:
                 )  # the server knows no more of it, and so has not gone on: from the start
                 self._answers.start_again()
                 continue
-            if isinstance(given, types.CallToolResult):
-                return given
-            result = given
+            if isinstance(answer, types.CallToolResult):
+                return answer
+            result = answer
         raise ToolError(f"{self._name} asked for something {_MOST_ROUNDS} times and did not answer")
 
-    def _left(self) -> types.InputRequiredResult | None:
+    def _waiting_result(self) -> types.InputRequiredResult | None:
         """What the server wanted to know when the call was run before; `None`: it is to begin."""
         if self._answers.round is None:
             return None
@@ -119,12 +119,12 @@ class ServerCall:
         self._answers.round = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         responses: types.InputResponses = {}
         for key, question in (result.input_requests or {}).items():
-            given = await self.answer(question)
-            if isinstance(given, types.ErrorData):
+            answer = await self.answer(question)
+            if isinstance(answer, types.ErrorData):
                 raise ToolError(
-                    f"{self._name} asks for what is not to be had here: {given.message}"
+                    f"{self._name} asks for what is not to be had here: {answer.message}"
                 )
-            responses[key] = given
+            responses[key] = answer
         return responses or None
 
     async def _progress(self, progress: float, total: float | None, message: str | None) -> None:
@@ -174,7 +174,7 @@ class ServerCall:
             AskUser: a person must be asked.
         """
         self._ended.set()
-        await ended(self._tasks)
+        await wait_for_end(self._tasks)
         if self._question is not None:
             raise self._question
 
@@ -249,18 +249,18 @@ class Inputs:
 
     async def _asking(self) -> ServerCall | None:
         """The call for which the server asks; `None`: it may be any of several, or there is none."""
-        if (own := _CALL.get()) in self._calls:
-            return own
+        if (current := _CALL.get()) in self._calls:
+            return current
         able = list(self._calls)
         self._undecided += 1
         self._wake()
         try:
             while True:
-                left = [call for call in able if call in self._calls]
-                if len(left) < 2:
+                running = [call for call in able if call in self._calls]
+                if len(running) < 2:
                     gone = [call for call in able if call not in self._calls]
-                    return left[0] if left and all(call.answered for call in gone) else None
-                if self._undecided >= len(left):
+                    return running[0] if running and all(call.answered for call in gone) else None
+                if self._undecided >= len(running):
                     return None
                 await self._changed.wait()
         finally:

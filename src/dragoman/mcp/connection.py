@@ -22,7 +22,7 @@ from dragoman.mcp.calls import Inputs
 from dragoman.mcp.http import Failures, http_streams
 from dragoman.mcp.options import Command, Options
 from dragoman.mcp.stdio import Tail, stdio_streams
-from dragoman.mcp.streams import Failure, ended, watched
+from dragoman.mcp.streams import Failure, wait_for_end, watch_streams
 from dragoman.tools import SignIn
 
 __all__ = ["Connection", "least_level", "log_message"]
@@ -113,12 +113,12 @@ class Connection:
         """Ends the session, and waits until nothing of it is left."""
         self._ended.set()
         if self._task is not None:
-            await ended([self._task], _PATIENCE)
+            await wait_for_end([self._task], _PATIENCE)
 
     def failure(self, error: MCPError) -> Failure | None:
-        """What ended a request on our side of the connection; `None`: the server answers with an error."""
-        if (known := self._failures.find(error)) is not None:
-            return known
+        """What wait_for_end a request on our side of the connection; `None`: the server answers with an error."""
+        if (failure := self._failures.find(error)) is not None:
+            return failure
         if error.code == types.CONNECTION_CLOSED:
             return Failure("lost", f"the connection was closed{self._last_words()}")
         return None
@@ -181,11 +181,11 @@ class Connection:
     def _transport(self) -> Any:
         options = self._options
         if isinstance(options.server, Command):
-            return watched(stdio_streams(options, self._name, self._tail), self._ended.set)
+            return watch_streams(stdio_streams(options, self._name, self._tail), self._ended.set)
         if isinstance(options.server, str):
-            return watched(http_streams(options, self._failures), self._ended.set)
+            return watch_streams(http_streams(options, self._failures), self._ended.set)
         if isinstance(options.server, AbstractAsyncContextManager):
-            return watched(options.server, self._ended.set)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
+            return watch_streams(options.server, self._ended.set)  # pyright: ignore[reportUnknownMemberType, reportUnknownArgumentType]
         return options.server
 
     async def _follow_changes(self, client: Client) -> None:

@@ -15,7 +15,7 @@ from dragoman.errors import ToolError
 from dragoman.mcp.offers import MCP
 from dragoman.message import DataPart, LinkPart, TextPart
 
-__all__ = ["Block", "bounded", "parts_of", "resource_part", "result_of"]
+__all__ = ["Block", "check_size", "parts_of", "resource_part", "result_of"]
 
 Block = (
     types.TextContent
@@ -35,8 +35,8 @@ def parts_of(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
     Raises:
         ToolError: data is no base64.
     """
-    found = [_part(block) for block in blocks]
-    return tuple([part for part in found if part is not None])
+    parts = [_part(block) for block in blocks]
+    return tuple([part for part in parts if part is not None])
 
 
 def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part | None:
@@ -55,10 +55,10 @@ def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part 
         return TextPart(contents.text, {MCP: native}) if contents.text else None
     name = unquote(urlsplit(uri).path.rpartition("/")[2]) or None
     mime_type = contents.mime_type or "application/octet-stream"
-    return DataPart(_decoded(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
+    return DataPart(_decode(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
 
 
-def bounded(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
+def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
     """Raises `ToolError` where parts, and so many bytes beside them, are more than `most`."""
     for part in parts:
         beside += (
@@ -80,7 +80,7 @@ def _part(block: Any) -> _Part | None:
     if isinstance(block, types.TextContent):
         return TextPart(block.text, native) if block.text else None
     if isinstance(block, types.ImageContent | types.AudioContent):
-        return DataPart(_decoded(block.data, block.type), block.mime_type, native=native)
+        return DataPart(_decode(block.data, block.type), block.mime_type, native=native)
     if isinstance(block, types.EmbeddedResource):
         return resource_part(block.resource, beside)
     if isinstance(block, types.ResourceLink):
@@ -97,9 +97,9 @@ def _link(link: types.ResourceLink) -> _Part:
         beside = _beside(link, "title", "description", "size", "annotations", "meta")
         return LinkPart(link.uri, mime_type, link.name or None, {MCP: beside} if beside else None)
     details = [link.title or link.name, mime_type, link.description]
-    words = ", ".join([text for text in details if text])
+    details_text = ", ".join([text for text in details if text])
     native = {"type": "resource_link", **_beside(link, *type(link).model_fields)}
-    return TextPart(f"{link.uri} ({words})" if words else link.uri, {MCP: native})
+    return TextPart(f"{link.uri} ({details_text})" if details_text else link.uri, {MCP: native})
 
 
 def _beside(block: Any, *names: str) -> dict[str, Any]:
@@ -107,7 +107,7 @@ def _beside(block: Any, *names: str) -> dict[str, Any]:
     return block.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(names))
 
 
-def _decoded(data: str, what: str) -> bytes:
+def _decode(data: str, what: str) -> bytes:
     try:
         return b64decode(data, validate=True)
     except ValueError as error:
@@ -125,7 +125,7 @@ def result_of(result: types.CallToolResult, most: int, server: str) -> Any:
     beside = (
         b"" if result.structured_content is None else msgspec.json.encode(result.structured_content)
     )
-    bounded(parts, most, server, len(beside))
+    check_size(parts, most, server, len(beside))
     value = _value(result, parts)
     if not result.is_error:
         return value

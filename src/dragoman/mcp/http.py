@@ -82,43 +82,43 @@ async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[A
 class _Client(httpx2.AsyncClient):
     """Answers a request that failed by an error of JSON-RPC: an exception would end the whole connection, and say not why."""
 
-    def __init__(self, failures: Failures, max_result: int, **how: Any) -> None:
-        super().__init__(**how)
+    def __init__(self, failures: Failures, max_result: int, **options: Any) -> None:
+        super().__init__(**options)
         self._failures = failures
         self._most = _most(max_result)
 
-    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
         """As the library's, but for failed posts."""
         if request.method != "POST":
-            return await super().send(request, **how)
+            return await super().send(request, **options)
         try:
-            response = await super().send(request, **how)
+            response = await super().send(request, **options)
         except _UNREACHED as error:
-            return self._failed(
+            return self._fail(
                 request, Failure("unreached", f"it cannot be reached: {_words(error)}")
             )
         except httpx2.TransportError as error:
-            return self._failed(request, Failure("lost", f"the connection broke: {_words(error)}"))
+            return self._fail(request, Failure("lost", f"the connection broke: {_words(error)}"))
         except OAuthFlowError as error:
-            return self._failed(request, Failure("status", f"signing in failed: {_words(error)}"))
+            return self._fail(request, Failure("status", f"signing in failed: {_words(error)}"))
         except BaseException as error:
             failure = getattr(error, "failure", None)
             if isinstance(failure, Failure):
-                return self._failed(request, failure)
+                return self._fail(request, failure)
             raise
         if response.status_code == 404 and _SESSION in request.headers:
             await response.aclose()
-            return self._failed(
+            return self._fail(
                 request, Failure("forgotten", "it does not know the session any more")
             )
         if response.status_code >= 400 and not _is_json(response):
             await response.aclose()
-            return self._failed(request, Failure("status", _refusal(response.status_code)))
+            return self._fail(request, Failure("status", _refusal(response.status_code)))
         if _is_json(response):
             response.stream = _Bounded(response.stream, self._most)
         return response
 
-    def _failed(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
+    def _fail(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
         error = {
             "code": INTERNAL_ERROR,
             "message": failure.text,

@@ -63,15 +63,15 @@ def question(
     can = capabilities.elicitation if capabilities is not None else None
     if can is None:
         return None
-    words = "\n".join(piece for piece in (problem, _words(interrupt)) if piece)
+    message = "\n".join(piece for piece in (problem, _words(interrupt)) if piece)
     if interrupt.reason == "auth":
         url = interrupt.metadata.get("url")
         if can.url is None or not isinstance(url, str):
             return None
-        return ElicitRequestURLParams(message=words, url=url, elicitation_id=interrupt.id)
+        return ElicitRequestURLParams(message=message, url=url, elicitation_id=interrupt.id)
     if can.form is None and can.url is not None:
         return None
-    return ElicitRequestFormParams(message=words, requested_schema=_form(interrupt))
+    return ElicitRequestFormParams(message=message, requested_schema=_form(interrupt))
 
 
 def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
@@ -184,8 +184,8 @@ def _flat(schema: Mapping[str, Any]) -> dict[str, Any] | None:
     if schema.get("type") != "object" or not isinstance(properties, Mapping) or not properties:
         return None
     fields: dict[str, Any] = {}
-    for name, each in cast("Mapping[str, Any]", properties).items():
-        field = _field(cast("Mapping[str, Any]", each)) if isinstance(each, Mapping) else None
+    for name, inner in cast("Mapping[str, Any]", properties).items():
+        field = _field(cast("Mapping[str, Any]", inner)) if isinstance(inner, Mapping) else None
         if field is None:
             return None
         fields[name] = field
@@ -195,10 +195,12 @@ def _flat(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 def _field(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
     """A value's schema as that of a form's field; `None`: a form has no such field."""
-    kind: Any = schema.get("type")
-    if not isinstance(kind, str) or kind not in _FIELDS:
+    type_name: Any = schema.get("type")
+    if not isinstance(type_name, str) or type_name not in _FIELDS:
         return None
-    field = {"type": kind} | {name: schema[name] for name in _FIELDS[kind] if name in schema}
+    field = {"type": type_name} | {
+        name: schema[name] for name in _FIELDS[type_name] if name in schema
+    }
     if "enum" in field and not all(isinstance(choice, str) for choice in field["enum"]):
         return None
     if schema.get("format") in _FORMATS:

@@ -68,14 +68,14 @@ def server(
     title = name or served.display_name
     entry = None if expose == "tools" else agent_entry(title, description, output_type)
     exposure = Exposure(served, entry, tools=expose != "agent", options=options)
-    made = Server[Any](
+    mcp_server = Server[Any](
         title,
         on_list_tools=exposure.list_tools,
         on_call_tool=exposure.call_tool,
         lifespan=exposure.lifespan,
     )
-    made.middleware.append(RequestStateBoundary(_security(key), default_audience=title))
-    return made
+    mcp_server.middleware.append(RequestStateBoundary(_security(key), default_audience=title))
+    return mcp_server
 
 
 def _security(key: str | bytes | None) -> RequestStateSecurity:

@@ -26,7 +26,7 @@ from dragoman.memory.sql_reading import (
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import Batch
 from dragoman.memory.thread import Branch, Thread
-from dragoman.sql.dialects import DIALECTS
+from dragoman.sql.engine import DIALECTS
 
 __all__ = ["delete_messages", "delete_thread", "save"]
 

@@ -17,7 +17,7 @@ from dragoman.serve.calls.call import Call
 from dragoman.serve.calls.service import Service
 from dragoman.serve.handlers import HANDLERS
 from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
-from dragoman.serve.http.callers import STRANGER, Caller, presented_keys
+from dragoman.serve.http.callers import STRANGER, Caller, find_keys
 from dragoman.serve.http.connection import Connection
 from dragoman.serve.http.observed import Observed, log_failure
 from dragoman.serve.http.places import Place
@@ -147,7 +147,7 @@ class Endpoint:
         return shown.status
 
     async def _caller(self, wire: Wire, route: Route, scope: Scope) -> Caller:
-        presented = presented_keys(scope["headers"], scope["query_string"], serving(wire).keys)
+        presented = find_keys(scope["headers"], scope["query_string"], serving(wire).keys)
         caller = await self._service.authenticate(presented)
         if caller is None and route.public and not presented:
             return STRANGER

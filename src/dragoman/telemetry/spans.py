@@ -34,12 +34,12 @@ from dragoman.telemetry.attributes import (
     conversation,
     error_type,
     finish_reason,
+    recorder,
     request,
     response,
     tool_call,
     usage,
 )
-from dragoman.telemetry.failure import recorder
 from dragoman.telemetry.metrics import Metrics
 from dragoman.tools.record import AskUser
 
@@ -82,8 +82,10 @@ class _Current:
     def __enter__(self) -> None:
         self._token = attach(self._context)
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is not GeneratorExit:  # with which a task is destroyed, and its context with it
+    def __exit__(self, error_type: type[BaseException] | None, *details: object) -> None:
+        if (
+            error_type is not GeneratorExit
+        ):  # with which a task is destroyed, and its context with it
             detach(self._token)
 
 
@@ -155,7 +157,9 @@ class Spans:
             if reason is not None:
                 attributes["gen_ai.response.finish_reasons"] = (reason,)
             if self._content and span.is_recording():
-                answers = [one for one in result.messages if one.role is Role.MODEL][-1:]
+                answers = [message for message in result.messages if message.role is Role.MODEL][
+                    -1:
+                ]
                 if answers:
                     attributes["gen_ai.output.messages"] = content.answer(answers[0], reason)
             span.set_attributes(attributes)

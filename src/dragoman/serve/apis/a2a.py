@@ -98,8 +98,8 @@ def _params_of_path(call: Call, *, is_old: bool) -> dict[str, Any]:
 def _check_type(call: Call) -> None:
     media_type = call.headers.get("content-type", "").partition(";")[0].strip().lower()
     if call.body and media_type and media_type not in a2a.MEDIA_TYPES:
-        words = f"a body of the type {media_type!r:.100} is not read here; send {' or '.join(a2a.MEDIA_TYPES)}"
-        raise TaskError(words, "CONTENT_TYPE_NOT_SUPPORTED")
+        message = f"a body of the type {media_type!r:.100} is not read here; send {' or '.join(a2a.MEDIA_TYPES)}"
+        raise TaskError(message, "CONTENT_TYPE_NOT_SUPPORTED")
 
 
 # both

@@ -70,8 +70,8 @@ def trim_history(task: dict[str, Any], most: Any) -> dict[str, Any]:
     if count < 0:
         raise TaskError("historyLength must be 0 or more", "INVALID_PARAMS")
     history = if_list(task.get("history"))
-    left = _without(task, ["history"])
-    return {**left, "history": history[-count:]} if count and history else left
+    trimmed = _without(task, ["history"])
+    return {**trimmed, "history": history[-count:]} if count and history else trimmed
 
 
 def _thread(call: Call, context: Any) -> str | None:
@@ -117,8 +117,8 @@ def _number(value: Any, default: int, name: str) -> int:
     raise TaskError(f"{name} must be a whole number", "INVALID_PARAMS")
 
 
-def _token(place: int) -> str:
-    return base64.urlsafe_b64encode(b"%d" % place).decode()
+def _token(position: int) -> str:
+    return base64.urlsafe_b64encode(b"%d" % position).decode()
 
 
 def _place(token: str) -> int | None:

@@ -67,9 +67,9 @@ class _Asked(NamedTuple):
 
 async def send_message(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Answers a message with its task, once that is over or waits."""
-    asked = await _read_message(call, params)
+    message = await _read_message(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
-    run_id, progress = await _begin(call, params, asked, served)
+    run_id, progress = await _begin(call, params, message, served)
     options = if_object(params.get("configuration"))
     if options.get("returnImmediately") is not True and options.get("blocking") is not False:
         await _drain(call, run_id)
@@ -81,29 +81,29 @@ async def send_message(call: Call, params: dict[str, Any], frame: Frame) -> None
 
 async def stream_message(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Answers a message with its task, streamed."""
-    asked = await _read_message(call, params)
+    message = await _read_message(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
-    run_id, _ = await _begin(call, params, asked, served)
+    run_id, _ = await _begin(call, params, message, served)
     leaves = served.policy.on_disconnect == "cancel"
-    await _stream(call, run_id, asked.shown, asked.task_id, frame, cancel_on_leave=leaves)
+    await _stream(call, run_id, message.shown, message.task_id, frame, cancel_on_leave=leaves)
 
 
 async def _begin(
-    call: Call, params: dict[str, Any], asked: _Asked, served: Served
+    call: Call, params: dict[str, Any], message: _Asked, served: Served
 ) -> tuple[str, Progress]:
     """Begins the run of a message, and sends what happens in it where its client wants. Returns the run's id, and what becomes of the
     task."""
-    task_id, before = asked.task_id, asked.before
+    task_id, before = message.task_id, message.before
     task = None if before is None else await load_task(call, before)
     progress = Progress(call, task, goes_on=before is not None)
     config = await a2a_push.subscribe_address(call, task_id, params)
     try:
         run_id = await begun(
             call,
-            asked.request,
+            message.request,
             served,
             task_id=task_id,
-            shown=asked.shown.messages,
+            shown=message.shown.messages,
             progress=progress,
         )
     except BaseException:
@@ -111,7 +111,7 @@ async def _begin(
             with anyio.CancelScope(shield=True):
                 await call.service.webhooks.remove(call.caller.id, task_id, config)
         raise
-    await a2a_push.notify(call, run_id, task_id, asked.shown)
+    await a2a_push.notify(call, run_id, task_id, message.shown)
     return run_id, progress
 
 
@@ -134,8 +134,10 @@ async def _read_message(call: Call, params: dict[str, Any]) -> _Asked:
         pending = () if last is None else last.pending
         answer = a2a.answered(request, pending)
         if last is not None and last.task_id and pending and answer.resume:
-            known = last.task_id
-            return _Asked(a2a.in_task(answer, known), a2a.in_task(request, known), known, last)
+            known_task = last.task_id
+            return _Asked(
+                a2a.in_task(answer, known_task), a2a.in_task(request, known_task), known_task, last
+            )
     answer = a2a.answered(request, pending)
     return _Asked(a2a.in_task(answer, ""), a2a.in_task(request, ""), call.id, None)
 

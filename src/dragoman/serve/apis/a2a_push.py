@@ -30,11 +30,11 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     run, task_id = await _push_task(call, params)
     hooks = call.service.webhooks
     config = {name: value for name, value in _config(params).items() if name != "taskId"}
-    kept = await hooks.add(call.caller.id, task_id, config, call.service.new_id())
+    stored = await hooks.add(call.caller.id, task_id, config, call.service.new_id())
     if run.state == "in_progress" and run.run_id is not None:
         objects = _objects(call, run.run_id, task_id, request_of(call, run))
-        hooks.send(call.caller.id, task_id, kept["id"], run.run_id, objects)
-    await frame.respond(call, frame.push(kept))
+        hooks.send(call.caller.id, task_id, stored["id"], run.run_id, objects)
+    await frame.respond(call, frame.push(stored))
 
 
 async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -92,8 +92,8 @@ async def subscribe_address(call: Call, task_id: str, params: Mapping[str, Any])
     hooks = call.service.webhooks
     if not is_named or hooks.policy is None:
         return None
-    kept = await hooks.add(call.caller.id, task_id, _config(options), call.service.new_id())
-    return kept["id"]
+    stored = await hooks.add(call.caller.id, task_id, _config(options), call.service.new_id())
+    return stored["id"]
 
 
 async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> None:

@@ -81,8 +81,8 @@ async def load_task(call: Call, run: Answered) -> dict[str, Any]:
     """Returns a task as it is now. `run`: its latest."""
     if run.task is None:
         task: Task = {}
-        for each in await _runs(call, run):
-            task = _add_run(call, task, each, await load_events(call, each))
+        for earlier_run in await _runs(call, run):
+            task = _add_run(call, task, earlier_run, await load_events(call, earlier_run))
     elif run.state == "in_progress":
         task = _add_run(call, run.task, run, await load_events(call, run))
     else:

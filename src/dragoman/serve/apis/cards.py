@@ -38,16 +38,16 @@ async def show_card(call: Call) -> None:
         if is_stranger:
             raise AuthenticationError("a key is needed, and none came with the request") from error
         raise
-    made = _made(call, served, is_whole=not is_stranger)
+    card = _make_card(call, served, is_whole=not is_stranger)
     is_current = call.headers.get("a2a-version", "").startswith("1") or call.query.get(
         "version", ""
     ).startswith("1")
     is_current |= not served.policy.older
-    body = json_bytes.encode(made if is_current else {**made, **a2a.old_card(made)})
+    body = json_bytes.encode(card if is_current else {**card, **a2a.old_card(card)})
     tag = f'"{blake2b(body, digest_size=12).hexdigest()}"'
     since = format_datetime(call.service.started_at, usegmt=True)
-    kept = "private" if call.service.has_keys and not is_stranger else "public"
-    headers = {"cache-control": f"{kept}, max-age=300", "etag": tag, "last-modified": since}
+    cache_scope = "private" if call.service.has_keys and not is_stranger else "public"
+    headers = {"cache-control": f"{cache_scope}, max-age=300", "etag": tag, "last-modified": since}
     headers["vary"] = "a2a-version, authorization, x-api-key"
     if call.headers.get("if-none-match") == tag:
         await call.connection.respond(304, headers, b"")
@@ -62,18 +62,18 @@ async def show_extended_card(call: Call, params: dict[str, Any], frame: Frame) -
         TaskError: there are no keys.
     """
     if not call.service.has_keys:
-        words = "the agent has one card, and no other for those who sign in"
-        raise TaskError(words, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
-    made = _made(call, served_agent(call, call.parameters.get("model", "")), is_whole=True)
-    await frame.respond(call, {**made, **a2a.old_card(made)} if frame.old else made)
+        message = "the agent has one card, and no other for those who sign in"
+        raise TaskError(message, "EXTENDED_AGENT_CARD_NOT_CONFIGURED")
+    card = _make_card(call, served_agent(call, call.parameters.get("model", "")), is_whole=True)
+    await frame.respond(call, {**card, **a2a.old_card(card)} if frame.old else card)
 
 
-def _made(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
+def _make_card(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
     service, agent_card, abilities = call.service, card_of(call, served), abilities_of(call, served)
     root = f"{_origin(call)}/a2a" + (
         f"/agents/{call.parameters['model']}" if "model" in call.parameters else ""
     )
-    places = {
+    urls = {
         "jsonrpc": root,
         "rest": root,
         **({"grpc": service.grpc_address} if service.grpc_address else {}),
@@ -81,17 +81,17 @@ def _made(call: Call, served: Served, *, is_whole: bool) -> dict[str, Any]:
     security = (
         {"bearer": {"httpAuthSecurityScheme": {"scheme": "bearer"}}} if service.has_keys else {}
     )
-    made: dict[str, Any] = a2a.dump_card(
+    card: dict[str, Any] = a2a.dump_card(
         agent_card,
         abilities if is_whole else without_tools(abilities),
-        places,
+        urls,
         extended=service.has_keys,
         security=security,
     )
     return (
-        made
+        card
         if agent_card.signer is None
-        else {**made, "signatures": _signatures(agent_card.signer, json_bytes.encode(made))}
+        else {**card, "signatures": _signatures(agent_card.signer, json_bytes.encode(card))}
     )
 
 

@@ -15,7 +15,7 @@ from dragoman.message import Message, Role, ToolResultPart
 from dragoman.request import ModelRequest
 from dragoman.serve.calls.call import Call
 from dragoman.serve.conversations.threads import resource_of, scope_of, thread_id, thread_name
-from dragoman.serve.store.keeping import known_answers
+from dragoman.serve.store.keeping import find_conversation
 from dragoman.serve.store.records import Answered, conversation_key, latest_keys
 from dragoman.wires.serving import serving
 
@@ -109,7 +109,7 @@ async def recalled(call: Call, links: Links, *, edits: bool, remembers: bool = T
         )
     scope = scope_of(resource, thread)
     keys = latest_keys(sent, scope)
-    chain = await known_answers(store, owner, keys, limits) if keys else []
+    chain = await find_conversation(store, owner, keys, limits) if keys else []
     if not chain:
         return Recalled(
             request, tuple(sent), request.messages, None, thread, thread is not None, sent=request

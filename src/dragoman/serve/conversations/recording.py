@@ -19,7 +19,7 @@ from dragoman.serve.conversations.recalling import Recalled, lasting
 from dragoman.serve.conversations.references import item_keys
 from dragoman.serve.conversations.threads import resource_of, scope_of
 from dragoman.serve.store.answers import AnswerStore, NoAnswers
-from dragoman.serve.store.keeping import begin_answer, keep_answer, known_answers
+from dragoman.serve.store.keeping import begin_answer, find_conversation, keep_answer
 from dragoman.serve.store.records import Answered, AnsweredState, keys_of
 
 __all__ = ["Recording", "waiting_task"]
@@ -154,7 +154,9 @@ class Recording:
 async def waiting_task(call: Call, thread: str) -> str | None:
     """The id of the task that waits in a conversation; `None`: there is none, or the store fails."""
     limits = call.service.limits
-    known = await known_answers(call.service.answers, call.caller.id, [f"thread:{thread}"], limits)
+    known = await find_conversation(
+        call.service.answers, call.caller.id, [f"thread:{thread}"], limits
+    )
     return known[-1].task_id if known and known[-1].pending else None
 
 

@@ -40,21 +40,23 @@ def settle_messages(
     if not answers:
         return tuple(sent)
     restores = served.restores is not None and served.restores(destination.quirks)
-    told = [_said(answer) for answer in answers]
+    answered = [_spoken_in(answer) for answer in answers]
     out: list[Message] = []
     start = 0
     for message in sent:
         if message.role is not Role.MODEL or message.origin is not None:
             out.append(message)
             continue
-        said = _said(message)
-        match = next((at for at in range(start, len(answers)) if told[at] == said), None)
+        spoken = _spoken_in(message)
+        match = next(
+            (index for index in range(start, len(answers)) if answered[index] == spoken), None
+        )
         if match is None:
             out.append(message)
             continue
         start = match + 1
         out.append(_settle(message, answers[match], destination, restores=restores))
-    changed = any(one is not other for one, other in zip(out, sent, strict=True))
+    changed = any(before is not after for before, after in zip(out, sent, strict=True))
     return tuple(out) if changed or not isinstance(sent, tuple) else sent
 
 
@@ -76,7 +78,7 @@ def _settle(
         for piece in message.content
     ]
     if not thinking and all(
-        one is other for one, other in zip(pieces, message.content, strict=True)
+        before is after for before, after in zip(pieces, message.content, strict=True)
     ):
         return message
     whose = Origin(
@@ -85,16 +87,16 @@ def _settle(
     return message.replace(content=(*thinking, *pieces), origin=whose)
 
 
-def _with_native(call: ToolCallPart, kept: ToolCallPart) -> Content:
+def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
     """A call with those fields of the API that the client's copy has not."""
     native: dict[str, Any] = {**(call.native or {})}
-    for name, fields in (kept.native or {}).items():
+    for name, fields in (stored.native or {}).items():
         native[name] = {**fields, **native.get(name, {})}
     same: Native = call.native or {}
     return call if native == same else msgspec.structs.replace(call, native=native)
 
 
-def _said(message: Message) -> tuple[Any, ...]:
+def _spoken_in(message: Message) -> tuple[Any, ...]:
     """What a message says: its text, and its calls by their ids."""
     return message.text, [
         (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
@@ -120,7 +122,7 @@ class Fitting:
     def __init__(
         self,
         request: ModelRequest,
-        asked: str,
+        requested_model: str,
         client: ClientCopy | None,
         recalled: tuple[Message, ...],
         *,
@@ -136,7 +138,7 @@ class Fitting:
             stores: whether providers may keep what clients of other APIs ask.
         """
         self._messages, self._recalled = request.messages, recalled
-        self._asked, self._client, self._stores = asked, client, stores
+        self._asked, self._client, self._stores = requested_model, client, stores
 
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
@@ -224,14 +226,14 @@ async def with_losses(
     behind: Sequence[Loss] = (),
 ) -> AsyncGenerator[list[Event], None]:
     """An answer whose first start says these losses too, or the error that refuses them. `behind`: those to be said last."""
-    told = bool(losses or behind)
+    is_pending = bool(losses or behind)
     async with aclosing(following):
         if on_loss == "error" and (refused := refusal([*losses, *behind])) is not None:
             yield [RunError(refused)]
             return
         async for events in following:
-            if told and any(type(event) is MessageStarted for event in events):
-                events, told = _noted(events, losses, behind), False
+            if is_pending and any(type(event) is MessageStarted for event in events):
+                events, is_pending = _note_losses(events, losses, behind), False
             yield events
 
 
@@ -253,11 +255,13 @@ def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
     )
 
 
-def _noted(events: Sequence[Event], losses: Sequence[Loss], behind: Sequence[Loss]) -> list[Event]:
+def _note_losses(
+    events: Sequence[Event], losses: Sequence[Loss], behind: Sequence[Loss]
+) -> list[Event]:
     """The events, whose first start of a message says these losses too."""
     noted = list(events)
-    at = next(place for place, event in enumerate(events) if type(event) is MessageStarted)
-    start = events[at]
+    first = next(index for index, event in enumerate(events) if type(event) is MessageStarted)
+    start = events[first]
     if isinstance(start, MessageStarted):
-        noted[at] = msgspec.structs.replace(start, losses=(*losses, *start.losses, *behind))
+        noted[first] = msgspec.structs.replace(start, losses=(*losses, *start.losses, *behind))
     return noted

@@ -75,9 +75,9 @@ class Observed:
         self.error: Exception | None = None
         """With which the answer ended."""
 
-    def note_first(self, at: float | None) -> None:
+    def note_first(self, time: float | None) -> None:
         """When the first piece of the answer went out, on the loop's clock."""
-        self.first_seconds = None if at is None else at - self.started
+        self.first_seconds = None if time is None else time - self.started
 
     def add(self, events: Sequence[Event]) -> None:
         """The next events of the answer."""
@@ -188,9 +188,9 @@ class Metrics:
         if call.first_seconds is not None:
             self._first.labels(*labels).observe(call.first_seconds)
         if call.usage is not None:
-            for kind, field in _UNITS.items():
+            for unit, field in _UNITS.items():
                 if count := getattr(call.usage, field):
-                    self._tokens.labels(*labels, kind).inc(count)
+                    self._tokens.labels(*labels, unit).inc(count)
         if call.cost:
             self._cost.labels(*labels).inc(call.cost)
         for loss in call.losses:

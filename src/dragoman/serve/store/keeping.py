@@ -13,7 +13,7 @@ from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.answers import AnswerStore
 from dragoman.serve.store.records import Answered
 
-__all__ = ["begin_answer", "keep_answer", "known_answers", "store_deadline"]
+__all__ = ["begin_answer", "keep_answer", "find_conversation", "store_deadline"]
 
 _LOG = logger("serve")
 
@@ -39,7 +39,7 @@ async def keep_answer(
     return True
 
 
-async def known_answers(
+async def find_conversation(
     store: AnswerStore, owner: str, keys: Sequence[str], limits: ServerLimits
 ) -> list[Answered]:
     """The conversation under the first of these keys that one is kept under, the oldest answer first. Where the store fails or is slow there

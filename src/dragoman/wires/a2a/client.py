@@ -31,9 +31,9 @@ from dragoman.message import (
 from dragoman.request import HttpRequest, ModelRequest, RunRequest, Settings, ToolSpec
 from dragoman.wires.a2a import decode
 from dragoman.wires.a2a.errors import load_error
-from dragoman.wires.a2a.old import old_params
+from dragoman.wires.a2a.old import OLD_RPC
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, Quirks
-from dragoman.wires.a2a.runs import dump_run, rpc_request
+from dragoman.wires.a2a.runs import OLD_NAMES, dump_run, rpc_request
 from dragoman.wires.a2a.tools import TOOL_RESULTS_KEY, result_text
 
 __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", "name"]
@@ -57,11 +57,6 @@ _LOST: Mapping[type, Lost] = {
     ProviderPart: Lost.provider,
 }
 """What is not told, or in words alone, of what others said."""
-_OLD_METHODS = {
-    "SendMessage": "message/send",
-    "SendStreamingMessage": "message/stream",
-    "CancelTask": "tasks/cancel",
-}
 
 
 def dump_request(
@@ -238,7 +233,7 @@ def _sent(method: str, path: str, params: dict[str, Any], peer: Quirks) -> HttpR
     if peer.binding == "rest":
         return HttpRequest(path, headers, params)
     if peer.version == "0.3":
-        return HttpRequest("", headers, rpc_request(_OLD_METHODS[method], old_params(params)))
+        return HttpRequest("", headers, rpc_request(OLD_NAMES[method], OLD_RPC.dump_params(params)))
     return HttpRequest("", headers, rpc_request(method, params))
 
 

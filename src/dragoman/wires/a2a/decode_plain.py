@@ -44,7 +44,7 @@ from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.errors import error_of
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.quirks import CANONICAL, PATCH_TYPE, extras, others
+from dragoman.wires.a2a.quirks import CANONICAL, OLD_KINDS, PATCH_TYPE, extras, others
 from dragoman.wires.a2a.runs import is_rpc
 from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 
@@ -54,13 +54,8 @@ _ERRORS: Mapping[str, type[DragomanError]] = {
     "TASK_STATE_FAILED": errors.ProviderError,
     "TASK_STATE_REJECTED": errors.ContentRefusedError,
 }
-_OLD_KINDS: Mapping[str, str] = {
-    "task": "task",
-    "message": "message",
-    "status-update": "statusUpdate",
-    "artifact-update": "artifactUpdate",
-}
-"""Kind of an event in 0.3 → the member that 1.0 has it in."""
+_MEMBERS = {kind: name for name, kind in OLD_KINDS.items()}
+"""Kind of an object in 0.3 → the member that 1.0 has it in."""
 
 
 class PlainDecoder(RunDecoder[OpenPart]):
@@ -110,6 +105,8 @@ class PlainDecoder(RunDecoder[OpenPart]):
     def read_object(self, kind: str, fields: Fields) -> None:
         """See `RunDecoder.read_object`. A message, or a state in which nothing more comes, ends the run."""
         super().read_object(kind, fields)
+        if kind == "artifactUpdate":
+            return
         state = state_of(if_object(fields.get("status")).get("state"))
         if kind == "message" or is_over(state):
             self._over = True
@@ -391,12 +388,12 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
 def member(event: Mapping[str, Any]) -> tuple[str, Fields]:
     """What an object of a stream holds: the name of its member, and the member. A task or a message may stand alone, as in 0.3."""
-    for name in ("task", "message", "statusUpdate", "artifactUpdate"):
+    for name in OLD_KINDS:
         if isinstance(event.get(name), dict):
             return name, if_object(event[name])
     kind = event.get("kind")
-    if isinstance(kind, str) and kind in _OLD_KINDS:
-        return _OLD_KINDS[kind], dict(event)
+    if isinstance(kind, str) and kind in _MEMBERS:
+        return _MEMBERS[kind], dict(event)
     if "parts" in event and "role" in event:
         return "message", dict(event)
     if isinstance(event.get("id"), str) and "status" in event:

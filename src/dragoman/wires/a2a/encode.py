@@ -70,6 +70,7 @@ from dragoman.wires.a2a.tasks import aggregated, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
 
+_encode = json_bytes.encode
 stream_type = "text/event-stream"
 """Of a stream's bytes."""
 ping = SSE_PING
@@ -130,31 +131,30 @@ class Encoder(RunEncoder[OpenPart]):
         self._artifacts: dict[str, list[str]] = {}
         """Id of a message → ids of the artifacts that show it."""
         self._artifact_ids = _ArtifactIds()
-        self._held: tuple[OpenPart, str] | None = None
-        """The delta of text that is not written yet, and its part."""
+        self._held: tuple[Key, OpenPart, str] | None = None
+        """The delta of text that is not written yet, and the part that it is of."""
         self._is_begun = self._is_run = self._has_state = False
 
     def frame(self, data: Mapping[str, Any]) -> bytes:
         """See `RunEncoder.frame`."""
         if "rpc_id" in self._envelope:
             data = rpc_result(data, self._envelope["rpc_id"])
-        return event_bytes(json_bytes.encode(data))
+        return event_bytes(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
         """The bytes of the text that is held, if this is more of the same and nothing else is to be told; `None`: it is not so."""
         if self._held is None or self.pending or type(event.delta) is not str or not event.delta:
             return None
-        part, text = self._held
-        key = part.key
+        key, part, text = self._held
         if not part.is_begun or key[1] != event.index or key[0] != event.message_id:
             return None
         if part.frame is None:
             self._write_piece(part, [{"text": ""}], append=True, last=False)
             part.frame = split_frame(self._framed(self._taken()))
         part.deltas.append(event.delta)
-        self._held = part, event.delta
+        self._held = key, part, event.delta
         before, behind = part.frame
-        return before + json_bytes.encode(text) + behind
+        return before + _encode(text) + behind
 
     def admit(self, event: Event) -> bool:
         """See `RunEncoder.admit`: begins the task, and carries the events of runs within tools."""
@@ -243,7 +243,7 @@ class Encoder(RunEncoder[OpenPart]):
         """Writes the text that is held."""
         if self._held is None:
             return
-        (part, text), self._held = self._held, None
+        (_, part, text), self._held = self._held, None
         if not part.is_begun:
             fields["delta"] = text_of(part.key)
         self._write_piece(part, [{"text": text}], append=part.is_begun, last=last, **fields)
@@ -284,7 +284,7 @@ class Encoder(RunEncoder[OpenPart]):
             return
         if isinstance(event.delta, str) and isinstance(part.begun, TextPart):
             self._release()
-            self._held = part, event.delta
+            self._held = part.key, part, event.delta
         else:
             self._carry(event)
             if isinstance(part.begun, ThinkingPart):
@@ -297,7 +297,7 @@ class Encoder(RunEncoder[OpenPart]):
             self._carry(event)
             return
         finished = _finished_field(event, part)
-        if self._held is not None and self._held[0] is part:
+        if self._held is not None and self._held[1] is part:
             self._release(last=True, finished=finished)
             return
         self._release()

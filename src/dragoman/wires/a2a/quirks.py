@@ -20,7 +20,10 @@ from dragoman.message import Role
 
 __all__ = [
     "EXTENSION",
+    "CANONICAL",
     "NAME",
+    "OLD_KINDS",
+    "PATCH_TYPE",
     "OWN",
     "Quirks",
     "REPLY",
@@ -50,6 +53,13 @@ PATCH_TYPE = "application/json-patch+json"
 """Media type of a change of the shared state."""
 _RESERVED = (EXTENSION, CANONICAL)
 _DEPTH = 3 * json_bytes.MOST_DEPTH
+OLD_KINDS: Mapping[str, str] = {
+    "task": "task",
+    "message": "message",
+    "statusUpdate": "status-update",
+    "artifactUpdate": "artifact-update",
+}
+"""Member of a stream's object → the kind that 0.3 has in its place."""
 REPLY = "a2a_reply"
 """Name of a custom event by which a run says that it is answered by a message, and no task: for short answers that are not streamed."""
 ROLE_NAMES: Mapping[Role, str] = {

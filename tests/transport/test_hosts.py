@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from dragoman.transport.networks import is_private, is_public, judged
+from dragoman.transport.hosts import is_private, is_public, judged
 
 REFUSED = [
     "0.0.0.0",
