@@ -10,6 +10,8 @@ from dragoman import json_bytes
 from dragoman.errors import DecodeError, HistoryError
 
 __all__ = [
+    "Json",
+    "JsonMap",
     "first_text",
     "as_index",
     "as_list",
@@ -31,6 +33,11 @@ __all__ = [
     "filled",
     "unread",
 ]
+
+Json = dict[str, Any]
+"""A JSON object."""
+JsonMap = Mapping[str, Any]
+"""A JSON object that is only read."""
 
 
 T = TypeVar("T")

@@ -7,7 +7,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import filled, first_text, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, filled, first_text, if_object, if_text, rest
 from dragoman.codec.media import as_text, decoded
 from dragoman.errors import HistoryError
 from dragoman.message import (
@@ -26,7 +26,6 @@ from dragoman.wires.a2a.tools import dump_call, dump_result, load_tools
 
 __all__ = ["JSON_TYPE", "dump_content", "dump_data", "load_content", "load_data"]
 
-Part = dict[str, Any]
 JSON_TYPE = "application/json"
 _FILE = "application/octet-stream"
 _THOUGHTS = ("thought", "adk_thought")
@@ -34,17 +33,17 @@ _THOUGHTS = ("thought", "adk_thought")
 _READ = ("kind", "text", "raw", "url", "data", "file", "mediaType", "filename")
 
 
-def dump_content(piece: Content) -> list[Part]:
+def dump_content(piece: Content) -> list[Json]:
     """Returns the parts that show a piece; none if it is not shown. What they do not hold is told beside them, by the extension."""
     dump = _DUMPS.get(type(piece))
     return [] if dump is None else dump(piece)
 
 
-def _dump_text(piece: TextPart) -> list[Part]:
+def _dump_text(piece: TextPart) -> list[Json]:
     return [{**OWN.fields(piece.native), "text": piece.text}]
 
 
-def _dump_bytes(piece: DataPart) -> list[Part]:
+def _dump_bytes(piece: DataPart) -> list[Json]:
     fields = OWN.fields(piece.native)
     if OWN.form(piece.native).get("data") and (value := _json(piece.data)) is not None:
         return [{**fields, "data": value[0]}]
@@ -52,20 +51,20 @@ def _dump_bytes(piece: DataPart) -> list[Part]:
     return [{**fields, **raw, **filled({"filename": piece.name})}]
 
 
-def _dump_link(piece: LinkPart) -> list[Part]:
+def _dump_link(piece: LinkPart) -> list[Json]:
     named = filled({"mediaType": piece.mime_type, "filename": piece.name})
     return [{**OWN.fields(piece.native), "url": piece.url, **named}]
 
 
-def _dump_file(piece: FilePart) -> list[Part]:
+def _dump_file(piece: FilePart) -> list[Json]:
     return [{"text": as_text(piece)}]
 
 
-def _dump_call(call: ToolCallPart) -> list[Part]:
+def _dump_call(call: ToolCallPart) -> list[Json]:
     return [dump_data(dump_call(call))]
 
 
-def _dump_result(result: ToolResultPart) -> list[Part]:
+def _dump_result(result: ToolResultPart) -> list[Json]:
     """A result, and the files in it, which say to which call they belong."""
     pieces = result.result if result.is_content else ()
     files = [piece for piece in pieces if isinstance(piece, DataPart | LinkPart)]
@@ -74,7 +73,7 @@ def _dump_result(result: ToolResultPart) -> list[Part]:
     return [dump_data(dump_result(result)), *parts]
 
 
-_DUMPS: Mapping[type, Callable[[Any], list[Part]]] = {
+_DUMPS: Mapping[type, Callable[[Any], list[Json]]] = {
     TextPart: _dump_text,
     DataPart: _dump_bytes,
     LinkPart: _dump_link,
@@ -84,12 +83,12 @@ _DUMPS: Mapping[type, Callable[[Any], list[Part]]] = {
 }
 
 
-def dump_data(value: Any) -> Part:
+def dump_data(value: Any) -> Json:
     """A JSON value → a data part."""
     return {"data": value, "mediaType": JSON_TYPE}
 
 
-def load_content(part: Mapping[str, Any]) -> list[Content]:
+def load_content(part: JsonMap) -> list[Content]:
     """A part → the pieces that it shows.
 
     Raises:
@@ -108,7 +107,7 @@ def load_content(part: Mapping[str, Any]) -> list[Content]:
     raise HistoryError("a part has one of text, raw, url and data; this one has none")
 
 
-def _load_text(part: Mapping[str, Any]) -> list[Content]:
+def _load_text(part: JsonMap) -> list[Content]:
     text = part["text"]
     if not isinstance(text, str):
         raise HistoryError("the text of a part is a text; send it as one")
@@ -120,7 +119,7 @@ def _load_text(part: Mapping[str, Any]) -> list[Content]:
     return [TextPart(text, _native(part, "mediaType", "filename"))]
 
 
-def load_data(part: Mapping[str, Any]) -> list[Content]:
+def load_data(part: JsonMap) -> list[Content]:
     """A data part → calls, results, or the value as a file of JSON."""
     value = part["data"]
     tools = load_tools(if_object(value)) if isinstance(value, dict) else None
@@ -132,7 +131,7 @@ def load_data(part: Mapping[str, Any]) -> list[Content]:
     return [DataPart(text_of(value).encode(), mime_type, native=native)]
 
 
-def _file(fields: Mapping[str, Any], part: Mapping[str, Any]) -> Content:
+def _file(fields: JsonMap, part: JsonMap) -> Content:
     """A file, by the names of any version. `fields`: where its bytes or its address are."""
     name = first_text(fields, "filename", "name") or None
     mime_type = first_text(fields, "mediaType", "mimeType", "mime_type") or None
@@ -158,7 +157,7 @@ def _bytes(raw: Any) -> bytes:
         raise HistoryError("the bytes of a file are no base64; encode them so") from error
 
 
-def _native(part: Mapping[str, Any], *more: str) -> Native:
+def _native(part: JsonMap, *more: str) -> Native:
     """Fields of a part that its piece has none for."""
     fields = rest(part, *(name for name in _READ if name not in more))
     return OWN.note({name: value for name, value in fields.items() if value not in (None, "", {})})

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import MarkPart, Message, Role, TextPart
 from dragoman.request import RunRequest
@@ -50,16 +50,14 @@ def waiting_state(pending: Sequence[Interrupt]) -> str:
     return "TASK_STATE_INPUT_REQUIRED"
 
 
-def dump_pending(
-    pending: Sequence[Interrupt], message_id: str, *, extras: bool = True
-) -> dict[str, Any]:
+def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool = True) -> Json:
     """What a run waits for → the message of the task's status: each question in words, and as a data part."""
-    parts: list[dict[str, Any]] = []
+    parts: list[Json] = []
     for interrupt in pending:
         name = interrupt.call.name if interrupt.call is not None else ""
         question = interrupt.message or _DEFAULT[interrupt.reason].format(name=name)
         parts += [{"text": question}, dump_data(_dump_question(interrupt))]
-    message: dict[str, Any] = {
+    message: Json = {
         "messageId": message_id,
         "role": "ROLE_AGENT",
         "parts": parts or [{"text": "The agent waits."}],
@@ -70,7 +68,7 @@ def dump_pending(
     return message
 
 
-def _dump_question(interrupt: Interrupt) -> dict[str, Any]:
+def _dump_question(interrupt: Interrupt) -> Json:
     expires_at = interrupt.expires_at
     fields = {
         "type": QUESTION,
@@ -107,7 +105,7 @@ def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
     return (Interrupt(id_, reason, message="\n".join(texts) or None),)
 
 
-def _load_question(data: Mapping[str, Any]) -> Interrupt | None:
+def _load_question(data: JsonMap) -> Interrupt | None:
     fields = {
         "id": data.get("interruptId"),
         "reason": data.get("reason", "input"),
@@ -126,7 +124,7 @@ def _load_question(data: Mapping[str, Any]) -> Interrupt | None:
     return msgspec.structs.replace(interrupt, call=load_call(call)) if call else interrupt
 
 
-def dump_resume(resume: Resume) -> dict[str, Any]:
+def dump_resume(resume: Resume) -> Json:
     """An answer → a data part."""
     fields = {
         "type": ANSWER,
@@ -143,7 +141,7 @@ def _text_of(value: Any) -> str | None:
     return None if value is None else text_of(value)
 
 
-def _without_none(fields: Mapping[str, Any]) -> dict[str, Any]:
+def _without_none(fields: JsonMap) -> Json:
     return {name: value for name, value in fields.items() if value is not None}
 
 

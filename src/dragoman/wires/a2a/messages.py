@@ -12,7 +12,7 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -88,7 +88,7 @@ def load_messages(
     return loaded
 
 
-def task_messages(task: Mapping[str, Any]) -> list[Any]:
+def task_messages(task: JsonMap) -> list[Any]:
     """The messages of a task: its history, what it gave, and what its status says if somebody is to answer."""
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
         raise HistoryError(
@@ -102,9 +102,9 @@ def task_messages(task: Mapping[str, Any]) -> list[Any]:
     return [*history, *answers]
 
 
-def group_artifacts(task: Mapping[str, Any]) -> list[dict[str, Any]]:
+def group_artifacts(task: JsonMap) -> list[Json]:
     """What a task gave, as messages of the agent's: one for each artifact, or for those that our extension says are of one."""
-    messages: list[dict[str, Any]] = []
+    messages: list[Json] = []
     for artifact in map(if_object, if_list(task.get("artifacts"))):
         id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
         metadata = if_object(artifact.get("metadata"))
@@ -151,7 +151,7 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
 
 
 def _split(
-    fields: Mapping[str, Any], role: Role, content: list[Content], origin: Origin | None
+    fields: JsonMap, role: Role, content: list[Content], origin: Origin | None
 ) -> list[Message]:
     """Returns the messages of one entry. Results are the user's and calls the model's, whoever sends them."""
     runs: list[tuple[Role, list[Content]]] = []
@@ -176,7 +176,7 @@ def _split(
     return [first, *messages[1:]]
 
 
-def _native(fields: Mapping[str, Any]) -> Native:
+def _native(fields: JsonMap) -> Native:
     """Returns the fields of an entry that a message has none for."""
     unread = {_SNAKE.get(name, name): value for name, value in rest(fields, *_READ).items()}
     if unread.get("extensions") == [EXTENSION]:
@@ -190,7 +190,7 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 the protocol's
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost: the extension holds what has no field
     extras: bool = True,
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Messages → A2A messages. `extras`: whether what the protocol has no field for is written, under our extension."""
     return [
         dump_message(message, f"message-{index}", extras=extras)
@@ -198,22 +198,20 @@ def dump_messages(
     ]
 
 
-def dump_message(
-    message: Message, spare_id: str = "message", *, extras: bool = True
-) -> dict[str, Any]:
+def dump_message(message: Message, spare_id: str = "message", *, extras: bool = True) -> Json:
     """One message. `spare_id`: of one that has none."""
-    parts: list[dict[str, Any]] = []
+    parts: list[Json] = []
     indexes: list[int] = []
     for piece in message.content:
         indexes.append(len(parts))
         parts += dump_content(piece)
-    entry: dict[str, Any] = {
+    entry: Json = {
         "messageId": message.id or spare_id,
         "role": ROLE_NAMES[message.role],
         "parts": parts or [{"text": ""}],
         **OWN.fields(message.native),
     }
-    metadata: dict[str, Any] = dict(message.own_metadata)
+    metadata: Json = dict(message.own_metadata)
     if extras and not _says_all(message, {**entry, "metadata": metadata}):
         metadata[CANONICAL] = canonical_type(message)
         metadata[EXTENSION] = {"type": "message", "message": _packed(message, indexes)}
@@ -221,7 +219,7 @@ def dump_message(
     return {**entry, "metadata": metadata} if metadata else entry
 
 
-def _says_all(message: Message, entry: Mapping[str, Any]) -> bool:
+def _says_all(message: Message, entry: JsonMap) -> bool:
     """True if a message is read as it was from what every peer reads."""
     data = [if_object(part).get("data") for part in if_list(entry.get("parts"))]
     values = [value for value in data if if_object(value).get("type") not in (CALL, RESULT)]

@@ -9,12 +9,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import filled, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, filled, if_list, if_object, if_text, rest
 from dragoman.wires.a2a.quirks import OLD_KINDS
 
 __all__ = ["OLD_REST", "OLD_RPC", "OldBinding", "new_params", "old_card"]
 
-Json = dict[str, Any]
 _LAST_STATES = frozenset(
     ["completed", "failed", "canceled", "rejected", "input-required", "auth-required"]
 )
@@ -32,7 +31,7 @@ _SCHEMES: Mapping[str, str] = {
 class OldBinding:
     """JSON-RPC of 0.3."""
 
-    def dump_object(self, item: Mapping[str, Any]) -> Json:
+    def dump_object(self, item: JsonMap) -> Json:
         """Returns an object of a stream."""
         dumps = {
             "task": self.dump_task,
@@ -43,7 +42,7 @@ class OldBinding:
         name = next((name for name in dumps if name in item), "artifactUpdate")
         return self._wrap(name, dumps[name](if_object(item.get(name))))
 
-    def dump_task(self, task: Mapping[str, Any]) -> Json:
+    def dump_task(self, task: JsonMap) -> Json:
         """Returns a task."""
         dumped = self._with_kind("task", {**task, "status": self._dump_status(task.get("status"))})
         if "history" in task:
@@ -53,12 +52,12 @@ class OldBinding:
             dumped["artifacts"] = list(map(self._dump_artifact, if_list(task["artifacts"])))
         return dumped
 
-    def dump_message(self, message: Mapping[str, Any]) -> Json:
+    def dump_message(self, message: JsonMap) -> Json:
         """Returns a message."""
         role = "agent" if message.get("role") == "ROLE_AGENT" else "user"
         return {**self._dump_artifact(message), "kind": "message", "role": role}
 
-    def dump_push(self, config: Mapping[str, Any]) -> Json:
+    def dump_push(self, config: JsonMap) -> Json:
         """Returns an address for push notifications."""
         address = rest(config, "taskId")
         if auth := if_object(address.get("authentication")):
@@ -66,7 +65,7 @@ class OldBinding:
             address["authentication"] = {"schemes": schemes, **rest(auth, "scheme")}
         return {"taskId": config.get("taskId"), "pushNotificationConfig": address}
 
-    def dump_params(self, params: Mapping[str, Any]) -> Json:
+    def dump_params(self, params: JsonMap) -> Json:
         """Returns the parameters of a message."""
         if "message" not in params:
             return dict(params)
@@ -95,7 +94,7 @@ class OldBinding:
         fields = if_object(artifact)
         return {**fields, "parts": self._dump_parts(fields)}
 
-    def _dump_parts(self, holder: Mapping[str, Any]) -> list[Json]:
+    def _dump_parts(self, holder: JsonMap) -> list[Json]:
         return [self._dump_part(if_object(part)) for part in if_list(holder.get("parts"))]
 
     def _dump_status(self, status: Any) -> Json:
@@ -107,10 +106,10 @@ class OldBinding:
             dumped["message"] = self.dump_message(if_object(fields["message"]))
         return dumped
 
-    def _dump_state(self, status: Mapping[str, Any]) -> Any:
+    def _dump_state(self, status: JsonMap) -> Any:
         return _old_state(status)
 
-    def _dump_part(self, part: Mapping[str, Any]) -> Json:
+    def _dump_part(self, part: JsonMap) -> Json:
         metadata = {"metadata": part["metadata"]} if "metadata" in part else {}
         if "text" in part:
             return {"kind": "text", "text": part["text"], **metadata}
@@ -124,11 +123,11 @@ class OldBinding:
 class OldRestBinding(OldBinding):
     """REST of 0.3."""
 
-    def dump_message(self, message: Mapping[str, Any]) -> Json:
+    def dump_message(self, message: JsonMap) -> Json:
         """See `OldBinding.dump_message`."""
         return {**rest(message, "parts", "referenceTaskIds"), "content": self._dump_parts(message)}
 
-    def dump_push(self, config: Mapping[str, Any]) -> Json:
+    def dump_push(self, config: JsonMap) -> Json:
         """See `OldBinding.dump_push`. The address is known by its name."""
         name = f"tasks/{config.get('taskId')}/pushNotificationConfigs/{config.get('id')}"
         return {"name": name, **rest(super().dump_push(config), "taskId")}
@@ -139,11 +138,11 @@ class OldRestBinding(OldBinding):
     def _with_kind(self, name: str, value: Json) -> Json:  # noqa: ARG002 the other binding names it
         return value
 
-    def _dump_state(self, status: Mapping[str, Any]) -> Any:
+    def _dump_state(self, status: JsonMap) -> Any:
         is_cancelled = status.get("state") == "TASK_STATE_CANCELED"
         return "TASK_STATE_CANCELLED" if is_cancelled else status.get("state")
 
-    def _dump_part(self, part: Mapping[str, Any]) -> Json:
+    def _dump_part(self, part: JsonMap) -> Json:
         dumped = super()._dump_part(part)
         del dumped["kind"]
         if "data" in dumped:
@@ -158,7 +157,7 @@ OLD_RPC = OldBinding()
 OLD_REST = OldRestBinding()
 
 
-def old_card(card: Mapping[str, Any]) -> Json:
+def old_card(card: JsonMap) -> Json:
     """What a card says to clients of 0.3 beside what it says to those of 1.0, who read schemes of security in either form."""
     interfaces = [
         {"url": interface.get("url"), "transport": interface.get("protocolBinding")}
@@ -184,7 +183,7 @@ def old_card(card: Mapping[str, Any]) -> Json:
     }
 
 
-def new_params(params: Mapping[str, Any]) -> Json:
+def new_params(params: JsonMap) -> Json:
     """Parameters of a message as the REST binding of 0.3 has them → as 1.0 has."""
     message = if_object(params.get("request")) or if_object(params.get("message"))
     parts = [
@@ -193,7 +192,7 @@ def new_params(params: Mapping[str, Any]) -> Json:
     return {**params, "message": {**rest(message, "content"), "parts": parts}}
 
 
-def _new_part(part: Mapping[str, Any]) -> Json:
+def _new_part(part: JsonMap) -> Json:
     fields = rest(part, "file", "data")
     if "data" in part:
         data = if_object(part["data"])
@@ -208,12 +207,12 @@ def _new_part(part: Mapping[str, Any]) -> Json:
     return {**fields, **{name: value for name, value in names.items() if value}}
 
 
-def _old_state(status: Mapping[str, Any]) -> str:
+def _old_state(status: JsonMap) -> str:
     state = if_text(status.get("state")).removeprefix("TASK_STATE_").lower().replace("_", "-")
     return {"": "unknown", "cancelled": "canceled"}.get(state, state)
 
 
-def _old_scheme(scheme: Mapping[str, Any]) -> Json:
+def _old_scheme(scheme: JsonMap) -> Json:
     old = dict(scheme)
     for name, kind in _SCHEMES.items():
         if name in scheme:

@@ -10,7 +10,7 @@ import msgspec
 from dragoman import json_bytes
 from dragoman.codec.carried import apply_carried
 from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -58,22 +58,22 @@ def is_rpc(value: Any) -> bool:
     return "jsonrpc" in if_object(value)
 
 
-def rpc_request(method: str, params: Mapping[str, Any], id: Any = 1) -> dict[str, Any]:  # noqa: A002 the protocol's
+def rpc_request(method: str, params: JsonMap, id: Any = 1) -> Json:  # noqa: A002 the protocol's
     """A request."""
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
-def rpc_result(result: Any, id: Any) -> dict[str, Any]:  # noqa: A002 the protocol's
+def rpc_result(result: Any, id: Any) -> Json:  # noqa: A002 the protocol's
     """An answer. `id`: the request's."""
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
-def rpc_failure(error: Mapping[str, Any], id: Any = None) -> dict[str, Any]:  # noqa: A002 the protocol's
+def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the protocol's
     """An answer that tells an error (`errors.rpc_error`). `id`: the request's; `None`: it could not be read."""
     return {"jsonrpc": "2.0", "id": id, "error": error}
 
 
-def framed(value: Mapping[str, Any]) -> bytes:
+def framed(value: JsonMap) -> bytes:
     """An object of a stream as bytes."""
     return event_bytes(json_bytes.encode(value))
 
@@ -123,7 +123,7 @@ _FIELDS = ("taskId", "referenceTaskIds", "extensions", "messageId")
 
 
 def load_run(
-    body: Mapping[str, Any],
+    body: JsonMap,
     *,
     path: str = "",  # noqa: ARG001 the protocol's
     headers: Mapping[str, str] = {},  # noqa: ARG001 the protocol's
@@ -158,7 +158,7 @@ def load_run(
     return apply_carried(request, if_object(json_of(carried)), _CARRIED)
 
 
-def _params_of(body: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
+def _params_of(body: Any) -> tuple[Json, Json | None]:
     """Returns the parameters in a body, and what is noted of the request of JSON-RPC around them, if there is one."""
     if not isinstance(body, dict):
         raise HistoryError("a request of A2A is a JSON object")
@@ -169,7 +169,7 @@ def _params_of(body: Any) -> tuple[dict[str, Any], dict[str, Any] | None]:
     return if_object(fields.get("params")), {"id": fields.get("id")}
 
 
-def _split_answers(message: Mapping[str, Any]) -> tuple[list[Resume], dict[str, Any] | None]:
+def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
     """Returns the answers in a message, and the message without them; `None`: nothing else is in it."""
     parts = message.get("parts")
     if not isinstance(parts, list):
@@ -188,7 +188,7 @@ def _without_place(message: Message) -> Message:
     return message.replace(native=_with_fields(message.native, fields))
 
 
-def _with_fields(native: Native, fields: dict[str, Any]) -> Native:
+def _with_fields(native: Native, fields: Json) -> Native:
     """Returns `native` with these as the protocol's fields, and without its notes."""
     native = {name: value for name, value in (native or {}).items() if name != NAME}
     if fields:
@@ -196,9 +196,7 @@ def _with_fields(native: Native, fields: dict[str, Any]) -> Native:
     return native or None
 
 
-def _native(
-    params: Mapping[str, Any], message: Mapping[str, Any], rpc: dict[str, Any] | None
-) -> Any:
+def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
     task_id = {"taskId": message["task_id"]} if "task_id" in message else {}
     fields = {
         **task_id,
@@ -211,7 +209,7 @@ def _native(
     return native if rpc is None else OWN.with_notes(native, rpc=rpc)
 
 
-def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:
+def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
     """A request → the parameters that ask it. One message is sent; what came before it is known to the agent: a history that is not
     is a loss."""
     answers = [at for at, message in enumerate(request.messages) if message.role is Role.MODEL]
@@ -238,7 +236,7 @@ def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[s
     return {**params, "metadata": dict(request.metadata)} if request.metadata else params
 
 
-def _carried_fields(request: RunRequest) -> dict[str, Any]:
+def _carried_fields(request: RunRequest) -> Json:
     """Returns the fields that are carried, and say something, but `metadata`, for which the parameters have a field."""
     fields = {
         name: msgspec.to_builtins(getattr(request, name)) for name in _CARRIED if name != "metadata"
@@ -246,7 +244,7 @@ def _carried_fields(request: RunRequest) -> dict[str, Any]:
     return {name: value for name, value in fields.items() if value}
 
 
-def _joined(messages: list[dict[str, Any]], spare_id: str) -> dict[str, Any]:
+def _joined(messages: list[Json], spare_id: str) -> Json:
     """Returns several messages as the one that is sent."""
     if len(messages) == 1:
         return messages[0]

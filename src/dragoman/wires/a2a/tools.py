@@ -10,7 +10,15 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import first_text, if_list, if_object, if_text, text_or_json
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    first_text,
+    if_list,
+    if_object,
+    if_text,
+    text_or_json,
+)
 from dragoman.codec.media import label
 from dragoman.fold import arguments_text, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
@@ -39,10 +47,10 @@ _IDS = ("toolCallId", "call_id", "id")
 _TOOL_NAMES = ("toolCallName", "name")
 
 
-def dump_call(call: ToolCallPart) -> dict[str, Any]:
+def dump_call(call: ToolCallPart) -> Json:
     """A call → the value of a data part."""
     arguments = arguments_text(call) if call.state == "complete" else call.raw or ""
-    data: dict[str, Any] = {
+    data: Json = {
         "type": CALL,
         "toolCallId": call.id,
         "toolCallName": call.name,
@@ -55,7 +63,7 @@ def dump_call(call: ToolCallPart) -> dict[str, Any]:
     return data
 
 
-def load_call(data: Mapping[str, Any]) -> ToolCallPart:
+def load_call(data: JsonMap) -> ToolCallPart:
     """The value of a data part → a call. Older agents name the fields `call_id` or `id`, and `name`; arguments may be an object."""
     function = if_object(data.get("function"))
     id_ = first_text(data, *_IDS)
@@ -80,9 +88,9 @@ def result_text(result: ToolResultPart) -> str:
     return "".join(texts)
 
 
-def dump_result(result: ToolResultPart) -> dict[str, Any]:
+def dump_result(result: ToolResultPart) -> Json:
     """A result → the value of a data part."""
-    data: dict[str, Any] = {"type": RESULT, "toolCallId": result.id}
+    data: Json = {"type": RESULT, "toolCallId": result.id}
     if result.name:
         data["toolCallName"] = result.name
     data["content"] = result_text(result)
@@ -93,7 +101,7 @@ def dump_result(result: ToolResultPart) -> dict[str, Any]:
     return data
 
 
-def load_result(data: Mapping[str, Any]) -> ToolResultPart:
+def load_result(data: JsonMap) -> ToolResultPart:
     """The value of a data part → a result. Older agents name the fields `call_id`, and `output` or `result`."""
     return ToolResultPart(
         first_text(data, *_IDS),
@@ -104,7 +112,7 @@ def load_result(data: Mapping[str, Any]) -> ToolResultPart:
     )
 
 
-def load_tools(data: Mapping[str, Any]) -> list[ToolCallPart | ToolResultPart] | None:
+def load_tools(data: JsonMap) -> list[ToolCallPart | ToolResultPart] | None:
     """The calls and results that a data part holds; `None`: it is data of another kind."""
     load = _LOADS.get(if_text(data.get("type")))
     if load is not None and isinstance(data.get("toolCallId"), str):
@@ -119,7 +127,7 @@ def load_tools(data: Mapping[str, Any]) -> list[ToolCallPart | ToolResultPart] |
     ]
 
 
-_LOADS: Mapping[str, Callable[[Mapping[str, Any]], ToolCallPart | ToolResultPart]] = {
+_LOADS: Mapping[str, Callable[[JsonMap], ToolCallPart | ToolResultPart]] = {
     CALL: load_call,
     RESULT: load_result,
 }
