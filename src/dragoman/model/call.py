@@ -194,7 +194,9 @@ class Caller:
         if request.verbatim is not None and (forward := serving(self.wire).forward) is not None:
             # what follows from the prefix is asked of stored responses alone, which only this API has
             before = (
-                prefix(request.messages, wire) if serving(self.wire).unstored else free_prefix(wire)
+                prefix(request.messages, wire)
+                if serving(self.wire).request_fields.unstored
+                else free_prefix(wire)
             )
             return forward(request, request.verbatim, quirks), before, []
         losses: list[Loss] = []

@@ -10,8 +10,8 @@ from typing import Any, cast
 from dragoman.codec.json_values import if_list, if_text
 from dragoman.serve.apis.a2a_frames import TaskError
 from dragoman.serve.apis.a2a_tasks import load_task
-from dragoman.serve.calls.call import Call
-from dragoman.serve.conversations.threads import resource_of, thread_id
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.threads import resource_of, thread_id
 from dragoman.serve.store.answers import TaskQuery
 from dragoman.serve.store.records import Stage
 from dragoman.wires import a2a

@@ -21,7 +21,7 @@ from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
-from dragoman.serve.calls.fields import foreign_losses, shared_tools, without_own
+from dragoman.serve.core.fields import foreign_losses, shared_tools, without_own
 from dragoman.wires.serving import Serving, serving
 
 __all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
@@ -40,7 +40,8 @@ def settle_messages(
     ]
     if not answers:
         return tuple(sent)
-    restores = served.restores is not None and served.restores(destination.quirks)
+    demands = served.request_fields.restores
+    restores = demands is not None and demands(destination.quirks)
     answered = [_spoken_in(answer) for answer in answers]
     out: list[Message] = []
     start = 0
@@ -196,9 +197,10 @@ class Fitting:
             return body
         if destination.quirks is not None:
             return None
-        if served.adapt is None:
+        adapt = served.request_fields.adapt
+        if adapt is None:
             return body
-        return served.adapt(request.replace(model=destination.model), body, losses)
+        return adapt(request.replace(model=destination.model), body, losses)
 
     def _for_another(
         self, request: ModelRequest, wire: str, destination: Destination, losses: list[Loss]
@@ -217,7 +219,7 @@ class Fitting:
         shared, lost = shared_tools(request, wire, destination.wire)
         losses += [*foreign_losses(request, wire), *lost]
         request = without_own(shared, wire)
-        unstored = serving(wires.get(destination.wire)).unstored
+        unstored = serving(wires.get(destination.wire)).request_fields.unstored
         return request.replace(options=unstored) if unstored and not self._stores else request
 
 

@@ -28,10 +28,10 @@ from dragoman.model.strings import default_transport
 from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.runs.visible import Visible
-from dragoman.serve.calls.call import Call
-from dragoman.serve.calls.fields import admitted, embedding_losses, one_candidate, without_lengths
-from dragoman.serve.conversations.recalling import Recalled
-from dragoman.serve.conversations.recording import Recording
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.fields import admitted, embedding_losses, one_candidate, without_lengths
+from dragoman.serve.core.record import Record
+from dragoman.serve.core.turn import Turn
 from dragoman.serve.gateway.fitting import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
 from dragoman.serve.gateway.offers import Offered, offers, providers_of
@@ -192,14 +192,16 @@ class Gateway:
         """See `Backend`. Where one provider stands behind all models, and its API is the client's, clients have all that there is."""
         name = call.wire.name
         if name not in self._remembering:
-            self._remembering[name] = self._is_mixed(name, serving(call.wire).restores)
+            self._remembering[name] = self._is_mixed(
+                name, serving(call.wire).request_fields.restores
+            )
         return self._remembering[name]
 
     def answer(
         self,
         call: Call,
-        known: Recalled,
-        recording: Recording,  # noqa: ARG002
+        turn: Turn,
+        record: Record,  # noqa: ARG002
     ) -> AsyncGenerator[list[Event], None]:
         """Yields the provider's answer as it is, calls and all. What a retry or a failed model began is left out.
 
@@ -207,20 +209,20 @@ class Gateway:
             ModelNotFoundError: there is no such model.
             InvalidRequestError: the request asks for what is not passed on.
         """
-        model = self._find_models(known.request.model).chat()
-        request, losses = self._prepare(call, known.request)
+        model = self._find_models(turn.asked.model).chat()
+        request, losses = self._prepare(call, turn.asked)
         sealer, owner = self._sealer, call.caller.id
         recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
-        client = self._copy_of(call, known, recalled)
+        client = self._copy_of(call, turn, recalled)
         is_own = client is not None and model.provider.wire == call.wire.name
         request = request.replace(
             messages=client.request.messages if client is not None and is_own else recalled
         )
         losses = [*losses, *unopened]
-        fitting = Fitting(request, known.request.model, client, recalled, stores=self._stores)
+        fitting = Fitting(request, turn.asked.model, client, recalled, stores=self._stores)
         events = model.with_innermost(fitting).batches(request.replace(model=model.string))
-        if known.request.model not in self._models:
-            events = _hide_unlisted(events, known.request.model)
+        if turn.asked.model not in self._models:
+            events = _hide_unlisted(events, turn.asked.model)
         if losses or call.losses:
             events = with_losses(events, losses, self._on_loss, call.losses)
         # where one model is asked once, nothing is taken back
@@ -275,19 +277,17 @@ class Gateway:
             return True
         return restores is not None and restores(behind[0].quirks)
 
-    def _copy_of(
-        self, call: Call, known: Recalled, recalled: tuple[Message, ...]
-    ) -> ClientCopy | None:
+    def _copy_of(self, call: Call, turn: Turn, recalled: tuple[Message, ...]) -> ClientCopy | None:
         """Returns what the client sent, if that is the whole conversation. `recalled`: the conversation as the server has it, its
         seals opened."""
-        if (sent := known.sent) is None:
+        if (sent := turn.sent) is None:
             return None
         opened = recalled
-        if sent.messages is not known.request.messages:
+        if sent.messages is not turn.asked.messages:
             opened, _ = open_messages(sent.messages, call.wire, self._sealer, call.caller.id)
         is_exact = len(opened) == len(sent.messages) and all(map(is_, opened, sent.messages))
         request = sent if is_exact else sent.replace(messages=opened)
-        return ClientCopy(request, call.body, is_exact, known.stored)
+        return ClientCopy(request, call.body, is_exact, turn.stored)
 
     def _prepare(self, call: Call, request: ModelRequest) -> tuple[ModelRequest, list[Loss]]:
         """Returns the request as it may go on, and the losses of what no provider is asked for.

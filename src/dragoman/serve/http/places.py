@@ -3,7 +3,7 @@ where nothing stands."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -29,13 +29,14 @@ class Place(NamedTuple):
     """What is there: the first whose route names a header that the request has, else the first that names none, else the first."""
 
 
-def places(served: Iterable[Wire], purposes: Collection[str]) -> list[Place]:
-    """Returns the places of these wires' routes that have one of these purposes. At the root the first wire that has a path gets it."""
+def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> list[Place]:
+    """Returns the places of these wires' routes whose purpose is offered. At the root the first wire
+    that has a path has it."""
     entries = [
         (route.method, prefix + route.path, wire, route)
         for wire in served
         for route in wire.routes
-        if route.purpose in purposes
+        if is_offered(wire, route.purpose)
         for prefix in ("", f"/{wire.name}")
     ]
     return list(_group(entries))

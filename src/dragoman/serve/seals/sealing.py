@@ -67,8 +67,8 @@ class Sealing:
     def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
         """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
         hold one."""
-        its = serving(wire)
-        self._dump, self._load, self._dump_call = its.dump_seal, its.load_seal, its.dump_call_seal
+        form = serving(wire).seal
+        self._dump, self._load, self._dump_call = form.dump, form.load, form.dump_call
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
         self._is_idle = self._dump is None and self._dump_call is None and not longest_id
@@ -228,7 +228,8 @@ class _Taken(msgspec.Struct, frozen=True):
 
 def _take_tokens(wire: Wire, message: Message) -> _Taken | None:
     """Takes the tokens out of a message. Returns None if there is none in it."""
-    load, load_call = serving(wire).load_seal, serving(wire).load_call_seal
+    form = serving(wire).seal
+    load, load_call = form.load, form.load_call
     content: list[Content] = []
     positions: list[int] = []
     tokens: list[str] = []

@@ -1,7 +1,9 @@
-"""What an agent's run waits for, as the client of a model's endpoint gets it, and the client's answers to it.
+"""What an agent's run waits for, as the client of a model's API gets it, and the client's answers to it.
 
-A wire may have forms of its own: `dump_interrupt`, `load_interrupt` and `load_resume` in its room `serving`. Else it is a call of a
-reserved tool, which the model does not know, and the answer is that tool's result.
+An API may have pieces of its own for it (`Api.dump_interrupt`). Else it is a call of a reserved tool,
+which the model does not know, and the answer is that tool's result. A conversation of which the
+server kept nothing has the calls that were asked about only in the client's copy: `with_asked_calls`
+puts them back.
 """
 
 from __future__ import annotations
@@ -24,15 +26,19 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.serving import serving
-from dragoman.wires.wire import Wire
+from dragoman.orchestration.interrupts import Waiting
+from dragoman.repair import OpenCall
+from dragoman.serve.core.call import Api
 
 __all__ = [
     "RESERVED",
     "dump_interrupt",
     "interrupts_in",
+    "nothing_waits",
     "resumes_in",
+    "sign",
     "waiting_in",
+    "with_asked_calls",
     "without_interrupts",
 ]
 
@@ -47,10 +53,9 @@ _OPTIONS = 100
 _REASONS: Mapping[str, Reason] = {name: reason for reason, name in RESERVED.items()}
 
 
-def dump_interrupt(interrupt: Interrupt, wire: Wire) -> Content:
+def dump_interrupt(interrupt: Interrupt, api: Api) -> Content:
     """What the client is given of something that a run waits for."""
-    dump = serving(wire).dump_interrupt
-    own = None if dump is None else dump(interrupt)
+    own = api.dump_interrupt(interrupt)
     if own is not None:
         return own
     call = interrupt.call
@@ -72,12 +77,29 @@ def dump_interrupt(interrupt: Interrupt, wire: Wire) -> Content:
     return ToolCallPart(interrupt.id, RESERVED[interrupt.reason], given, run_by="client")
 
 
-def interrupts_in(message: Message, wire: Wire) -> dict[str, Interrupt]:
+def sign(resume: Resume, interrupt: Interrupt) -> Resume:
+    """Returns an answer with the signature and the data of what was asked, which the client's format
+    may have no room for."""
+    return msgspec.structs.replace(
+        resume,
+        signature=resume.signature or interrupt.signature,
+        metadata=resume.metadata or interrupt.metadata,
+    )
+
+
+def nothing_waits(interrupt_id: str) -> InvalidRequestError:
+    """Returns the error for an answer to what does not wait."""
+    return InvalidRequestError(
+        f"nothing waits under the id {interrupt_id!r:.100}, or it is answered already"
+    )
+
+
+def interrupts_in(message: Message, api: Api) -> dict[str, Interrupt]:
     """What a message, as a client sends it back, says that is waited for, by the id that the client's answer has. Nobody has checked it."""
     return {
         piece.id if isinstance(piece, ToolCallPart) else interrupt.id: interrupt
         for piece in message.content
-        if (interrupt := _interrupt_of(piece, wire)) is not None
+        if (interrupt := _interrupt_of(piece, api)) is not None
     }
 
 
@@ -87,7 +109,7 @@ def waiting_in(pending: Sequence[Interrupt]) -> dict[str, Interrupt]:
 
 
 def resumes_in(
-    messages: Sequence[Message], waiting: Mapping[str, Interrupt], wire: Wire
+    messages: Sequence[Message], waiting: Mapping[str, Interrupt], api: Api
 ) -> tuple[list[Message], list[Resume]]:
     """The client's answers to what is waited for, and the messages without them. `waiting`: by the id that the answer has.
 
@@ -99,7 +121,7 @@ def resumes_in(
     for message in messages:
         kept: list[Content] = []
         for piece in message.content if message.role is Role.USER else ():
-            resume = _resume(piece, waiting, wire)
+            resume = _resume(piece, waiting, api)
             if resume is None:
                 kept.append(piece)
             else:
@@ -111,16 +133,16 @@ def resumes_in(
     return left, found
 
 
-def without_interrupts(messages: Sequence[Message], wire: Wire) -> list[Message]:
+def without_interrupts(messages: Sequence[Message], api: Api) -> list[Message]:
     """The messages without what was asked so, and without the answers to it."""
     ids: set[str] = set()
     left: list[Message] = []
     for message in messages:
-        ids |= interrupts_in(message, wire).keys()
+        ids |= interrupts_in(message, api).keys()
         kept = [
             piece
             for piece in message.content
-            if not _is_interrupt(piece, wire) and not _answers(piece, ids, wire)
+            if not _is_interrupt(piece, api) and not _answers(piece, ids, api)
         ]
         if len(kept) == len(message.content):
             left.append(message)
@@ -129,21 +151,56 @@ def without_interrupts(messages: Sequence[Message], wire: Wire) -> list[Message]
     return left
 
 
-def _is_interrupt(piece: Content, wire: Wire) -> bool:
-    return _interrupt_of(piece, wire) is not None
+def with_asked_calls(messages: Sequence[Message], api: Api) -> tuple[list[Message], list[Resume]]:
+    """The conversation with the calls that were asked about in the last answer, and what the client said to them. All of it may be made up.
+
+    Raises:
+        InvalidRequestError: an answer cannot be understood.
+    """
+    last = max(
+        (at for at, message in enumerate(messages) if message.role is Role.MODEL), default=None
+    )
+    waiting = {} if last is None else interrupts_in(messages[last], api)
+    end = 0 if last is None else last + 1
+    tail, resumes = resumes_in(messages[end:], waiting, api)
+    if last is None or not waiting:
+        return [*without_interrupts(messages[:end], api), *tail], []
+    answered = {resume.interrupt_id for resume in resumes}
+    content: list[Content] = []
+    marks: list[Content] = []
+    for piece in messages[last].content:
+        interrupt = next(
+            iter(interrupts_in(messages[last].replace(content=(piece,)), api).values()), None
+        )
+        if interrupt is None:
+            content.append(piece)
+        elif interrupt.id in answered and interrupt.call is not None:
+            if interrupt.reason != "approval":
+                marks.append(_waiting_for(interrupt, interrupt.call, len(content)).mark())
+            content.append(interrupt.call)
+    noted = [Message.user(*marks)] if marks else []
+    model = [messages[last].replace(content=tuple(content))] if content else []
+    return [*without_interrupts(messages[:last], api), *model, *noted, *tail], resumes
 
 
-def _answers(piece: Content, ids: set[str], wire: Wire) -> bool:
+def _waiting_for(interrupt: Interrupt, call: ToolCallPart, place: int) -> Waiting:
+    return Waiting(OpenCall(0, place, 0, call), (interrupt,))
+
+
+def _is_interrupt(piece: Content, api: Api) -> bool:
+    return _interrupt_of(piece, api) is not None
+
+
+def _answers(piece: Content, ids: set[str], api: Api) -> bool:
     if isinstance(piece, ToolResultPart):
         return piece.id in ids
-    own = _own_resume(piece, wire)
+    own = _own_resume(piece, api)
     return own is not None and own.interrupt_id in ids
 
 
-def _interrupt_of(piece: Content, wire: Wire) -> Interrupt | None:
+def _interrupt_of(piece: Content, api: Api) -> Interrupt | None:
     if isinstance(piece, ProviderPart):
-        load = serving(wire).load_interrupt
-        return None if load is None else load(piece)
+        return api.load_interrupt(piece)
     if not isinstance(piece, ToolCallPart) or (reason := _REASONS.get(piece.name)) is None:
         return None
     fields = piece.arguments
@@ -163,14 +220,11 @@ def _interrupt_of(piece: Content, wire: Wire) -> Interrupt | None:
     )
 
 
-def _resume(piece: Content, waiting: Mapping[str, Interrupt], wire: Wire) -> Resume | None:
-    if (own := _own_resume(piece, wire)) is not None:
+def _resume(piece: Content, waiting: Mapping[str, Interrupt], api: Api) -> Resume | None:
+    if (own := _own_resume(piece, api)) is not None:
         if (interrupt := waiting.get(own.interrupt_id)) is None:
-            raise InvalidRequestError(
-                f"nothing waits under the id {own.interrupt_id!r:.100}, or it is answered already"
-            )
-        signature = own.signature or interrupt.signature
-        return msgspec.structs.replace(own, signature=signature, metadata=interrupt.metadata)
+            raise nothing_waits(own.interrupt_id)
+        return sign(own, interrupt)
     if not isinstance(piece, ToolResultPart) or (interrupt := waiting.get(piece.id)) is None:
         return None
     if piece.is_error:  # the client has no such tool, or nobody answered
@@ -198,9 +252,8 @@ def _takes_text(schema: Mapping[str, Any]) -> bool:
     return "string" in (types if isinstance(types, list) else [types])
 
 
-def _own_resume(piece: Content, wire: Wire) -> Resume | None:
-    load = serving(wire).load_resume
-    return None if load is None or not isinstance(piece, ProviderPart) else load(piece)
+def _own_resume(piece: Content, api: Api) -> Resume | None:
+    return api.load_resume(piece) if isinstance(piece, ProviderPart) else None
 
 
 def _approval(interrupt: Interrupt, value: Any) -> Resume:

@@ -14,7 +14,7 @@ import msgspec
 
 from dragoman.message import Content, Message, Native, ToolResultPart
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
-from dragoman.serve.conversations.recalling import Recalled
+from dragoman.serve.core.turn import Turn
 
 __all__ = ["without_cache_marks"]
 
@@ -23,19 +23,19 @@ T = TypeVar("T", bound=Message | Content | ToolSpec | ServerTool)
 _MARK = "cache_control"
 
 
-def without_cache_marks(known: Recalled) -> Recalled:
+def without_cache_marks(turn: Turn) -> Turn:
     """The conversation without a client's marks. Where there were some, and no setting says it, the request asks for the cache."""
-    request = known.request
+    request = turn.asked
     messages = [_unmark_message(message) for message in request.messages]
     tools = [_unmark(tool) for tool in request.tools]
     if all(map(is_, messages, request.messages)) and all(map(is_, tools, request.tools)):
-        return known
+        return turn
     by_id = {
         id(message): unmarked for message, unmarked in zip(request.messages, messages, strict=True)
     }
-    new = [by_id.get(id(message)) or _unmark_message(message) for message in known.new]
+    new = [by_id.get(id(message)) or _unmark_message(message) for message in turn.new]
     request = request.replace(messages=tuple(messages), tools=tuple(tools))
-    return msgspec.structs.replace(known, request=_with_cache(request), new=tuple(new))
+    return turn.replace(request=_with_cache(request), new=tuple(new))
 
 
 def _with_cache(request: ModelRequest) -> ModelRequest:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import AsyncGenerator, Sequence
-from contextlib import aclosing, suppress
+from contextlib import aclosing
 
 import anyio
 import msgspec
@@ -12,17 +12,22 @@ from dragoman.errors import DragomanError, OverloadedError, ProviderTimeoutError
 from dragoman.event import Event, RunError, RunFinished
 from dragoman.logs import logger
 from dragoman.runs.driving import Driving, Last, Put
-from dragoman.serve.calls.call import Call
-from dragoman.serve.conversations.recording import Recording
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.record import Record
 
-__all__ = ["begin_logged", "check_room", "public_events"]
+__all__ = ["begin_in_background", "check_room", "public_events"]
 
 _LOG = logger("serve")
 _AGAIN_SECONDS = 1.0
 
 
-async def begin_logged(
-    call: Call, events: AsyncGenerator[list[Event], None], recording: Recording, *, strict: bool
+async def begin_in_background(
+    call: Call,
+    events: AsyncGenerator[list[Event], None],
+    record: Record,
+    thread_id: str | None,
+    *,
+    strict: bool,
 ) -> None:
     """Begins to make an answer: a run of the call's id, which goes on by itself. `strict`: only where it is kept that there is one.
 
@@ -31,15 +36,14 @@ async def begin_logged(
         StoreError: it cannot be kept.
         RunLogError: the log refuses it.
     """
-    recording.run_id = call.id
+    record.run_id = call.id
     try:
         check_room(call)
-        await recording.begin(strict=strict)
+        await record.begin(strict=strict)
         try:
-            await call.service.runs.record(_Answer(call, events, recording), recording.thread_id)
+            await call.service.runs.record(_Answer(call, events, record), thread_id)
         except DragomanError:
-            with suppress(Exception):  # the client is answered that nothing was begun
-                await recording.forget()
+            await record.forget()  # the client is answered that nothing was begun
             raise
     except BaseException:
         await events.aclose()
@@ -80,11 +84,11 @@ class _Answer:
     """An answer's events as those of a run."""
 
     def __init__(
-        self, call: Call, events: AsyncGenerator[list[Event], None], recording: Recording
+        self, call: Call, events: AsyncGenerator[list[Event], None], record: Record
     ) -> None:
-        self._call, self._events, self._recording = call, events, recording
+        self._call, self._events, self._record = call, events, record
         self._has_error = False
-        """Whether the recording has the error that ended it."""
+        """True if the record has the error that ended it."""
 
     @property
     def id(self) -> str:
@@ -117,10 +121,10 @@ class _Answer:
         """See `Source`."""
         if isinstance(last, RunError):
             if not self._has_error:
-                self._recording.add([last])
-            await self._recording.keep("failed")
+                self._record.add([last])
+            await self._record.end("failed")
         else:
-            await self._recording.keep("cancelled" if last.outcome == "cancelled" else None)
+            await self._record.end("cancelled" if last.outcome == "cancelled" else None)
 
     async def _read(self, put: Put) -> bool:
         """Gives on what there is → whether the last of it ended the run."""
@@ -139,5 +143,5 @@ class _Answer:
 
     async def _put(self, events: Sequence[Event], put: Put) -> None:
         self._has_error = isinstance(events[-1], RunError)
-        self._recording.add(events)
+        self._record.add(events)
         await put(events)

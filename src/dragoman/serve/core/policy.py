@@ -1,62 +1,105 @@
-"""What a client asks of a model, as a request to an agent: its tools, settings and system texts, as far as it may."""
+"""What clients may change of the runs of agents: `AgentPolicy`, and a request as far as it is let through."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Sequence
-from typing import Any
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
 
 import msgspec
 
-from dragoman.errors import DragomanError, InvalidRequestError, ToolError
+from dragoman.errors import DragomanError, InvalidRequestError, SettingsError, ToolError
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss, Lost
 from dragoman.message import Message, Role
 from dragoman.orchestration.interrupts import speaks
 from dragoman.repair import open_calls
-from dragoman.request import ModelRequest, Settings, ToolSpec
-from dragoman.serve.agents.interrupts import RESERVED
-from dragoman.serve.agents.policy import AgentPolicy
-from dragoman.serve.calls.fields import foreign_losses, one_candidate
+from dragoman.request import ModelRequest, RunRequest, ServerTool, Settings, ToolSpec
+from dragoman.serve.core.fields import foreign_losses, one_candidate, option_losses
+from dragoman.serve.core.interrupts import RESERVED
+from dragoman.tools import Tool, Toolset
 
-__all__ = ["Allowed", "allowed", "check_results", "of_client"]
+__all__ = [
+    "AgentPolicy",
+    "apply_policy",
+    "check_results",
+    "client_tools",
+    "of_client",
+    "unasked_result",
+]
+
+Request = TypeVar("Request", ModelRequest, RunRequest)
 
 _WORDS = ("auto", "none", "required")
 
 
-class Allowed(msgspec.Struct, frozen=True):
-    """What of a client's request an agent is asked."""
+class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What clients may change of the runs of agents.
 
-    messages: tuple[Message, ...]
-    """Without system texts that do not count."""
-    tools: tuple[ToolSpec, ...]
-    """Those that the client runs."""
-    settings: Settings
-    """Those that count."""
-    output_schema: dict[str, Any] | None
-    """JSON Schema of the answer."""
-    losses: tuple[Loss, ...]
-    """What is left out."""
+    Raises:
+        SettingsError: there is no setting of a name, or a field has a value that is none of its own.
+    """
+
+    system: Literal["keep", "drop", "refuse"] = "keep"
+    """The client's system texts: they follow the agent's own, or are left out, or the request is refused."""
+    tools: Literal["keep", "drop", "refuse"] = "keep"
+    """The client's tools, which the model may call beside the agent's own and the client runs."""
+    settings: tuple[str, ...] | None = None
+    """Names of the `Settings` that the client may set, and `output_schema`; of all others the agent's count. `None`: all."""
+    older: bool = True
+    """Whether an agent's card says how clients of A2A 0.3 reach it. Validators of 1.0 take no card that does."""
+    on_disconnect: Literal["cancel", "detach"] = "cancel"
+    """What becomes of a run whose client leaves: it ends, or goes on and its answer is kept."""
+
+    def __post_init__(self) -> None:
+        kinds = get_type_hints(AgentPolicy)
+        for field in ("system", "tools", "on_disconnect"):
+            values, given = get_args(kinds[field]), getattr(self, field)
+            if given not in values:
+                raise SettingsError(
+                    f"AgentPolicy({field}={given!r:.100}) is unknown; there are {', '.join(values)}"
+                )
+        known = (*Settings.__struct_fields__, "output_schema")
+        for name in self.settings or ():
+            if name not in known:
+                raise SettingsError(
+                    f"AgentPolicy(settings=…) names {name!r}; there are {', '.join(known)}"
+                )
 
 
-def allowed(request: ModelRequest, wire: str, policy: AgentPolicy, own: Collection[str]) -> Allowed:
-    """A client's request as far as the policy lets it through. `own`: names of the agent's tools.
+def apply_policy(
+    request: Request, wire: str, policy: AgentPolicy, agent_tools: Sequence[Tool | Toolset]
+) -> tuple[Request, list[Loss]]:
+    """Returns a client's request as far as the policy lets it through, and what is left out of it.
+    What remains of its tools are those that the client runs.
 
     Raises:
         InvalidRequestError: it has what the policy refuses, or a tool's name that is taken.
     """
-    single, losses = one_candidate(request, wire)
-    losses += foreign_losses(single, wire)
-    tools = _tools(request, policy, own, losses)
-    settings, schema = _settings(request, policy, losses)
-    return Allowed(
-        _messages(request.messages, policy, losses),
-        *_chosen(tools, settings, losses),
-        schema,
-        tuple(losses),
-    )
+    losses: list[Loss] = []
+    schema: Mapping[str, Any] | None = None
+    if isinstance(request, ModelRequest):
+        single, losses = one_candidate(request, wire)
+        losses += foreign_losses(single, wire)
+        schema = request.output_schema
+    elif request.options:
+        losses += option_losses(wire, request.options)
+    taken = [tool.name for tool in agent_tools if isinstance(tool, Tool)]
+    tools = _tools(request.tools, policy, taken, losses)
+    settings, schema = _settings(request.settings or Settings(), schema, policy, losses)
+    messages = _messages(request.messages, policy, losses)
+    tools, settings = _chosen(tools, settings, losses)
+    changed: dict[str, Any] = {"messages": messages, "tools": tools, "settings": settings}
+    if isinstance(request, ModelRequest):
+        changed["output_schema"] = schema
+    return request.replace(**changed), losses
 
 
-def of_client(error: DragomanError, tools: Sequence[ToolSpec]) -> DragomanError:
+def client_tools(request: ModelRequest) -> tuple[ToolSpec, ...]:
+    """Returns the tools of a request that the client runs."""
+    return tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
+
+
+def of_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -> DragomanError:
     """What a run failed with, as the client's fault where it is: the tools of sets are known only once it runs."""
     if not isinstance(error, ToolError):
         return error
@@ -84,9 +127,7 @@ def check_results(
     for message in new:
         for result in message.tool_results:
             if result.run_by != "provider" and result.id not in given:
-                raise InvalidRequestError(
-                    f"the result for {result.id!r:.100} answers no call that waits for the client; send results of its own calls alone"
-                )
+                raise unasked_result(result.id)
     messages, answered = [*before, *new], {resume.interrupt_id for resume in resumes}
     for one in () if speaks(messages) else open_calls(messages):
         if trusted and answered and one.call.run_by == "client" and one.position < len(before):
@@ -96,6 +137,13 @@ def check_results(
             raise InvalidRequestError(
                 f"the call {one.call.id!r:.100} of {one.call.name!r:.100} has no result; send one for each call of the last answer"
             )
+
+
+def unasked_result(call_id: str) -> InvalidRequestError:
+    """Returns the error for a result of a call that the client was not asked to run."""
+    return InvalidRequestError(
+        f"the result for {call_id!r:.100} answers no call that waits for the client; send results of its own calls alone"
+    )
 
 
 def _taken(name: str) -> InvalidRequestError:
@@ -117,10 +165,13 @@ def _messages(
 
 
 def _tools(
-    request: ModelRequest, policy: AgentPolicy, own: Collection[str], losses: list[Loss]
+    asked: Sequence[ToolSpec | ServerTool],
+    policy: AgentPolicy,
+    taken: Collection[str],
+    losses: list[Loss],
 ) -> tuple[ToolSpec, ...]:
-    tools = [tool for tool in request.tools if isinstance(tool, ToolSpec)]
-    others = [tool for tool in request.tools if not isinstance(tool, ToolSpec)]
+    tools = [tool for tool in asked if isinstance(tool, ToolSpec)]
+    others = [tool for tool in asked if not isinstance(tool, ToolSpec)]
     losses += [
         Loss(None, None, Lost.tool, "the agent's provider is not the client's", tool.name)
         for tool in others
@@ -141,7 +192,7 @@ def _tools(
             raise InvalidRequestError("a tool of the request has no name; give it one").at(
                 field="tools"
             )
-        if tool.name in own:
+        if tool.name in taken:
             raise _taken(tool.name)
         if tool.name in names:
             raise InvalidRequestError(
@@ -154,9 +205,11 @@ def _tools(
 
 
 def _settings(
-    request: ModelRequest, policy: AgentPolicy, losses: list[Loss]
-) -> tuple[Settings, dict[str, Any] | None]:
-    settings, schema = request.settings, request.output_schema
+    settings: Settings,
+    schema: Mapping[str, Any] | None,
+    policy: AgentPolicy,
+    losses: list[Loss],
+) -> tuple[Settings, Mapping[str, Any] | None]:
     if policy.settings is not None:
         fields = settings.__struct_fields__
         fixed = [
@@ -168,7 +221,7 @@ def _settings(
         if schema is not None and "output_schema" not in policy.settings:
             schema, fixed = None, [*fixed, "output_schema"]
         losses += [Loss(None, None, Lost.setting, "the server sets it", name) for name in fixed]
-    return settings, None if schema is None else dict(schema)
+    return settings, schema
 
 
 def _chosen(

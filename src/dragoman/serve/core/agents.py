@@ -7,27 +7,31 @@ from contextlib import aclosing
 from types import NoneType
 from typing import Any
 
+import msgspec
+
 from dragoman.agent import Agent
 from dragoman.arguments import expect
-from dragoman.errors import AuthenticationError, InvalidRequestError, SettingsError
+from dragoman.errors import (
+    AuthenticationError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    SettingsError,
+)
 from dragoman.event import Event, RunError, RunFinished
-from dragoman.message import Role
+from dragoman.orchestration.state import Claim
 from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.run import Run
-from dragoman.serve.agents.answers import AgentAnswer
-from dragoman.serve.agents.cache_marks import without_cache_marks
-from dragoman.serve.agents.conversations import conversed
-from dragoman.serve.agents.policy import AgentPolicy
-from dragoman.serve.agents.requests import Allowed, allowed, of_client
-from dragoman.serve.calls.call import Call
-from dragoman.serve.conversations.claims import claim_of
-from dragoman.serve.conversations.recalling import Recalled
-from dragoman.serve.conversations.recording import Recording, waiting_task
-from dragoman.serve.conversations.threads import resource_of
-from dragoman.tools import Tool
+from dragoman.serve.core.cache_marks import without_cache_marks
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.policy import AgentPolicy, apply_policy, client_tools, of_client
+from dragoman.serve.core.record import Record, find_waiting_task
+from dragoman.serve.core.shown import AgentAnswer
+from dragoman.serve.core.threads import resource_of
+from dragoman.serve.core.turn import Turn, claim_of, join_memory
+from dragoman.serve.http.observed import offered_name
 
-__all__ = ["AgentBackend"]
+__all__ = ["AgentBackend", "Served", "served_agent"]
 
 _LONGEST = 200  # characters of a name
 
@@ -107,38 +111,28 @@ class AgentBackend:
         """See `Backend`."""
         return self._only is not None or model in self._agents
 
-    def answer(
-        self, call: Call, known: Recalled, recording: Recording
+    async def answer(
+        self, call: Call, turn: Turn, record: Record
     ) -> AsyncGenerator[list[Event], None]:
-        """A run, as its client may see it: the agent's own calls are hidden, the client's tools wait for the client."""
-        return self._answer(call, known, recording)
-
-    async def _answer(
-        self, call: Call, known: Recalled, recording: Recording
-    ) -> AsyncGenerator[list[Event], None]:
-        agent, known = self._agent(known.request.model), without_cache_marks(known)
-        own = [tool.name for tool in agent.tools if isinstance(tool, Tool)]
-        what = allowed(known.request, call.wire.name, self._policy, own)
-        run = await _run(agent, call, known, what, recording)
-        shown = AgentAnswer(call, what.losses)
-        given = {message.id for message in recording.new}
+        """Yields a run as its client may see it: the agent's own calls are hidden, the client's tools
+        wait for the client."""
+        agent, claim = self._agent(turn.asked.model), claim_of(call, turn)
+        turn = without_cache_marks(turn)
+        request, losses = apply_policy(turn.asked, call.wire.name, self._policy, agent.tools)
+        turn = await _join(agent, call, turn, request)
+        record.follow(turn)
+        run = _run(agent, call, turn, request, claim)
+        client_answer = AgentAnswer(call, losses, turn.new)
         async with run, aclosing(run.steps(chunks=False)) as steps:
             async for step in steps:
-                if step.events and isinstance(step.events[-1], RunFinished | RunError):
-                    result = run.so_far()
-                    recording.output = [
-                        message
-                        for message in result.messages
-                        if message.id not in given and message.role is not Role.SYSTEM
-                    ]
-                    recording.pending = result.pending
-                ending = step.events[-1] if step.events else None
-                if (
-                    isinstance(ending, RunError)
-                    and (error := of_client(ending.error, what.tools)) is not ending.error
-                ):
-                    raise error
-                if events := shown.feed(step.events):
+                last = step.events[-1] if step.events else None
+                if isinstance(last, RunFinished | RunError):
+                    record.note(run.so_far())
+                if isinstance(last, RunError):
+                    error = of_client(last.error, request.tools)
+                    if error is not last.error:
+                        raise error
+                if events := client_answer.feed(step.events):
                     yield events
 
     async def close(self) -> None:
@@ -158,42 +152,83 @@ class AgentBackend:
         return self._only or self._agents[model]
 
 
-async def _run(
-    agent: Agent[Any], call: Call, known: Recalled, what: Allowed, recording: Recording
-) -> Run[Any]:
-    """The run that answers a request.
+async def _join(agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest) -> Turn:
+    """Returns the turn as a run of the agent goes on with it; every message that is kept has an id.
 
     Raises:
-        InvalidRequestError: the agent cannot do what the request asks for.
+        InvalidRequestError: the client answers what it was not asked.
     """
-    talk = await conversed(agent, call, known, what)
-    new = [each if each.id else each.replace(id=call.service.new_id()) for each in talk.new]
-    recording.thread_id, recording.new = talk.thread_id, new
-    if talk.resumes and talk.thread_id is not None:
-        recording.task_id = await waiting_task(call, talk.thread_id)
-    request = RunRequest(
-        (*talk.before, *new),
+    turn = await join_memory(agent, call, turn, request)
+    new_id = call.service.new_id
+    named = [message if message.id else message.replace(id=new_id()) for message in turn.new]
+    task_id = None
+    if turn.resumes and turn.thread_id is not None:
+        task_id = await find_waiting_task(call, turn.thread_id)
+    return turn.replace(new=tuple(named), task_id=task_id)
+
+
+def _run(
+    agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest, claim: Claim
+) -> Run[Any]:
+    """Returns the run that answers a request.
+
+    Raises:
+        InvalidRequestError: the agent gives no answers by a schema.
+    """
+    asked = RunRequest(
+        (*turn.before, *turn.new),
         run_id=call.id,
-        thread_id=talk.thread_id,
+        thread_id=turn.thread_id,
         resource_id=resource_of(call),
-        tools=what.tools,
-        resume=tuple(talk.resumes),
-        settings=what.settings,
+        tools=client_tools(request),
+        resume=turn.resumes,
+        settings=request.settings,
     )
     try:
         return agent.run(
-            request,
-            output_schema=what.output_schema,
-            trusted_history=talk.trusted,
-            claim=claim_of(call, known),
-            reading=talk.reading,
+            asked,
+            output_schema=request.output_schema,
+            trusted_history=turn.is_trusted,
+            claim=claim,
+            reading=turn.reading,
         )
     except SettingsError as error:
-        if what.output_schema is None:
+        if request.output_schema is None:
             raise
         raise InvalidRequestError(
             "the model here gives no answers by a schema; leave the schema out"
         ) from error
+
+
+class Served(msgspec.Struct, frozen=True):
+    """An agent that a client may ask."""
+
+    name: str
+    """By which."""
+    agent: Agent[Any]
+    """Itself."""
+    policy: AgentPolicy
+    """What clients may change of its runs."""
+
+
+def served_agent(call: Call, name: str = "") -> Served:
+    """Returns the agent of that name, perhaps with a slash behind it; empty: the first that the
+    caller may use.
+
+    Raises:
+        ModelNotFoundError: there is none.
+    """
+    name = name.removesuffix("/")
+    for backend in call.service.backends:
+        if not isinstance(backend, AgentBackend):
+            continue
+        for known in [name] if name else backend.names:
+            if call.caller.may_use(known) and backend.serves(known):
+                call.observed.model = offered_name(known, backend.names)
+                return Served(known, *backend.served(known))
+    raise ModelNotFoundError(
+        f"there is no agent {name!r:.200} here" if name else "there is no agent here"
+    )
 
 
 def _check_name(name: object) -> None:

@@ -1,10 +1,15 @@
-"""What a request's fields ask for beyond what all providers know, as its wire says, and what of them another wire leaves out."""
+"""What a request's fields ask for beyond what all providers know, as its wire says; what of them
+another wire leaves out; and the response header `dragoman-loss` that names what was left out, a list
+of structured fields (RFC 9651).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+import re
+from collections import Counter
+from collections.abc import Iterable, Iterator, Mapping
 from itertools import chain, islice
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
@@ -13,21 +18,24 @@ from dragoman.codec.body_schema import fault_of_type
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import RequestFields
 from dragoman.errors import InvalidRequestError
+from dragoman.event import Event, MessageStarted
 from dragoman.loss import Loss, Lost
 from dragoman.message import NOTES
 from dragoman.request import EmbeddingsRequest, ModelRequest, ServerTool, ToolSpec
+from dragoman.serve.core.call import Call
 from dragoman.wires.serving import serving
 
-if TYPE_CHECKING:
-    from dragoman.serve.calls.call import Call
-
 __all__ = [
+    "HEADER",
     "admitted",
     "check_references",
     "check_types",
     "embedding_losses",
     "foreign_losses",
+    "loss_headers",
+    "losses_of",
     "one_candidate",
+    "option_losses",
     "shared_tools",
     "without_lengths",
     "without_own",
@@ -44,6 +52,12 @@ _PACKING = ("encoding_format", "embedding_types")
 _ROOTS = {"chat": "request", "embeddings": "embeddings"}
 """Purpose of a route whose body goes to a provider → what its fields are called in an allow list."""
 _ACCOUNTING = ("user", "truncate", "keep_alive", "priority", "title")
+HEADER = "dragoman-loss"
+_MOST_HEADER = 1000
+"""Characters of the header's value at most; proxies take some thousands for all headers."""
+_WORD = re.compile(r"[A-Za-z0-9_.\-]{1,64}")
+_NAMED = (Lost.option, Lost.setting, Lost.field, Lost.tool, Lost.candidate)
+"""Losses whose `which` is a name of the API's. That of others is a client's own, such as a file's name, and stays out."""
 
 
 def one_candidate(request: ModelRequest, wire: str) -> tuple[ModelRequest, list[Loss]]:
@@ -122,15 +136,25 @@ def _not_passed(path: str) -> Loss:
 
 
 def foreign_losses(request: ModelRequest, wire: str) -> list[Loss]:
-    """What a request that was read from this wire asks for in fields of the wire's own: another wire does not write them."""
+    """Returns what a request that was read from this wire asks for in fields of the wire's own:
+    another wire does not write them."""
+    return option_losses(wire, request.options, if_object((request.native or {}).get(wire)))
+
+
+def option_losses(wire: str, *options: Mapping[str, Any]) -> list[Loss]:
+    """Returns a loss for each of these fields of a wire that asks for something."""
     fields = _fields_of(wire)
-    own = if_object((request.native or {}).get(wire))
-    found = list(islice(chain(_leaves(request.options, fields), _leaves(own, fields)), _MOST))
+    paths = islice(chain.from_iterable([_leaves(each, fields) for each in options]), _MOST)
     why = f"it is a field of {wire}"
-    kinds = [Lost.field if _is_minor(path, fields) else Lost.option for path in found]
     return [
-        Loss(None, None, kind, why, path[:_LONGEST])
-        for kind, path in zip(kinds, found, strict=True)
+        Loss(
+            None,
+            None,
+            Lost.field if _is_minor(path, fields) else Lost.option,
+            why,
+            path[:_LONGEST],
+        )
+        for path in paths
     ]
 
 
@@ -236,3 +260,33 @@ def _without(fields: Mapping[str, Any], path: str) -> dict[str, Any]:
         for name, value in fields.items()
         if name != step or inner
     }
+
+
+def loss_headers(losses: Iterable[Loss]) -> Mapping[str, str]:
+    """The header that names these losses, each kind once with how often it occurs: `option;which="logit_bias", thinking;n=3`. None
+    where there is no loss. What does not fit is counted: `more;n=4`."""
+    counts = Counter(_item(loss) for loss in losses)
+    items = [item if count == 1 else f"{item};n={count}" for item, count in counts.items()]
+    return {HEADER: _bounded(items)} if items else {}
+
+
+def losses_of(events: Iterable[Event]) -> list[Loss]:
+    """What the request of these events had to leave out, as the start of the answer says it."""
+    return [loss for event in events if isinstance(event, MessageStarted) for loss in event.losses]
+
+
+def _item(loss: Loss) -> str:
+    item = loss.what.value.replace(" ", "-")
+    name = loss.which.replace(" ", "-")
+    return f'{item};which="{name}"' if loss.what in _NAMED and _WORD.fullmatch(name) else item
+
+
+def _bounded(items: list[str]) -> str:
+    kept: list[str] = []
+    length = len(f", more;n={len(items)}")
+    for item in items:
+        length += len(item) + 2
+        if length > _MOST_HEADER:
+            return ", ".join([*kept, f"more;n={len(items) - len(kept)}"])
+        kept.append(item)
+    return ", ".join(kept)

@@ -8,7 +8,7 @@ from urllib.parse import quote, unquote
 
 from dragoman.codec.json_values import if_object
 from dragoman.errors import InvalidRequestError
-from dragoman.serve.calls.call import Call
+from dragoman.serve.core.call import Call
 from dragoman.serve.http.callers import ANONYMOUS
 
 __all__ = [

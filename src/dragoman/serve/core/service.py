@@ -3,21 +3,20 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
-from contextlib import asynccontextmanager
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING, Any
+from typing import Any, Protocol
 
 import anyio
 
 from dragoman.codec.agent_card import AgentCard
-from dragoman.errors import ModelNotFoundError, OverloadedError
+from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
 from dragoman.logs import logger
 from dragoman.model.chat_model import new_id, now
 from dragoman.result import ModelInfo
 from dragoman.runs import RunLog, Runs, open_log
-from dragoman.serve.calls.waiting import Waiting
-from dragoman.serve.calls.webhooks import Webhooks
+from dragoman.serve.core.webhooks import Webhooks
 from dragoman.serve.http.callers import Authenticate, Caller
 from dragoman.serve.http.connection import Gate
 from dragoman.serve.http.limits import ServerLimits
@@ -27,15 +26,72 @@ from dragoman.serve.store.answers import AnswerStore
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.transport.address_policy import AddressPolicy
 
-if TYPE_CHECKING:
-    from dragoman.serve.calls.call import Backend
-
-__all__ = ["Service"]
+__all__ = ["Offer", "Service", "Waiting", "look_seconds"]
 
 _LOG = logger("serve")
 _AGAIN_SECONDS = 1.0
 _PRUNE_SECONDS = 3600.0
 """How often old answers are looked for."""
+_FIRST_SECONDS = 0.5
+_LONGEST_SECONDS = 15.0
+_GROWTH = 1.5
+
+
+class Waiting:
+    """Who waits, by the key of what may change."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[str, ...], set[anyio.Event]] = {}
+
+    def __len__(self) -> int:
+        """How many keys are waited for."""
+        return len(self._events)
+
+    @contextmanager
+    def change(self, key: tuple[str, ...]) -> Generator[anyio.Event]:
+        """What is set by the next change, from now on."""
+        event = anyio.Event()
+        self._events.setdefault(key, set()).add(event)
+        try:
+            yield event
+        finally:
+            events = self._events[key]
+            events.discard(event)
+            if not events:
+                del self._events[key]
+
+    def changed(self, key: tuple[str, ...]) -> None:
+        """Wakes who waits for it."""
+        for event in self._events.get(key, ()):
+            event.set()
+
+
+def look_seconds() -> Iterator[float]:
+    """How long who waits does so before looking whether another process made the change: ever longer, up to a quarter of a minute."""
+    seconds = _FIRST_SECONDS
+    while True:
+        yield seconds
+        seconds = min(seconds * _GROWTH, _LONGEST_SECONDS)
+
+
+class Offer(Protocol):
+    """Models that clients may ask for; what answers for them is a `Backend`."""
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Returns what a client may name, for lists."""
+        ...
+
+    def serves(self, model: str) -> bool:
+        """True if a client may name that model."""
+        ...
+
+    def check_keys(self) -> Mapping[str, AuthenticationError | None]:
+        """Returns the error for a missing key, or None, for each model."""
+        ...
+
+    async def close(self) -> None:
+        """Gives back what it holds."""
+        ...
 
 
 class Service:
@@ -43,7 +99,7 @@ class Service:
 
     def __init__(
         self,
-        backends: Sequence[Backend],
+        backends: Sequence[Offer],
         *,
         authenticate: Authenticate,
         has_keys: bool,
@@ -156,11 +212,12 @@ class Service:
                     found.setdefault(model.name, model)
         return list(found.values())
 
-    def backend(self, model: str, caller: Caller) -> Backend:
-        """Who answers to that name. A name that the caller may not use is as if it were not there.
+    def backend(self, model: str, caller: Caller) -> Offer:
+        """Returns the backend that answers to a name. A name that the caller may not use is as if it
+        were not there.
 
         Raises:
-            ModelNotFoundError: nobody does.
+            ModelNotFoundError: there is none.
         """
         for backend in self.backends:
             if caller.may_use(model) and backend.serves(model):
