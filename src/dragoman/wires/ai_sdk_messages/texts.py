@@ -251,14 +251,15 @@ def load_row_details(part: Part, reading: Reading, where: str) -> None:
     reading.opens()
     if reading.is_model and any(piece.native for piece in pieces):
         reading.provider = reading.provider or ANTHROPIC
-    forms = [flags(signed=piece.native is not None) for piece in pieces]
     # The first piece has the part's note: how many pieces are of it. The others are marked as details.
+    first, *others = pieces
+    form = flags(signed=first.native is not None)
+    if others:
+        form["details"] = len(pieces)
     others = [
-        _with_form(piece, {**form, "detail": True})
-        for piece, form in zip(pieces[1:], forms[1:], strict=True)
+        _with_form(piece, flags(signed=piece.native is not None, detail=True)) for piece in others
     ]
-    count = {"details": len(pieces)} if others else {}
-    _add_details(part, reading, [pieces[0], *others], {**forms[0], **count})
+    _add_details(part, reading, [first, *others], form)
 
 
 def _row_details_of(part: Part, dialect: Dialect) -> list[ThinkingPart] | None:

@@ -113,14 +113,17 @@ def _load_answer(part: Part, call: ToolCallPart, reading: Reading, where: str) -
 def dump_call(call: ToolCallPart, dialect: Dialect, answered: bool = False) -> Part:
     """Returns the part of a call, to which `dump_result` adds where it is `answered`."""
     part: Part = {"type": f"tool-{call.name}", "toolCallId": call.id}
+    if has_no_form(call):  # most calls, at once
+        if not answered:
+            part["state"] = "input-available"
+        part["input"] = call.arguments
+        return part
     if OWN.form(call.native).get("dynamic") is True:
         part = {"type": _DYNAMIC, "toolName": call.name, "toolCallId": call.id}
     state: str | None = None
     if not answered:
         state = part["state"] = open_state(call)
     part |= input_of(call, answered=answered)
-    if has_no_form(call):
-        return part
     if call.run_by == "provider":
         part["providerExecuted"] = True
     unread = unread_fields(call, lambda bare: load_input(bare, part, state))
