@@ -23,7 +23,6 @@ from dragoman.memory.conversation import Conversation, conversation_of
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role
 from dragoman.model.models import Models
-from dragoman.model.schemas import providers_for
 from dragoman.orchestration import (
     MessageAccumulator,
     StreamingOrchestrator,
@@ -31,7 +30,7 @@ from dragoman.orchestration import (
     choose_orchestrator,
 )
 from dragoman.orchestration.interrupts import Waiting, speaks, waiting_calls
-from dragoman.orchestration.resume import Beginning, Decision, Plan, decisions
+from dragoman.orchestration.resume import Decision, Plan, decisions
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
@@ -115,16 +114,17 @@ def build_run(agent: RunDefaults, prompt: Prompt, output_type: Any, how: RunOpti
         seal=Seal(agent.approval_key, how.get("thread_id"), how.get("resource_id")),
         claim=how.get("claim"),
     )
+    state.asked = new
     if output is not None:
         state.output_options = output.options
-    start = _Start(agent, how, new, state, conversation)
+    start = _Start(agent, how, state, conversation)
     own = model.orchestrator if isinstance(model, Provider) else None
     make = own or agent.orchestrator or chat_model.provider.orchestrator
     if make is not None:
         orchestrator = _made(make)
     else:
         orchestrator = choose_orchestrator(
-            *providers_for(chat_model, None if output is None else output.schema),
+            *chat_model.providers_for(None if output is None else output.schema),
             typed=output is not None,
             tools=bool(tools),
         )
@@ -170,11 +170,10 @@ class _Start:
         self,
         agent: RunDefaults,
         how: RunOptions,
-        new: Sequence[Message],
         state: StreamingState,
         conversation: Conversation | None,
     ) -> None:
-        self._agent, self._how, self._new = agent, how, new
+        self._agent, self._how = agent, how
         self._state, self._conversation = state, conversation
         self._has_toolsets = state.toolset is not None
 
@@ -190,23 +189,21 @@ class _Start:
         if self._conversation is not None and self._conversation.reads:
             return None
         tools = None if self._has_toolsets else self._state.tool_map
-        beginning = self._beginning(self._how.get("history", ()), tools)
-        own = self._state.begin(beginning)
-        return None if beginning.needs_tools else own
+        return self._begin(self._how.get("history", ()), tools)
 
     async def begin(self) -> tuple[Message, ...]:
         """Returns the run's own messages once the thread is read and the tools of sets are listed; raises as `begin_now`."""
-        return self._state.begin(self._beginning(await self._history(), self._state.tool_map))
+        return self._begin(await self._history(), self._state.tool_map) or ()
 
     async def messages(self) -> Sequence[Message]:
         """Returns the conversation that the run begins with, as far as it is known before the tools of sets are."""
-        return self._with_system([*await self._history(), *self._new])
+        return self._with_system([*await self._history(), *self._state.asked])
 
     async def _history(self) -> Iterable[Message]:
         history = self._how.get("history", ())
         if self._conversation is None:
             return history
-        return await self._conversation.load(history, self._new)
+        return await self._conversation.load(history, self._state.asked)
 
     def _with_system(self, messages: list[Message]) -> list[Message]:
         """The messages, and the agent's system message before them unless they begin with its words."""
@@ -217,15 +214,19 @@ class _Start:
         has_system = first.role is Role.SYSTEM and first.text == system.text
         return messages if has_system else [system, *messages]
 
-    def _beginning(self, history: Iterable[Message], tools: Mapping[str, Tool] | None) -> Beginning:
-        """`tools`: `None` if those of sets are not listed yet."""
+    def _begin(
+        self, history: Iterable[Message], tools: Mapping[str, Tool] | None
+    ) -> tuple[Message, ...] | None:
+        """Begins the state. Returns the run's own messages; `None` if tools decide how it begins, and are not known. `tools`: `None` if
+        those of sets are not listed yet."""
         history = expect_each("history", history, Message, hint=history_hint)
         resume = expect_each("resume", self._how.get("resume", ()), Resume)
-        messages = self._with_system([*history, *self._new])
+        messages = self._with_system([*history, *self._state.asked])
         made_up, losses = missing(messages)
         if resume or made_up:
             if tools is None:
-                return Beginning(messages, (), [], needs_tools=True)
+                self._state.begin(messages, ())
+                return None
             if (resumed := self._resumed(messages, resume, tools, losses)) is not None:
                 return resumed
         if not messages or messages[-1].role is not Role.USER:
@@ -233,14 +234,14 @@ class _Start:
                 "nothing to send: without a prompt the history must end in a user message or in tool results"
             )
         self._refuse(losses)
-        own = [*self._new]
+        own = [*self._state.asked]
         if made_up and own and own[0].tool_results:
             own[0] = own[0].replace(content=(*own[0].content, *made_up))
         elif made_up:
             results = Message.user(*made_up)
             own.insert(0, results.replace(id=self._agent.new_id(), created_at=self._agent.clock()))
-        messages[len(messages) - len(self._new) :] = own
-        return Beginning(messages, tuple(own), losses)
+        messages[len(messages) - len(self._state.asked) :] = own
+        return self._state.begin(messages, tuple(own), losses)
 
     def _resumed(
         self,
@@ -248,8 +249,9 @@ class _Start:
         resume: Sequence[Resume],
         tools: Mapping[str, Tool],
         losses: Sequence[Loss],
-    ) -> Beginning | None:
-        """How a conversation that waits goes on. `None`: nothing was answered, and nothing is waited for any longer."""
+    ) -> tuple[Message, ...] | None:
+        """Goes on with a conversation that waits. Returns the run's own messages; `None` if nothing was answered, and nothing is waited for
+        any longer."""
         seal = self._state.seal
         waiting, forged = self._waiting(messages, tools)
         decided = decisions(
@@ -269,15 +271,15 @@ class _Start:
         goes_on_waiting = bool(left) and not is_speaking
         if not resume and not goes_on_waiting:
             return None
-        answers = list(takewhile(lambda message: not speaks([message]), self._new))
-        plan = Plan(tuple(decided), left, tuple(self._new[len(answers) :]), is_speaking)
+        answers = list(takewhile(lambda message: not speaks([message]), self._state.asked))
+        plan = Plan(tuple(decided), left, tuple(self._state.asked[len(answers) :]), is_speaking)
         places = {(call.position, call.place) for call in answered}
         gone = [loss for loss in losses if (loss.message, loss.part) not in places]
         if goes_on_waiting:
             gone = []
         self._refuse(gone)
-        end = len(messages) - len(self._new) + len(answers)
-        return Beginning(messages[:end], tuple(answers), gone, plan)
+        end = len(messages) - len(self._state.asked) + len(answers)
+        return self._state.begin(messages[:end], tuple(answers), gone, plan)
 
     def _waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]

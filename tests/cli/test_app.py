@@ -17,7 +17,7 @@ import msgspec
 import pytest
 
 from dragoman import Message, errors, providers, unfold, wires
-from dragoman.cli.failure import exit_code
+from dragoman.cli.terminal import exit_code
 from support.cli import SRC, Stdin, one_line, shell
 from support.llm_server import USAGE, Llm, decoded
 from support.model import call, pieces, says

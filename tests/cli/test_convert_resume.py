@@ -17,7 +17,7 @@ from typing import Any, cast
 
 import pytest
 
-from dragoman.cli import convert_input, convert_output, convert_workers
+from dragoman.cli import convert_chunks, convert_input, convert_output
 from dragoman.cli.convert_chunks import Chunk, Job, convert_chunk
 from dragoman.cli.convert_output import Output, note_of
 from support.cli import SRC, one_line
@@ -255,7 +255,7 @@ def test_a_process_that_is_ended_from_outside_ends_the_run(
     source = tmp_path / "in.jsonl"
     source.write_text("".join(rows(200)))
     monkeypatch.setattr(convert_input, "CHUNK", 500)
-    monkeypatch.setattr(convert_workers, "_work", _die)
+    monkeypatch.setattr(convert_chunks, "_work", _die)
     code, _, err = cli("convert", str(source), "-t", "google", "-j", "2", "--errors", "skip")
     assert code == 1
     assert one_line(err, "was ended from outside", "fewer --jobs")
@@ -392,4 +392,4 @@ def test_a_worker_whose_command_ends_in_the_middle_of_a_chunk_ends_quietly() -> 
     ours, theirs = Pipe()
     os.write(ours.fileno(), struct.pack("!i", 1000) + b"a part")
     ours.close()
-    assert convert_workers._work(cast("Any", None), theirs) is None
+    assert convert_chunks._work(cast("Any", None), theirs) is None

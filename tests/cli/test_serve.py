@@ -14,7 +14,7 @@ from typing import Any
 
 import pytest
 
-from dragoman.cli.serve_greeting import greeting
+from dragoman.cli.serve import greeting
 from support.cli import SRC, one_line
 from support.javascript import with_openai
 from support.llm_server import Llm

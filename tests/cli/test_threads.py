@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from dragoman import DataPart, Message, ToolCallPart, ToolResultPart, load_messages
-from dragoman.cli.store import store_file
+from dragoman.cli.threads import store_file
 from dragoman.memory import Memory
 from support.cli import Stdin, one_line
 from support.llm_server import Llm

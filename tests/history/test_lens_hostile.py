@@ -10,7 +10,7 @@ import pytest
 
 from dragoman import formats
 from dragoman.errors import HistoryError
-from dragoman.history import alignment, matching, projection, put
+from dragoman.history import alignment, matching, pieces, projection, put
 from dragoman.message import Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.testing.mutation import Sample, mutated
 
@@ -110,7 +110,7 @@ class Counting:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.work = 0
         for module, name, size in (
-            (projection, "neutral", lambda *_: 1),
+            (pieces, "neutral", lambda *_: 1),
             (matching, "aligned", lambda these, those: len(these) + len(those)),
             (projection, "aligned", lambda these, those: len(these) + len(those)),
             (alignment, "_anchors", lambda these, those, **_: len(these) + len(those)),

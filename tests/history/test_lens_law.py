@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from dragoman import formats
 from dragoman.history import put
-from dragoman.history.projection import pieces
+from dragoman.history.pieces import said_pieces as pieces
 from dragoman.message import Message, Role
 from dragoman.repair import repair
 from support.conversations import conversations

@@ -12,7 +12,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _run(arguments)
     except KeyboardInterrupt:  # before a command began, or after it ended
-        from dragoman.cli.failure import INTERRUPTED
+        from dragoman.cli.terminal import INTERRUPTED
 
         return INTERRUPTED
 
@@ -23,7 +23,7 @@ def _run(arguments: Sequence[str] | None) -> int:
     from typer import TyperException
 
     from dragoman.cli.app import app
-    from dragoman.cli.failure import exit_code, report
+    from dragoman.cli.terminal import exit_code, report
     from dragoman.errors import DragomanError
 
     if reconfigure := getattr(sys.stdout, "reconfigure", None):

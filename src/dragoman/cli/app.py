@@ -6,14 +6,12 @@ from typing import Annotated
 
 import typer
 
-from dragoman.cli.catalogue import models, providers
+from dragoman.cli.catalogue import models, providers, pull
 from dragoman.cli.chat import chat
 from dragoman.cli.convert import convert
-from dragoman.cli.decode import decode
 from dragoman.cli.embed import create, search, text
-from dragoman.cli.local import pull
 from dragoman.cli.mcp import mcp
-from dragoman.cli.plan import plan
+from dragoman.cli.reading import decode, plan
 from dragoman.cli.serve import serve
 from dragoman.cli.terminal import echo
 from dragoman.cli.threads import delete, export, list_threads, show

@@ -10,7 +10,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.cli.failure import plain
+from dragoman.cli.terminal import plain
 from dragoman.errors import ResumeError
 from dragoman.interrupt import Interrupt, Reason, Resume
 

@@ -1,4 +1,4 @@
-"""`dragoman providers` and `dragoman models`: who can be asked."""
+"""`dragoman providers` and `dragoman models`: who can be asked; and `dragoman local pull`, the embedded model."""
 
 from __future__ import annotations
 
@@ -9,7 +9,11 @@ import typer
 
 from dragoman.cli.terminal import echo, echo_json, escape
 
-__all__ = ["models", "providers"]
+__all__ = [
+    "models",
+    "providers",
+    "pull",
+]
 
 _Json = Annotated[bool, typer.Option("--json", help="Print JSON.")]
 _KINDS = ("chat", "embeddings", "media", "other")
@@ -92,3 +96,31 @@ def _heading(kinds: tuple[str, ...]) -> str:
     """The kind that a model is listed under: the first of its kinds, where images, audio and the like are media."""
     kind = kinds[0]
     return kind if kind in _KINDS else "media" if kind in ("image", "audio", "tts") else "other"
+
+
+def pull(
+    model: Annotated[
+        str,
+        typer.Argument(
+            help="all-MiniLM-L6-v2, for dragoman embed; left out, the one that chats.",
+            show_default=False,
+        ),
+    ] = "",
+) -> None:
+    """Fetch an embedded model, some 90 MB, once, and print where it is.
+
+    \b
+    dragoman local pull
+    dragoman chat "Hello"
+    dragoman local pull all-MiniLM-L6-v2
+    dragoman embed text "Hello"
+    """
+    from importlib.util import find_spec
+
+    from dragoman.providers import local_pull
+    from dragoman.providers.hints import install
+    from dragoman.providers.local_models import DEFAULT
+
+    echo(local_pull.pull(lambda line: echo(line, err=True), model or DEFAULT))
+    if find_spec("xllamacpp") is None:
+        echo(f"note: what runs it is not installed: `{install('xllamacpp')}`", err=True)

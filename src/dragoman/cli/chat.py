@@ -11,8 +11,8 @@ import msgspec
 import typer
 
 from dragoman.cli.prompt import clean, piped, prompt_parts
-from dragoman.cli.store import StoreOption, open_memory
-from dragoman.cli.terminal import echo, echo_json
+from dragoman.cli.terminal import INTERRUPTED, echo, echo_json
+from dragoman.cli.threads import StoreOption, begun_thread, last_origin, open_memory
 
 if TYPE_CHECKING:
     from decimal import Decimal
@@ -146,8 +146,8 @@ def chat(
         _load_early(model or "local")
     from dragoman import providers
     from dragoman.agent import Agent
+    from dragoman.cli.modules import tools_in
     from dragoman.cli.screen import Screen
-    from dragoman.cli.tools import tools_in
     from dragoman.providers.keys import find_key
     from dragoman.request import Settings
 
@@ -199,7 +199,6 @@ def _models_of_thread(
     import asyncio
 
     from dragoman import providers
-    from dragoman.cli.store import last_origin
     from dragoman.errors import SettingsError
 
     origin = asyncio.run(last_origin(store, thread))
@@ -248,10 +247,8 @@ async def _once(
     from operator import add
 
     from dragoman.cli.answer import RunHow, answer, asking
-    from dragoman.cli.failure import INTERRUPTED
     from dragoman.cli.interrupt import Interrupts
     from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
-    from dragoman.cli.store import begun_thread
     from dragoman.message import FinishReason
 
     whole = json or schema is not None

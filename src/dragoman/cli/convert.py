@@ -1,9 +1,11 @@
-"""`dragoman convert`: conversations of any format → another."""
+"""`dragoman convert`: conversations of any format → another; and what it shows on standard error while it works and at the end."""
 
 from __future__ import annotations
 
 import os
 import sys
+from collections.abc import Callable, Generator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -12,7 +14,7 @@ import typer
 from dragoman.cli.terminal import echo
 
 if TYPE_CHECKING:
-    from dragoman.cli.convert_chunks import Job
+    from dragoman.cli.convert_chunks import Job, Summary
     from dragoman.message import Origin
 
 __all__ = ["convert"]
@@ -195,10 +197,9 @@ def _run(
 
     import msgspec
 
+    from dragoman.cli.convert_chunks import converted
     from dragoman.cli.convert_input import chunks
     from dragoman.cli.convert_output import Output
-    from dragoman.cli.convert_screen import progress, table
-    from dragoman.cli.convert_workers import converted
     from dragoman.errors import HistoryError
 
     how: dict[str, Any] = msgspec.json.decode(
@@ -214,7 +215,11 @@ def _run(
         return 0
     read = chunks(paths, out.note.behind, most=most)
     try:
-        with out, progress(total, quiet=quiet) as show, closing(converted(job, read, jobs)) as done:
+        with (
+            out,
+            _progress(total, quiet=quiet) as show,
+            closing(converted(job, read, jobs)) as done,
+        ):
             for chunk, each in done:
                 out.add(chunk, each)
                 show(chunk.size, out.note.summary)
@@ -228,7 +233,7 @@ def _run(
             quiet=quiet,
         )
         raise
-    _say(table(out.note.summary), quiet=quiet)
+    _say(_table(out.note.summary), quiet=quiet)
     return 1 if out.note.summary.unreadable else 0
 
 
@@ -286,3 +291,52 @@ def _cores() -> int:
 def _say(text: str, *, quiet: bool) -> None:
     if not quiet:
         echo(text, err=True)
+
+
+@contextmanager
+def _progress(total: int | None, *, quiet: bool) -> Generator[Callable[[int, Summary], None]]:
+    """A bar, where standard error is a terminal. What is given is called with the bytes that are read and what became of them; `total`:
+    all bytes, where they are known."""
+    if quiet or sys.stderr is None or not sys.stderr.isatty():
+        yield _nothing
+        return
+    from rich.console import Console
+    from rich.progress import (
+        BarColumn,
+        Progress,
+        TextColumn,
+        TimeElapsedColumn,
+        TimeRemainingColumn,
+    )
+
+    columns: list[Any] = [BarColumn(), TextColumn("{task.fields[conversations]:,} conversations")]
+    columns += [
+        TimeElapsedColumn(),
+        *([] if total is None else [TextColumn("left"), TimeRemainingColumn()]),
+    ]
+    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
+        task = bar.add_task("", total=total, conversations=0)
+        yield lambda size, summary: bar.update(
+            task, completed=size, conversations=summary.conversations
+        )
+
+
+def _table(summary: Summary) -> str:
+    """What became of all conversations, for people: a line, and a table of what was lost."""
+    written = summary.conversations - summary.left_out
+    parts = [f"{written:,} of {summary.conversations:,} conversations written"]
+    parts += [f"{summary.unreadable:,} could not be read whole"] if summary.unreadable else []
+    parts += [f"{summary.lossy:,} lost something"] if summary.lossy else []
+    rows = [("lost", "times", "conversations")] if summary.lost else []
+    ranked = sorted(summary.lost.items(), key=lambda each: (-each[1][0], each[0]))
+    rows += [
+        (what, f"{pieces:,}", f"{conversations:,}") for what, (pieces, conversations) in ranked
+    ]
+    width = max((len(row[0]) for row in rows), default=0)
+    return "\n".join(
+        ["; ".join(parts), *(f"  {row[0]:<{width}}  {row[1]:>10}  {row[2]:>13}" for row in rows)]
+    )
+
+
+def _nothing(size: int, summary: Summary) -> None:
+    """Shows nothing."""

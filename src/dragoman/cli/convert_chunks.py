@@ -1,21 +1,39 @@
-"""A piece of the input of `dragoman convert` → the same piece of its output. Pure, so that any process may do it."""
+"""A piece of the input of `dragoman convert` → the same piece of its output (`convert_chunk`); and processes that do so side by side.
+
+`convert_chunk` is pure, so that any process may do it. Each process has a pipe of its own, so that it ends when the command does, however
+that ends. Chunks that are done before their turn wait, and are bounded.
+"""
 
 from __future__ import annotations
 
 import gzip
-from collections.abc import Iterable
-from typing import Any, Literal
+import signal
+from collections.abc import Generator, Iterable, Iterator
+from contextlib import contextmanager
+from itertools import chain, islice
+from multiprocessing import get_context
+from multiprocessing.connection import Connection, wait
+from typing import Any, Literal, cast
 
 import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
 from dragoman.codec.serving import Problem
-from dragoman.errors import HistoryError
+from dragoman.errors import DragomanError, HistoryError
 from dragoman.formats.conversion import Converted, convert, decoded, placed
 from dragoman.message import Origin
 
-__all__ = ["Chunk", "Done", "Errors", "Job", "Place", "Summary", "convert_chunk"]
+__all__ = [
+    "Chunk",
+    "Done",
+    "Errors",
+    "Job",
+    "Place",
+    "Summary",
+    "convert_chunk",
+    "converted",
+]
 
 Errors = Literal["raise", "skip", "collect"]
 Place = Literal["auto", "list", "body"]
@@ -196,3 +214,106 @@ def _reported(
         ],
     }
     return json_bytes.encode(entry) + b"\n"
+
+
+_AHEAD = 4
+"""Chunks for each process that may be done before their turn."""
+
+
+def converted(job: Job, chunks: Iterator[Chunk], jobs: int) -> Generator[tuple[Chunk, Done]]:
+    """Each chunk as it is converted, in order; by as many processes as `jobs` says, or here where there is one chunk alone.
+
+    Raises:
+        DragomanError: a process was ended by somebody else.
+    """
+    first = list(islice(chunks, 2))
+    if jobs == 1 or len(first) < 2:
+        yield from ((chunk, convert_chunk(job, chunk)) for chunk in chain(first, chunks))
+        return
+    with _started(job, jobs) as idle:
+        yield from _shared(chain(first, chunks), idle)
+
+
+def _shared(chunks: Iterator[Chunk], idle: list[Connection]) -> Iterator[tuple[Chunk, Done]]:
+    """Chunks given to whoever is idle; what is done before its turn waits, and is bounded."""
+    most = _AHEAD * len(idle)
+    busy: dict[Connection, tuple[int, Chunk]] = {}
+    done: dict[int, tuple[Chunk, Done]] = {}
+    numbered = enumerate(chunks)
+    turn, more = 0, True
+    while more or busy or done:
+        while more and idle and len(busy) + len(done) < most:
+            each = next(numbered, None)
+            if each is None:
+                more = False
+                break
+            connection = idle.pop()
+            connection.send(each[1])
+            busy[connection] = each
+        for ready in wait(list(busy)) if busy else ():
+            connection = cast("Connection", ready)
+            number, chunk = busy.pop(connection)
+            done[number] = (chunk, _received(connection))
+            idle.append(connection)
+        while turn in done:
+            yield done.pop(turn)
+            turn += 1
+
+
+def _received(connection: Connection) -> Done:
+    try:
+        found = connection.recv()
+    except (EOFError, OSError) as error:  # in the middle of a message it is no ConnectionError
+        raise DragomanError(
+            "a process of the conversion was ended from outside, perhaps for want of memory; try fewer --jobs"
+        ) from error
+    if isinstance(found, BaseException):
+        raise found
+    return found
+
+
+@contextmanager
+def _started(job: Job, jobs: int) -> Generator[list[Connection]]:
+    """So many processes, by their pipes. They end with the block."""
+    context = get_context("spawn")
+    pipes = [context.Pipe() for _ in range(jobs)]
+    before = signal.signal(
+        signal.SIGINT, signal.SIG_IGN
+    )  # which they inherit: Ctrl-C is for the command alone
+    try:
+        processes = [
+            context.Process(target=_work, args=(job, theirs), daemon=True) for _, theirs in pipes
+        ]
+        for process in processes:
+            process.start()
+    finally:
+        signal.signal(signal.SIGINT, before)
+    for _, theirs in pipes:
+        theirs.close()
+    try:
+        yield [ours for ours, _ in pipes]
+    finally:
+        for ours, _ in pipes:
+            ours.close()
+        for process in processes:
+            process.terminate()
+            process.join()
+
+
+def _work(job: Job, connection: Connection) -> None:
+    """What a process does: chunks, until there are no more."""
+    while True:
+        try:
+            chunk = connection.recv()
+        except (EOFError, OSError):
+            return
+        try:
+            found: Done | Exception = convert_chunk(job, chunk)
+        except Exception as error:  # noqa: BLE001 a fault of a plug-in, say, which whoever waits must hear of
+            found = DragomanError(
+                f"a conversation of {chunk.name} could not be converted: {type(error).__name__}: {error}"
+            )
+        try:
+            connection.send(found)
+        except OSError:
+            return

@@ -13,13 +13,11 @@ import typer
 from dragoman import providers
 from dragoman.cli.answer import RunHow, answer, asking
 from dragoman.cli.editor import Editor, Given
-from dragoman.cli.failure import plain, report
 from dragoman.cli.interrupt import Interrupts
 from dragoman.cli.prompt import prompt_parts
 from dragoman.cli.screen import known_cost, show_notes, show_pending, usage_line
-from dragoman.cli.store import Begun, begun_thread
-from dragoman.cli.terminal import echo
-from dragoman.cli.threads import last_words
+from dragoman.cli.terminal import echo, plain, report
+from dragoman.cli.threads import Begun, begun_thread, last_words
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.message import Message
 from dragoman.model.chat_model import new_id

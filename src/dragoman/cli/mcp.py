@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated, Any, cast
 import msgspec
 import typer
 
-from dragoman.cli.terminal import echo
+from dragoman.cli.terminal import INTERRUPTED, echo
 
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
@@ -109,8 +109,6 @@ def mcp(
 
     import asyncio
 
-    from dragoman.cli.failure import INTERRUPTED
-
     try:
         asyncio.run(
             _over_http(served, server, host, port, token) if http else _over_stdio(served, server)
@@ -126,8 +124,7 @@ def _loaded(target: str) -> Any:
     Raises:
         BadParameter: it is not there.
     """
-    from dragoman.cli.modules import value_of
-    from dragoman.cli.tools import tools_among
+    from dragoman.cli.modules import tools_among, value_of
 
     return value_of(target, _TARGET, lambda module, values: tools_among(module, values, _TARGET))
 

@@ -1,4 +1,4 @@
-"""Code of the user's: a Python module, by its name."""
+"""Code of the user's: a Python module, by its name, and the agents or tools in it."""
 
 from __future__ import annotations
 
@@ -10,7 +10,15 @@ from typing import Any
 
 import typer
 
-__all__ = ["value_of", "values_of"]
+from dragoman.tools import Tool
+from dragoman.tools.definition import is_tool
+
+__all__ = [
+    "tools_among",
+    "tools_in",
+    "value_of",
+    "values_of",
+]
 
 
 def value_of(target: str, option: str, whole: Callable[[str, Mapping[str, Any]], Any]) -> Any:
@@ -66,3 +74,30 @@ def _failed(module: str, error: Exception, option: str) -> typer.BadParameter:
     return typer.BadParameter(
         f"{module!r} cannot be imported: {type(error).__name__}: {error}", param_hint=option
     )
+
+
+_OPTION = "--tools"
+
+
+def tools_in(module: str) -> list[Tool]:
+    """The tools that a module holds, each once. It is looked for where Python looks for modules, and then in the working directory.
+
+    Raises:
+        BadParameter: there is no such module, its import fails, or it has no tools.
+    """
+    return tools_among(module, values_of(module, _OPTION), _OPTION)
+
+
+def tools_among(module: str, values: Mapping[str, Any], option: str) -> list[Tool]:
+    """The tools among what stands in a module, each once.
+
+    Raises:
+        BadParameter: there are none.
+    """
+    found = {id(value): value for value in values.values() if is_tool(value)}
+    if not found:
+        raise typer.BadParameter(
+            f"{module!r} ({values.get('__file__')}) has no tools; make one of a function with @tool",
+            param_hint=option,
+        )
+    return list(found.values())

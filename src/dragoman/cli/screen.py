@@ -9,8 +9,7 @@ from decimal import Decimal
 from typing import Any, TextIO
 
 from dragoman.cli.ask import summary
-from dragoman.cli.failure import plain
-from dragoman.cli.terminal import STEERING, echo, escape
+from dragoman.cli.terminal import STEERING, echo, escape, plain
 from dragoman.errors import SettingsError
 from dragoman.interrupt import Interrupt
 from dragoman.loss import Loss

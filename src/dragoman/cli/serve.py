@@ -1,14 +1,16 @@
-"""`dragoman serve`: an agent, a model or a gateway behind the APIs that clients of models speak."""
+"""`dragoman serve`: an agent, a model or a gateway behind the APIs that clients of models speak; and the lines that it prints, which
+are such clients."""
 
 from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator, Mapping
+from collections.abc import Generator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stdout
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
+import msgspec
 import typer
 
 from dragoman.cli.terminal import echo
@@ -18,11 +20,11 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from dragoman.agent import Agent
-    from dragoman.serve.agents.policy import AgentPolicy
-    from dragoman.serve.calls.service import Service
+    from dragoman.serve.core.policy import AgentPolicy
+    from dragoman.serve.core.service import Service
     from dragoman.serve.http.callers import Key
 
-__all__ = ["serve"]
+__all__ = ["greeting", "serve"]
 
 _TARGET = "MODULE:AGENT"
 _KEY = "DRAGOMAN_SERVE_KEY"
@@ -161,8 +163,6 @@ def serve(
         from dragoman.errors import SettingsError
 
         raise SettingsError(f"a server needs {error.name}: {extra_hint('serve')}") from error
-    from dragoman.cli.serve_greeting import greeting
-
     with _logged(calls=log):
         auth = _keys(keys or [], key_file)
         if (host_names := list(hosts or ())) == [] and auth is not None:
@@ -195,7 +195,7 @@ def serve(
 
 def _has_agents(service: Service) -> bool:
     """Whether agents are served, and not models of a gateway alone."""
-    from dragoman.serve.agents.agents import AgentBackend
+    from dragoman.serve.core.agents import AgentBackend
 
     return any(isinstance(backend, AgentBackend) for backend in service.backends)
 
@@ -212,8 +212,7 @@ def _policy(on_disconnect: str) -> AgentPolicy:
 
 def _keys(given: list[str], file: Path | None) -> list[Key] | None:
     """The keys of the command line, else of the variable; and of the file. `None`: there are none."""
-    from dragoman.serve.http.callers import Key
-    from dragoman.serve.http.callers import keys_in, read_keys
+    from dragoman.serve.http.callers import Key, keys_in, read_keys
 
     keys = [Key(each) for each in given]
     if not keys and (variable := os.environ.get(_KEY)):
@@ -362,3 +361,53 @@ def _names(host: str) -> list[str]:
     if host in ("0.0.0.0", "::"):  # noqa: S104
         return ["*"]
     return [f"[{host}]" if ":" in host else host]
+
+
+_MOST_NAMES = 8
+
+_TEXT = """\
+serving {names} at {url}; Ctrl-C ends it
+
+# curl
+curl {url}/v1/chat/completions -H "content-type: application/json"{header} \\
+  -d '{{"model": {model}, "messages": [{{"role": "user", "content": "Name a river."}}]}}'
+
+# Python: pip install openai
+{python_imports}from openai import OpenAI
+client = OpenAI(base_url="{url}/v1", api_key={python_key})
+print(client.chat.completions.create(model={model}, messages=[{{"role": "user", "content": "Name a river."}}]).choices[0].message.content)
+
+// JavaScript: npm install openai
+import OpenAI from "openai";
+const client = new OpenAI({{ baseURL: "{url}/v1", apiKey: {javascript_key} }});
+const answer = await client.chat.completions.create({{ model: {model}, messages: [{{ role: "user", content: "Name a river." }}] }});
+console.log(answer.choices[0].message.content);
+"""
+_PROTOCOLS = """
+# agents, in every protocol
+AG-UI   {url}/ag-ui          for CopilotKit, assistant-ui and HttpAgent of @ag-ui/client
+AI SDK  {url}/ai-sdk         for useChat: new DefaultChatTransport({{ api: … }})
+A2A     {url}/a2a            its card: {url}/.well-known/agent-card.json
+"""
+
+
+def greeting(names: Sequence[str], url: str, variable: str | None, *, agents: bool = False) -> str:
+    """Where the server is, and clients in three languages.
+
+    `names`: what clients may ask for; `*` stands for any characters. `variable`: of the environment, which holds the key that clients send; `None`: they need none. `agents`: whether agents are among them,
+    which are served in agent protocols too.
+    """
+    known = next((name for name in names if "*" not in name), "MODEL")
+    shown = ", ".join(names[:_MOST_NAMES]) + (
+        f" and {len(names) - _MOST_NAMES} more" if len(names) > _MOST_NAMES else ""
+    )
+    text = _TEXT + (_PROTOCOLS if agents else "")
+    return text.format(
+        url=url,
+        names=shown or "models",
+        model=msgspec.json.encode(known).decode(),
+        header=f' -H "authorization: Bearer ${variable}"' if variable else "",
+        python_imports="import os\n" if variable else "",
+        python_key=f'os.environ["{variable}"]' if variable else '"none"',
+        javascript_key=f"process.env.{variable}" if variable else '"none"',
+    )

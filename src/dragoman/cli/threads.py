@@ -1,23 +1,136 @@
-"""`dragoman threads`: the conversations that are kept."""
+"""`dragoman threads`: the conversations that are kept; and where the command line keeps them."""
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Awaitable, Callable, Iterable, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterable, Mapping, Sequence
+from contextlib import asynccontextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Annotated, Any, TypeVar
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple, TypeVar
 
 import msgspec
 import typer
 
-from dragoman.cli.store import StoreOption, open_memory
-from dragoman.cli.terminal import echo, echo_json
+from dragoman.cli.terminal import echo, echo_json, plain
+from dragoman.errors import HistoryError, SettingsError
 
 if TYPE_CHECKING:
+    from dragoman.agent import Agent
     from dragoman.memory import Memory, StoredMessage
-    from dragoman.message import Message
+    from dragoman.message import Message, Origin
 
-__all__ = ["delete", "export", "last_words", "list_threads", "search", "show"]
+__all__ = [
+    "Begun",
+    "StoreOption",
+    "begun_thread",
+    "delete",
+    "export",
+    "last_origin",
+    "last_words",
+    "list_threads",
+    "open_memory",
+    "search",
+    "show",
+    "store_file",
+]
+
+_LAST = 200
+"""Messages of a thread that a model is given at most."""
+
+StoreOption = Annotated[
+    str | None,
+    typer.Option(
+        "--store",
+        metavar="URL",
+        envvar="DRAGOMAN_STORE",
+        help="Where conversations are kept: sqlite:///FILE or postgresql://…  "
+        "[default: ~/.local/share/dragoman/threads.db]",
+        show_default=False,
+    ),
+]
+
+
+def store_file(environment: Mapping[str, str] = os.environ) -> Path:
+    """The file that holds conversations: XDG_DATA_HOME/dragoman/threads.db, else ~/.local/share/dragoman/threads.db."""
+    data = environment.get("XDG_DATA_HOME")
+    return (
+        (Path(data).expanduser() if data else Path.home() / ".local" / "share")
+        / "dragoman"
+        / "threads.db"
+    )
+
+
+class Begun(NamedTuple):
+    """A conversation that is gone on with, or begun."""
+
+    id: str
+    """Its id."""
+    messages: list[Message]
+    """What was said in it, as far as a model is given it."""
+
+
+@asynccontextmanager
+async def begun_thread(agent: Agent[Any], name: str | None) -> AsyncGenerator[Begun, None]:
+    """The conversation of that name; without one, the last that is kept, or, where none are, one of its own. Its store is closed behind it.
+
+    Raises:
+        HistoryError: none is kept.
+    """
+    from dragoman.memory.conversation import load_thread
+    from dragoman.model.chat_model import new_id
+
+    memory = agent.memory
+    if memory is None:
+        yield Begun(new_id(), [])
+        return
+    async with memory:
+        if name is None:
+            threads = (await memory.threads(per_page=1)).items
+            if not threads:
+                raise HistoryError(
+                    "no conversation is kept to go on with; begin one with --thread NAME"
+                )
+            name = threads[0].id
+        yield Begun(name, await load_thread(memory, name, None))
+
+
+async def last_origin(url: str | None, name: str | None) -> Origin | None:
+    """Which model answered last in the conversation of that name, or in the one that was kept last; `None`: none did."""
+    from dragoman.memory.conversation import load_thread
+
+    async with open_memory(url) as memory:
+        if name is None:
+            threads = (await memory.threads(per_page=1)).items
+            if not threads:
+                return None
+            name = threads[0].id
+        messages = await load_thread(memory, name, None)
+    return next(
+        (message.origin for message in reversed(messages) if message.origin is not None), None
+    )
+
+
+def open_memory(url: str | None) -> Memory:
+    """The conversations at a URL, else in the user's own file.
+
+    Raises:
+        SettingsError: the URL is none, the folder cannot be made, or a package is missing.
+    """
+    from dragoman.memory import Memory
+
+    if url is None:
+        file = store_file()
+        try:
+            file.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        except OSError as error:
+            raise SettingsError(
+                f"{file.parent} cannot be made: {error.strerror}; give --store"
+            ) from error
+        url = f"sqlite:///{file}"
+    return Memory(url, last_messages=_LAST)
+
 
 T = TypeVar("T")
 
@@ -45,8 +158,8 @@ def list_threads(store: StoreOption = None, json: _Json = False) -> int:
     if not threads:
         echo("note: no conversation is kept", err=True)
     for thread in threads:
-        title = f"  {_line(thread.title)}" if thread.title else ""
-        echo(f"{_time(thread.updated_at)}  {_line(thread.id)}{title}")
+        title = f"  {plain(thread.title)}" if thread.title else ""
+        echo(f"{_time(thread.updated_at)}  {plain(thread.id)}{title}")
     return 0
 
 
@@ -80,7 +193,6 @@ def export(
     dragoman threads export trip --to openai_chat > trip.json
     """
     from dragoman import formats
-    from dragoman.cli.failure import plain
     from dragoman.loss import Loss
 
     if to not in formats.names():
@@ -120,9 +232,9 @@ def delete(
 
     if missing := _with(store, unknown):
         for name in missing:
-            echo(f"error: there is no conversation {_line(name)}; nothing was deleted", err=True)
+            echo(f"error: there is no conversation {plain(name)}; nothing was deleted", err=True)
         return 1
-    if not yes and not typer.confirm(f"delete {', '.join(map(_line, names))}?", err=True):
+    if not yes and not typer.confirm(f"delete {', '.join(map(plain, names))}?", err=True):
         return 1
 
     async def deleted(memory: Memory) -> None:
@@ -161,7 +273,7 @@ def search(
     else:
         for each in messages:
             echo(
-                f"{_line(each.thread_id)}  {each.message.role}: {_line(each.message.text)[:_WIDTH]}"
+                f"{plain(each.thread_id)}  {each.message.role}: {plain(each.message.text)[:_WIDTH]}"
             )
     return 0 if messages else 1
 
@@ -169,7 +281,7 @@ def search(
 def last_words(messages: Sequence[Message]) -> str:
     """What was said last in a conversation, in a line."""
     text = next((message.text for message in reversed(messages) if message.text), "")
-    return f"last: {_line(text)[-_WIDTH:]}" if text else f"{len(messages)} messages"
+    return f"last: {plain(text)[-_WIDTH:]}" if text else f"{len(messages)} messages"
 
 
 def _with(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
@@ -185,7 +297,6 @@ def _with(store: str | None, work: Callable[[Memory], Awaitable[T]]) -> T:
 
 async def _messages(memory: Memory, name: str) -> list[Message]:
     """The messages of a conversation. What is damaged is told, and left out."""
-    from dragoman.cli.failure import plain
 
     problems: list[str] = []
     found = await memory.recall(name, per_page=None, problems=problems)
@@ -199,9 +310,9 @@ def _shown(message: Message) -> str:
     from dragoman.message import DataPart, FilePart, LinkPart
 
     lines = [message.text] if message.text else []
-    lines += [f"[calls {_line(call.name)} {_json(call.arguments)}]" for call in message.tool_calls]
+    lines += [f"[calls {plain(call.name)} {_json(call.arguments)}]" for call in message.tool_calls]
     lines += [
-        f"[{_line(each.name)}: {_json(each.result)[:_WIDTH]}]" for each in message.tool_results
+        f"[{plain(each.name)}: {_json(each.result)[:_WIDTH]}]" for each in message.tool_results
     ]
     lines += [
         f"[{part.mime_type or 'file'}]"
@@ -213,13 +324,7 @@ def _shown(message: Message) -> str:
 
 
 def _json(value: Any) -> str:
-    return _line(msgspec.json.encode(value, enc_hook=str).decode(errors="replace"))
-
-
-def _line(text: str) -> str:
-    from dragoman.cli.failure import plain
-
-    return plain(text)
+    return plain(msgspec.json.encode(value, enc_hook=str).decode(errors="replace"))
 
 
 def _time(at: datetime) -> str:

@@ -1,11 +1,16 @@
-"""Where a server listens, and how it ends."""
+"""Where a server listens, and how it ends: by itself, by a signal, or when its connections have had their time."""
 
 from __future__ import annotations
 
 import asyncio
 import errno
+import signal
 import socket
+import threading
+from collections.abc import Callable, Generator
+from contextlib import contextmanager, suppress
 from importlib.util import find_spec
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import anyio
@@ -16,7 +21,7 @@ from dragoman.errors import SettingsError
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["configured", "listening", "until_the_end", "url_of"]
+__all__ = ["make_config", "listening", "on_signals", "until_the_end", "url_of"]
 
 _MOST_PORT = 65535
 _WAITING = 2048
@@ -24,9 +29,12 @@ _WAITING = 2048
 _KEPT_SECONDS = 75
 """So long a connection stays open without a request: longer than proxies keep theirs, so that they never send into one that closes."""
 
+_SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
-def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
-    """How uvicorn serves an application: with bounds for clients that send or read slowly, without WebSockets, logs and a name of its own.
+
+def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
+    """Returns uvicorn's configuration for an application: bounds for clients that send or read slowly, no WebSockets, no logs of its
+    own.
 
     `closing_seconds`: so long open requests may take to end when the server does; `None`: as long as they take.
     """
@@ -51,7 +59,7 @@ def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Confi
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. `port`: 0 takes a free one.
+    """Opens a socket that listens. `port`: 0 takes a free one.
 
     Raises:
         SettingsError: there is no such host, or the port is none, is taken or may not be taken.
@@ -80,9 +88,9 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, listener: socket.socket) -> str:
-    """The URL under which clients reach it."""
-    place = f"[{host}]" if ":" in host else host
-    return f"http://{place}:{listener.getsockname()[1]}"
+    """Returns the URL under which clients reach a server."""
+    address = f"[{host}]" if ":" in host else host
+    return f"http://{address}:{listener.getsockname()[1]}"
 
 
 async def until_the_end(server: uvicorn.Server, listener: socket.socket) -> None:
@@ -95,3 +103,33 @@ async def until_the_end(server: uvicorn.Server, listener: socket.socket) -> None
         with anyio.CancelScope(shield=True):
             await asyncio.wait((task,))
         raise
+
+
+@contextmanager
+def on_signals(*actions: Callable[[], object]) -> Generator[None]:
+    """Within the block SIGINT and SIGTERM do the first of these; each further one the next, and the last again and again. It needs a
+    running event loop. Outside of the main thread, where no signal arrives, they stay as they are."""
+    if threading.current_thread() is not threading.main_thread():
+        yield
+        return
+    loop, remaining = asyncio.get_running_loop(), list(actions)
+    before = {number: signal.getsignal(number) for number in _SIGNALS}
+
+    def act() -> None:
+        (remaining.pop(0) if len(remaining) > 1 else remaining[0])()
+
+    def signalled(_number: int, _frame: FrameType | None) -> None:
+        loop.call_soon_threadsafe(act)
+
+    for number in _SIGNALS:
+        try:
+            loop.add_signal_handler(number, act)
+        except NotImplementedError:  # Windows
+            signal.signal(number, signalled)
+    try:
+        yield
+    finally:
+        for number, handler in before.items():
+            with suppress(NotImplementedError):
+                loop.remove_signal_handler(number)
+            signal.signal(number, handler)

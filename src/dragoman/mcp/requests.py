@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from dragoman.errors import ToolError
 from dragoman.mcp.answers import VisitPage
 from dragoman.mcp.connection import Connection
-from dragoman.mcp.content import bounded, parts_of, resource_part, result_of
+from dragoman.mcp.content import check_size, parts_of, resource_part, result_of
 from dragoman.mcp.offers import Prompt, PromptArgument, Resource
 from dragoman.mcp.options import Options
 from dragoman.mcp.sessions import Sessions
@@ -38,105 +38,90 @@ class Requests:
         self._name = name
 
     async def list_tools(self, *, anew: bool = False) -> tuple[types.Tool, ...]:
-        """The server's tools. What it has listed holds until it says otherwise, or `anew` is set."""
+        """Returns the server's tools. A list holds until the server says otherwise, or `anew` is
+        set."""
 
         async def listed(connection: Connection) -> tuple[types.Tool, ...]:
-            if (known := connection.tools) is None or anew:
-                known = await _listed(connection)
-            return known
+            if (tools := connection.tools) is None or anew:
+                tools = await _list_all_tools(connection)
+            return tools
 
         return await self._ask(listed)
 
     async def list_resources(self) -> list[Resource]:
-        """The server's resources."""
-
-        async def listed(connection: Connection) -> list[Resource]:
-            session = connection.client.session
-            return [
-                Resource(
-                    str(one.uri), one.name, one.title, one.description, one.mime_type, one.size
-                )
-                for one in await _all(
-                    lambda params: session.list_resources(params=params), "resources"
-                )
-            ]
-
-        return await self._ask(listed)
+        """Returns the server's resources."""
+        return [
+            Resource(
+                str(item.uri), item.name, item.title, item.description, item.mime_type, item.size
+            )
+            for item in await self._list("resources")
+        ]
 
     async def list_resource_templates(self) -> list[Resource]:
-        """The server's templates of resources."""
+        """Returns the server's templates of resources."""
+        return [
+            Resource(item.uri_template, item.name, item.title, item.description, item.mime_type)
+            for item in await self._list("resource_templates")
+        ]
 
-        async def listed(connection: Connection) -> list[Resource]:
-            session = connection.client.session
-            return [
-                Resource(one.uri_template, one.name, one.title, one.description, one.mime_type)
-                for one in await _all(
-                    lambda params: session.list_resource_templates(params=params),
-                    "resource_templates",
-                )
-            ]
-
-        return await self._ask(listed)
+    async def list_prompts(self) -> list[Prompt]:
+        """Returns the server's prompts."""
+        return [
+            Prompt(
+                item.name,
+                item.title,
+                item.description,
+                tuple(
+                    [
+                        PromptArgument(argument.name, argument.description, bool(argument.required))
+                        for argument in item.arguments or ()
+                    ]
+                ),
+            )
+            for item in await self._list("prompts")
+        ]
 
     async def read_resource(self, uri: str) -> tuple[Any, ...]:
-        """What stands in a resource."""
+        """Returns the content of a resource, as parts."""
 
         async def read(connection: Connection) -> tuple[Any, ...]:
             result = await connection.client.read_resource(uri)
-            found = [resource_part(each) for each in result.contents]
-            parts = tuple([part for part in found if part is not None])
-            bounded(parts, self._options.max_result, self._name)
+            read_parts = [resource_part(contents) for contents in result.contents]
+            parts = tuple([part for part in read_parts if part is not None])
+            check_size(parts, self._options.max_result, self._name)
             return parts
 
         return await self._ask(read)
 
-    async def list_prompts(self) -> list[Prompt]:
-        """The server's prompts."""
-
-        async def listed(connection: Connection) -> list[Prompt]:
-            session = connection.client.session
-            return [
-                Prompt(
-                    one.name,
-                    one.title,
-                    one.description,
-                    tuple(
-                        [
-                            PromptArgument(a.name, a.description, bool(a.required))
-                            for a in one.arguments or ()
-                        ]
-                    ),
-                )
-                for one in await _all(lambda params: session.list_prompts(params=params), "prompts")
-            ]
-
-        return await self._ask(listed)
-
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
-        """The messages of a prompt."""
+        """Returns the messages of a prompt."""
 
         async def got(connection: Connection) -> list[Message]:
             result = await connection.client.get_prompt(name, dict(arguments))
             messages: list[Message] = []
-            for one in result.messages:
-                parts = parts_of([one.content])
-                bounded(parts, self._options.max_result, self._name)
+            for message in result.messages:
+                parts = parts_of([message.content])
+                check_size(parts, self._options.max_result, self._name)
                 if parts:
                     messages.append(
-                        Message.user(*parts) if one.role == "user" else Message.model(*parts)
+                        Message.user(*parts) if message.role == "user" else Message.model(*parts)
                     )
             return messages
 
         return await self._ask(got)
 
+    async def _list(self, field: str) -> tuple[Any, ...]:
+        """Returns all of one kind that the server lists. `field`: its name in the protocol."""
+        return await self._ask(lambda connection: _all(connection, field))
+
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], context: ToolContext[Any], *, repeats: bool
     ) -> Any:
-        """What came of a call. `repeats`: it does no harm to run it twice."""
+        """Returns the result of a call. `repeats`: running it twice does no harm."""
 
         async def called(connection: Connection) -> Any:
             if not connection.has_listed:  # the library wants to know a tool before it is called
-                await _listed(connection)
+                await _list_all_tools(connection)
             with connection.inputs.call(context) as call:
                 try:
                     async with self._in_time(name):
@@ -150,7 +135,8 @@ class Requests:
 
     @asynccontextmanager
     async def _in_time(self, name: str) -> AsyncGenerator[None, None]:
-        """Bounds a call of a tool. A run bounds its tools itself, a little earlier; this is for who calls one directly.
+        """Bounds a call of a tool. A run bounds its tools itself, a little earlier; this is for
+        direct calls.
 
         Raises:
             ToolError: it took too long. The server is told that the call is cancelled.
@@ -168,7 +154,7 @@ class Requests:
             ) from error
 
     async def _ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Asks what changes nothing, and what a server answers at once.
+        """Sends a request that changes nothing and is answered at once, within the connect timeout.
 
         Raises:
             SignIn, ToolError: see `_send`.
@@ -187,7 +173,7 @@ class Requests:
             ) from None
 
     async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
-        """Does it with a session, and once more, with a new one where the first is over, if that is safe.
+        """Does the work with a session; if that session is over, once more with a new one where repeating is safe.
 
         Raises:
             SignIn: somebody must sign in first.
@@ -202,7 +188,7 @@ class Requests:
                 except MCPError as error:
                     failure = connection.failure(error)
                     if failure is None:
-                        raise self._refused(error) from error
+                        raise self._refusal(error) from error
                     if failure.kind == "sign_in":
                         raise SignIn(failure.url, f"Please sign in to {self._name}.") from error
                     if failure.kind == "status":
@@ -224,7 +210,7 @@ class Requests:
                     raise ToolError(f"{self._name}: {str(error)[:500]}") from error
             again = False
 
-    def _refused(self, error: MCPError) -> Exception:
+    def _refusal(self, error: MCPError) -> Exception:
         if error.code == types.URL_ELICITATION_REQUIRED:
             try:
                 wanted = UrlElicitationRequiredError.from_error(error.error).elicitations
@@ -237,27 +223,25 @@ class Requests:
         )
 
 
-async def _listed(connection: Connection) -> tuple[types.Tool, ...]:
-    session = connection.client.session
-    connection.tools = found = await _all(lambda params: session.list_tools(params=params), "tools")
-    return found
+async def _list_all_tools(connection: Connection) -> tuple[types.Tool, ...]:
+    connection.tools = tools = await _all(connection, "tools")
+    return tools
 
 
-async def _all(
-    page: Callable[[types.PaginatedRequestParams | None], Awaitable[Any]], field: str
-) -> tuple[Any, ...]:
-    """All pages of a list.
+async def _all(connection: Connection, field: str) -> tuple[Any, ...]:
+    """Returns all pages of a list, such as `tools`.
 
     Raises:
         ToolError: it does not end.
     """
-    found: list[Any] = []
-    cursor: str | None = None
+    read_page: Callable[..., Awaitable[Any]]
+    read_page = getattr(connection.client.session, f"list_{field}")
+    items: list[Any] = []
+    params: types.PaginatedRequestParams | None = None
     for _ in range(_MOST_PAGES):
-        result = await page(
-            types.PaginatedRequestParams(cursor=cursor) if cursor is not None else None
-        )
-        found += getattr(result, field)
-        if (cursor := result.next_cursor) is None:
-            return tuple(found)
+        page = await read_page(params=params)
+        items += getattr(page, field)
+        if page.next_cursor is None:
+            return tuple(items)
+        params = types.PaginatedRequestParams(cursor=page.next_cursor)
     raise ToolError(f"the list of the MCP server's {field} does not end")

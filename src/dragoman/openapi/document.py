@@ -11,10 +11,38 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import SettingsError
-from dragoman.openapi.keywords import LISTS, MAPS, ONE
 from dragoman.runtime import extra_hint
 
-__all__ = ["Document", "load", "pointer"]
+__all__ = [
+    "Document",
+    "LISTS",
+    "MAPS",
+    "ONE",
+    "load",
+    "pointer",
+]
+
+ONE = frozenset(
+    {
+        "additionalProperties",
+        "contains",
+        "contentSchema",
+        "else",
+        "if",
+        "items",
+        "not",
+        "propertyNames",
+        "then",
+        "unevaluatedItems",
+        "unevaluatedProperties",
+    }
+)
+"""One schema."""
+LISTS = frozenset({"allOf", "anyOf", "oneOf", "prefixItems"})
+"""A list of them."""
+MAPS = frozenset({"$defs", "definitions", "dependentSchemas", "patternProperties", "properties"})
+"""Schemas by name."""
+
 
 _VERSION = re.compile(r"3\.([01])(\.|$)")
 _MOST_VALUES = 2_000_000

@@ -8,8 +8,7 @@ from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.errors import SettingsError
-from dragoman.openapi.document import Document, pointer
-from dragoman.openapi.keywords import LISTS, MAPS, ONE
+from dragoman.openapi.document import LISTS, MAPS, ONE, Document, pointer
 
 __all__ = ["Schemas"]
 

@@ -21,10 +21,8 @@ from dragoman.openapi.operations import (
     operations,
     read_arguments,
 )
-from dragoman.openapi.request import Headers, Requests
-from dragoman.openapi.security import Credentials, Scheme, check_names, schemes
-from dragoman.openapi.servers import server_url, url_of
-from dragoman.openapi.writing import write
+from dragoman.openapi.request import Headers, Requests, write
+from dragoman.openapi.security import Credentials, Scheme, check_names, schemes, server_url, url_of
 from dragoman.tools import Tool, ToolContext, Toolset
 
 if TYPE_CHECKING:

@@ -17,7 +17,7 @@ from dragoman.errors import RunLogError
 from dragoman.runs.ledger import Append, Change, Ledger, Take, new_run
 from dragoman.runs.log import Lease, RunStatus
 from dragoman.runs.sql_tables import claims, events, posts, runs
-from dragoman.sql.dialects import DIALECTS, Dialect
+from dragoman.sql.engine import DIALECTS, Dialect
 
 __all__ = ["Claim", "Prune", "write"]
 

@@ -17,7 +17,7 @@ from dragoman.runs.log import Lease, Posted, RunState, RunStatus, state_after
 from dragoman.runs.sql_changes import Claim, Prune, write
 from dragoman.runs.sql_tables import MIGRATIONS, events, posts, runs
 from dragoman.sql.database import Database
-from dragoman.sql.dialects import DIALECTS
+from dragoman.sql.engine import DIALECTS
 
 __all__ = ["SqlLog"]
 

@@ -4,13 +4,67 @@ from __future__ import annotations
 
 import sqlite3
 import time
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from sqlalchemy import Connection, Engine, create_engine, event, make_url
+import msgspec
+from sqlalchemy import (
+    Connection,
+    Engine,
+    Float,
+    Table,
+    create_engine,
+    event,
+    literal_column,
+    make_url,
+)
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.sql.elements import ColumnElement
 
-from dragoman.sql.dialects import DIALECTS
+__all__ = [
+    "DIALECTS",
+    "Dialect",
+    "open_engine",
+]
 
-__all__ = ["open_engine"]
+
+class Dialect(msgspec.Struct, frozen=True, kw_only=True):
+    """What a database says in its own way."""
+
+    driver: str
+    """SQLAlchemy's name of it and its driver."""
+    insert: Callable[[Table], Any]
+    """An INSERT that knows `on_conflict_do_nothing`."""
+    now: ColumnElement[float]
+    """Seconds since 1970 by the clock of the database, which all processes share."""
+    lock: str
+    """Begins a change of the tables, which one process makes at a time."""
+    connect_args: Mapping[str, Any]
+    """For the driver."""
+
+
+DIALECTS = {
+    "sqlite": Dialect(
+        driver="sqlite+pysqlite",
+        insert=sqlite.insert,
+        now=literal_column("((julianday('now') - 2440587.5) * 86400.0)", Float),
+        lock="SELECT 1",  # BEGIN IMMEDIATE has locked it
+        connect_args={"timeout": 30.0, "check_same_thread": False},
+    ),
+    "postgresql": Dialect(
+        driver="postgresql+psycopg",
+        insert=postgresql.insert,
+        now=literal_column(
+            "CAST(extract(epoch from clock_timestamp()) AS double precision)", Float
+        ),
+        lock="SELECT pg_advisory_xact_lock(4215098361)",
+        connect_args={
+            "connect_timeout": 30,
+            "options": "-c lock_timeout=30s -c idle_in_transaction_session_timeout=5s",
+        },  # a process that stands still in the middle of a commit must not hold up the others
+    ),
+}
+
 
 _PRAGMAS = ("synchronous = NORMAL", "foreign_keys = ON")
 """With WAL, NORMAL keeps what was committed when a process is killed; when power fails the last commits may be gone, none is torn."""

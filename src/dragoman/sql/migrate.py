@@ -20,7 +20,7 @@ import msgspec
 from sqlalchemy import Connection, Engine, MetaData, inspect, text
 
 from dragoman.logs import logger
-from dragoman.sql.dialects import DIALECTS
+from dragoman.sql.engine import DIALECTS
 
 __all__ = ["Migrations", "migrate"]
 

@@ -12,9 +12,17 @@ from dragoman import providers, wires
 from dragoman.agent import Agent
 from dragoman.capability import Capability
 from dragoman.errors import AuthenticationError, DragomanError, SettingsError, TypedOutputError
-from dragoman.message import FinishReason, Message, ThinkingPart, ToolCallPart, Usage
+from dragoman.loss import Loss
+from dragoman.message import (
+    FinishReason,
+    Message,
+    ThinkingPart,
+    ToolCallPart,
+    ToolResultPart,
+    Usage,
+)
 from dragoman.providers.provider import Provider
-from dragoman.request import EmbeddingsRequest, ModelRequest, ToolSpec
+from dragoman.request import EmbeddingsRequest, ModelRequest, Settings, ToolSpec
 from dragoman.result import Vector
 from dragoman.testing.check import Bench, Doubtful, check_maker, demand
 from dragoman.testing.samples import SCHEMA
@@ -180,6 +188,21 @@ class ProviderBench(Bench):
         """A request that the scripted server has read."""
         demand(self.server.requests, "no request came to the server")
         return self.server.requests[position]
+
+    def arrived_results(self, position: int = -1) -> list[ToolResultPart]:
+        """Returns the results of tools in a request that the scripted server has read."""
+        return [part for each in self.received(position).messages for part in each.tool_results]
+
+    def arrived_calls(self) -> list[ToolCallPart]:
+        """Returns the calls in the newest request that the scripted server has read."""
+        return [part for each in self.received().messages for part in each.tool_calls]
+
+    def losses_of(self, settings: Settings) -> list[Loss]:
+        """Returns what the wire tells of a request with these settings that the provider cannot be told."""
+        losses: list[Loss] = []
+        request = ModelRequest(self.model, (Message.user("Hi."),), settings=settings)
+        self.wire.dump_request(request, losses=losses, quirks=self.provider.quirks)
+        return losses
 
     def _record(self, model: str | None) -> Provider:
         embeddings_model = self.provider.embeddings_model or "kit-embeddings-1"

@@ -72,9 +72,7 @@ async def tools_are_called(bench: ProviderBench) -> None:
             SCHEMA["properties"],
             "the tool's schema that arrived",
         )
-        arrived = [
-            part.result for message in bench.received().messages for part in message.tool_results
-        ]
+        arrived = [part.result for part in bench.arrived_results()]
         same(arrived, ["rain in Åbo"], "the result that arrived")
 
 
@@ -106,15 +104,13 @@ async def tools_are_called_in_parallel(bench: ProviderBench) -> None:
     )
     if bench.scripted:
         same(len(result.messages), 4, "the number of messages: all results stand in one")
-        arrived = [part for message in bench.received().messages for part in message.tool_results]
+        arrived = bench.arrived_results()
         same(
             [part.result for part in arrived],
             ["rain in Oslo", "rain in Bergen"],
             "the results that arrived",
         )
-        if sent := [
-            part.id for message in bench.received().messages for part in message.tool_calls
-        ]:
+        if sent := [part.id for part in bench.arrived_calls()]:
             same([part.id for part in arrived], sent, "the ids that the results arrived with")
 
 
@@ -149,9 +145,7 @@ async def tools_are_called_round_after_round(bench: ProviderBench) -> None:
     )
     if bench.scripted:
         same(len(bench.server.requests), 4, "the number of requests")
-        arrived = [
-            part.result for message in bench.received().messages for part in message.tool_results
-        ]
+        arrived = [part.result for part in bench.arrived_results()]
         same(arrived[-1:], ["three"], "the newest result that arrived")
 
 
@@ -174,7 +168,7 @@ async def failing_tools_are_told(bench: ProviderBench) -> None:
     demand(results[0].is_error, "the tool's failure is not told as an error")
     demand(result.output.strip(), "the model does not go on")
     if bench.scripted:
-        arrived = [part for message in bench.received().messages for part in message.tool_results]
+        arrived = bench.arrived_results()
         demand(
             arrived and "station of Oslo is down" in str(arrived[0].result),
             f"what arrived of the failure: {arrived}",
@@ -238,7 +232,7 @@ async def same_calls_stay_apart(bench: ProviderBench) -> None:
         result = await agent.send("Roll twice.")
     calls = [part.id for message in result.messages for part in message.tool_calls]
     demand(len(set(calls)) == 2 and all(calls), f"the ids of two calls are {calls}")
-    arrived = [part for message in bench.received().messages for part in message.tool_results]
+    arrived = bench.arrived_results()
     same([part.result for part in arrived], ["six", "two"], "the results that arrived")
     demand(
         len({part.id for part in arrived}) == 2,

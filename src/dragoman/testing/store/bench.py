@@ -10,7 +10,7 @@ from uuid import uuid4
 
 from dragoman.errors import HistoryError
 from dragoman.memory.store import Batch, MessageQuery, Store, ThreadChange, ThreadQuery
-from dragoman.memory.thread import Thread
+from dragoman.memory.thread import StoredMessage, Thread
 from dragoman.message import Message
 from dragoman.testing.check import Bench, CheckFailed, Maker, check_maker, demand
 
@@ -18,6 +18,7 @@ __all__ = [
     "START",
     "StoreBench",
     "changed",
+    "read_branch",
     "refused",
     "save_texts",
     "store_check",
@@ -94,6 +95,11 @@ async def texts(store: Store, thread_id: str | None, **how: Any) -> list[str]:
     return [
         each.message.text for each in await store.messages(MessageQuery(thread_id=thread_id, **how))
     ]
+
+
+async def read_branch(store: Store, thread_id: str) -> list[StoredMessage]:
+    """Returns the stored messages of a thread's first branch."""
+    return list(await store.messages(MessageQuery(thread_id=thread_id, branch=0)))
 
 
 async def refused(work: Awaitable[Any], what: str, words: Sequence[str] = ()) -> HistoryError:

@@ -9,7 +9,15 @@ from dragoman.memory.store import Batch, MessageQuery, Store, ThreadQuery
 from dragoman.message import DataPart, Message, ToolResultPart
 from dragoman.testing.check import demand, same
 from dragoman.testing.samples import ANSWER, CONVERSATION, PARTS, TEXT
-from dragoman.testing.store.bench import START, StoreBench, refused, save_texts, store_check, texts
+from dragoman.testing.store.bench import (
+    START,
+    StoreBench,
+    read_branch,
+    refused,
+    save_texts,
+    store_check,
+    texts,
+)
 
 __all__ = [
     "a_batch_is_written_whole_or_not_at_all",
@@ -48,10 +56,7 @@ async def messages_come_back_equal(bench: StoreBench) -> None:
     ]
     async with bench.thread() as (store, thread_id):
         await store.save(Batch(thread_id=thread_id, messages=tuple(messages), at=START))
-        found = [
-            each.message
-            for each in await store.messages(MessageQuery(thread_id=thread_id, branch=0))
-        ]
+        found = [each.message for each in await read_branch(store, thread_id)]
         same(found, messages, "what comes back")
         zones = [each.created_at.utcoffset() for each in found if each.created_at]
         same(
@@ -69,7 +74,7 @@ async def messages_stand_in_the_order_of_writing(bench: StoreBench) -> None:
         await save_texts(store, thread_id, "c")
         await save_texts(store, thread_id, "B")
         same(await texts(store, thread_id), ["b", "a", "c", "B"], "the order")
-        found = await store.messages(MessageQuery(thread_id=thread_id, branch=0))
+        found = await read_branch(store, thread_id)
         places = [each.position for each in found]
         demand(
             places[0] >= 1 and places == sorted({*places}),
@@ -101,10 +106,10 @@ async def equal_messages_come_back_each_with_its_own_id(bench: StoreBench) -> No
         await store.save(Batch(thread_id=thread_id, messages=messages, at=START))
         await other.save(Batch(thread_id=other_id, messages=messages[:1], at=START))
         await store.delete_messages(thread_id, ["m0", "m2"], START)
-        found = await store.messages(MessageQuery(thread_id=thread_id, branch=0))
+        found = await read_branch(store, thread_id)
         same([each.message for each in found], [messages[1]], "what is left")
         await store.delete_thread(thread_id)
-        found = await other.messages(MessageQuery(thread_id=other_id, branch=0))
+        found = await read_branch(other, other_id)
         same(
             [each.message for each in found],
             [messages[0]],

@@ -105,6 +105,14 @@ class WireBench(Bench):
             self.wire.dump_response(events_of(message), id="r1", model="m"), "dump_response"
         )
 
+    def read_whole(self, message: Message, **how: Any) -> list[Event]:
+        """Returns the events that are read of a model's message when it is written as a whole response."""
+        return list(self.wire.load_response(self.whole(message), **how))
+
+    def read_stream(self, message: Message, **how: Any) -> list[Event]:
+        """Returns the events that are read of a model's message when it is written as a stream."""
+        return self.decoded([self.stream(events_of(message))], **how)
+
     def stream(self, events: Iterable[Event]) -> bytes:
         """Events → the streamed response that tells of them."""
         encoder = self.wire.encoder(id="r1", model="m")

@@ -56,10 +56,7 @@ def tools_return(bench: WireBench) -> None:
     """Tools come back with name, description and schema, in order; one that the provider runs comes back or is told as a loss."""
     back = _and_back(bench, _REQUEST.replace(tools=TOOLS))
     same([_spec(tool) for tool in back.tools], [_spec(tool) for tool in TOOLS], "the tools")
-    losses: list[Loss] = []
-    wanted = _REQUEST.replace(tools=(ServerTool("web_search"),))
-    body = json_of(bench.wire.dump_request(wanted, losses=losses), "dump_request")
-    back = bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path)
+    _, back, losses = _by_body(bench, _REQUEST.replace(tools=(ServerTool("web_search"),)))
     demand(
         losses or any(isinstance(tool, ServerTool) for tool in back.tools),
         "a ServerTool is lost, and no loss tells",
@@ -73,11 +70,8 @@ def settings_return_or_are_told(bench: WireBench) -> None:
     for name, values in _SETTINGS.items():
         for value in values:
             wanted = _REQUEST.replace(settings=Settings(**{name: value}), tools=TOOLS)
-            losses: list[Loss] = []
-            body = json_of(bench.wire.dump_request(wanted, losses=losses), "dump_request")
-            found = getattr(
-                bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path).settings, name
-            )
+            _, back, losses = _by_body(bench, wanted)
+            found = getattr(back.settings, name)
             usual = found is None and value in ("auto", True)
             kept = (
                 found == value
@@ -93,10 +87,8 @@ def settings_return_or_are_told(bench: WireBench) -> None:
 @wire_check("request", look=_LOOK)
 def schemas_return_or_are_told(bench: WireBench) -> None:
     """A schema for the answer comes back with what it describes, or else a `Loss` tells."""
-    losses: list[Loss] = []
-    wanted = _REQUEST.replace(output_schema=SCHEMA)
-    body = json_of(bench.wire.dump_request(wanted, losses=losses), "dump_request")
-    schema = bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path).output_schema
+    _, back, losses = _by_body(bench, _REQUEST.replace(output_schema=SCHEMA))
+    schema = back.output_schema
     demand(schema is not None or losses, "the output schema is lost, and no loss tells")
     if schema is not None:
         same(_core(schema), _core(SCHEMA), "the output schema")
@@ -106,10 +98,8 @@ def schemas_return_or_are_told(bench: WireBench) -> None:
 def options_pass_untouched(bench: WireBench) -> None:
     """A field of the body that dragoman has no name for is written as it is, and comes back in `options`."""
     option = {"a": [1, None, {"b": "ü"}], "c": False}
-    wanted = _REQUEST.replace(options={"kit_option": option})
-    body = json_of(bench.wire.dump_request(wanted), "dump_request")
+    body, back, _ = _by_body(bench, _REQUEST.replace(options={"kit_option": option}))
     same(body.get("kit_option"), option, "an unknown option in the body")
-    back = bench.wire.load_request(body, path=bench.wire.dump_http(wanted).path)
     same(back.options.get("kit_option"), option, "an unknown option that was loaded")
 
 
@@ -176,6 +166,16 @@ def _and_back(bench: WireBench, request: ModelRequest) -> ModelRequest:
     http = bench.wire.dump_http(request)
     headers = {name.lower(): value for name, value in http.headers.items()}
     return bench.wire.load_request(json_of(http.body, "dump_http"), path=http.path, headers=headers)
+
+
+def _by_body(
+    bench: WireBench, request: ModelRequest
+) -> tuple[dict[str, Any], ModelRequest, list[Loss]]:
+    """Returns the body of a request, what is read of it, and the losses told."""
+    losses: list[Loss] = []
+    body = json_of(bench.wire.dump_request(request, losses=losses), "dump_request")
+    back = bench.wire.load_request(body, path=bench.wire.dump_http(request).path)
+    return body, back, losses
 
 
 def _spec(tool: ToolSpec | ServerTool) -> Any:

@@ -36,7 +36,7 @@ _GARBAGE = (
 @wire_check("response", look="load_response, dump_response")
 def responses_return(bench: WireBench) -> None:
     """A whole response comes back as the answer that it was: thinking, text, calls with their arguments, in order."""
-    found = bench.message_of(bench.wire.load_response(bench.whole(ANSWER)), "a whole response")
+    found = bench.message_of(bench.read_whole(ANSWER), "a whole response")
     same(comparable([found]), comparable([ANSWER]), "the answer")
     again = bench.wire.load_response(msgspec.json.encode(bench.whole(ANSWER)))
     same(comparable(fold(again)), comparable([ANSWER]), "the answer, read from bytes,")
@@ -94,17 +94,13 @@ def finish_reasons_survive(bench: WireBench) -> None:
     for reason in FinishReason:
         calls = [ToolCallPart("one", "get_time", {})] if reason is FinishReason.tool_calls else []
         answer = Message.model("So.", *calls).replace(finish_reason=reason)
-        streamed = bench.message_of(
-            bench.decoded([bench.stream(events_of(answer))]), "a stream"
-        ).finish_reason
-        whole = bench.message_of(
-            bench.wire.load_response(bench.whole(answer)), "a response"
-        ).finish_reason
+        streamed = bench.message_of(bench.read_stream(answer), "a stream").finish_reason
+        whole = bench.message_of(bench.read_whole(answer), "a response").finish_reason
         same(streamed, whole, f"the finish reason of a stream that ended by {reason!r}")
         if reason in certain:
             same(whole, reason, "the finish reason")
         again = bench.message_of(
-            bench.wire.load_response(bench.whole(answer.replace(finish_reason=whole))), "a response"
+            bench.read_whole(answer.replace(finish_reason=whole)), "a response"
         )
         same(again.finish_reason, whole, "a finish reason that this wire told before")
         demand(
@@ -118,8 +114,8 @@ def usage_survives_and_adds_up(bench: WireBench) -> None:
     """Tokens of prompt and answer survive and are the whole (the cache's and reasoning's are parts of them, not more); a count
     that the format has no place for is `None`, never another number."""
     for what, events in (
-        ("whole", bench.wire.load_response(bench.whole(ANSWER))),
-        ("streamed", bench.decoded([bench.stream(events_of(ANSWER))])),
+        ("whole", bench.read_whole(ANSWER)),
+        ("streamed", bench.read_stream(ANSWER)),
     ):
         usages = [
             event.usage for event in events if isinstance(event, MessageFinished) and event.usage
@@ -133,9 +129,7 @@ def usage_survives_and_adds_up(bench: WireBench) -> None:
                 value in (None, getattr(USAGE, name)),
                 f"{name} is {value} and must be {getattr(USAGE, name)} or None",
             )
-    silent = bench.message_of(
-        bench.decoded([bench.stream(events_of(ANSWER.replace(usage=None)))]), "a stream"
-    )
+    silent = bench.message_of(bench.read_stream(ANSWER.replace(usage=None)), "a stream")
     demand(
         silent.usage is None or not any(_sums(silent.usage)),
         f"usage is made up where none was told: {silent.usage}",
@@ -155,10 +149,8 @@ def ids_are_minted_and_distinct(bench: WireBench) -> None:
             minted.append(f"minted-{next(numbers)}")
             return minted[-1]
 
-        if what == "whole":
-            events = bench.wire.load_response(bench.whole(answer), new_id=new_id)
-        else:
-            events = bench.decoded([bench.stream(events_of(answer))], new_id=new_id)
+        read = bench.read_whole if what == "whole" else bench.read_stream
+        events = read(answer, new_id=new_id)
         starts = [event.message_id for event in events if isinstance(event, MessageStarted)]
         demand(
             set(starts) <= set(minted),
@@ -175,8 +167,8 @@ def answers_know_their_origin(bench: WireBench) -> None:
     """An answer has the origin that the caller gave, with its digest of what stood before, and what the response adds to it."""
     origin = msgspec.structs.replace(OWN, prefix="f" * 32)
     for what, events in (
-        ("whole", bench.wire.load_response(bench.whole(ANSWER), origin=origin)),
-        ("streamed", bench.decoded([bench.stream(events_of(ANSWER))], origin=origin)),
+        ("whole", bench.read_whole(ANSWER, origin=origin)),
+        ("streamed", bench.read_stream(ANSWER, origin=origin)),
     ):
         found = fold(events)[0].origin
         demand(found is not None, f"a {what} answer has no origin")

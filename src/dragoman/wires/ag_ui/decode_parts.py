@@ -65,7 +65,7 @@ class PartsDecoder(MessagesDecoder):
         if isinstance(part.begun, ToolCallPart):
             self._names[part.begun.id] = part.begun.name
         key = (family.name, id_)
-        if key in self.open:
+        if key in self.open and not self.is_own:
             raise DecodeError(f"{family.start} opens {id_!r}, which is open already")
         self.start_part(key, part)
 

@@ -1,0 +1,152 @@
+"""`dragoman plan` and `dragoman decode`: what a conversation or a recorded response in a file says. Nothing is sent."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import msgspec
+import typer
+
+from dragoman.cli.terminal import echo, echo_json, report
+
+if TYPE_CHECKING:
+    from dragoman.event import Event
+    from dragoman.history import Plan
+
+__all__ = [
+    "decode",
+    "plan",
+    "read_file",
+]
+
+
+def read_file(file: str) -> bytes:
+    """What a file holds; `-`: what comes in.
+
+    Raises:
+        typer.BadParameter: it cannot be read.
+    """
+    if file == "-":
+        return sys.stdin.buffer.read()
+    try:
+        return Path(file).read_bytes()
+    except OSError as error:
+        raise typer.BadParameter(
+            f"cannot read {file}: {error.strerror}", param_hint="FILE"
+        ) from error
+
+
+def plan(
+    target: Annotated[str, typer.Argument(metavar="MODEL_OR_FORMAT", help="Where it would go.")],
+    file: Annotated[
+        str, typer.Argument(help="The conversation, or several as JSONL; - is standard input.")
+    ] = "-",
+    source: Annotated[
+        str | None, typer.Option("--from", metavar="FORMAT", help="The format that it is in.")
+    ] = None,
+    json: Annotated[
+        bool, typer.Option("--json", help="Print JSON, a line for each conversation.")
+    ] = False,
+) -> int:
+    """Say what a conversation would lose or change at a model or a format. Nothing is sent.
+
+    A file holds a list of messages, the body of a request, or one of those on each line, in any format that dragoman reads.
+
+    \b
+    dragoman plan anthropic:claude-sonnet-4-6 chat.json
+    dragoman plan langchain --json < chats.jsonl
+    """
+    from dragoman.errors import HistoryError
+    from dragoman.formats import get
+    from dragoman.formats.conversion import read_jsonl
+    from dragoman.history import plan
+    from dragoman.history.target import find_target
+
+    find_target(target)  # what is wrong with the command line is said before anything is read
+    if source is not None:
+        get(source)
+    lines = _lines(read_file(file))
+    if not lines:
+        raise HistoryError("there is no conversation in it")
+    for line in read_jsonl(lines, format=source):
+        found = plan(line.messages, target)
+        if json:
+            echo_json(
+                {**_fields(found), **({"line": line.number} if len(lines) > 1 else {})}, indent=0
+            )
+        else:
+            echo(f"line {line.number}: {found}" if len(lines) > 1 else str(found))
+    return 0
+
+
+def _lines(data: bytes) -> list[bytes]:
+    """The conversations of a file: itself where it is one JSON value, else its lines."""
+    from dragoman import json_bytes
+
+    try:
+        json_bytes.decode(data)
+    except ValueError:
+        return [line for line in data.splitlines() if line.strip()]
+    return [data]
+
+
+def _fields(found: Plan) -> dict[str, Any]:
+    return {
+        "target": found.target,
+        "ok": found.ok,
+        "tokens": found.tokens,
+        "losses": [{**msgspec.to_builtins(loss), "minor": loss.is_minor} for loss in found.losses],
+        "repairs": msgspec.to_builtins(found.repairs),
+    }
+
+
+def decode(
+    wire: Annotated[
+        str, typer.Option("-w", "--wire", metavar="WIRE", help="The format that it is in.")
+    ],
+    file: Annotated[str, typer.Argument(help="The response's body; - is standard input.")] = "-",
+) -> int:
+    """Read a recorded response, streamed or whole, and print it as JSON.
+
+    The wires are openai_chat (which most servers speak), openai_responses, anthropic, google, mistral, ollama and cohere,
+    and those of plug-ins.
+
+    The JSON holds messages, usage and finish_reason. What is cut or corrupt is printed as far as it can be read, with
+    an error beside it; the exit code is 1 then.
+
+    \b
+    curl … | tee answer.sse | dragoman decode --wire openai_chat
+    dragoman decode --wire anthropic answer.sse
+    """
+    from dragoman import wires
+    from dragoman.event import RunError
+
+    if wire not in wires.names():
+        raise typer.BadParameter(f"there are {', '.join(wires.names())}", param_hint="--wire")
+    decoder = wires.get(wire).decoder()
+    events = [*decoder.feed(read_file(file)), *decoder.close()]
+    echo_json(_summary(events))
+    errors = [event.error for event in events if isinstance(event, RunError)]
+    for error in errors:
+        report(error)
+    return 1 if errors else 0
+
+
+def _summary(events: list[Event]) -> dict[str, Any]:
+    """A response's events → what there is to say of them, for JSON."""
+    from dragoman.event import MessageFinished, RunError
+    from dragoman.fold import fold
+
+    messages = fold(events)
+    ends = [event for event in events if isinstance(event, MessageFinished)]
+    summary: dict[str, Any] = {
+        "messages": [msgspec.Raw(message.to_json()) for message in messages],
+        "usage": next((end.usage for end in reversed(ends) if end.usage is not None), None),
+        "finish_reason": messages[-1].finish_reason if messages else None,
+    }
+    for event in events:
+        if isinstance(event, RunError):
+            summary["error"] = {"type": type(event.error).__name__, "message": str(event.error)}
+    return summary
