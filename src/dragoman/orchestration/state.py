@@ -15,7 +15,7 @@ from dragoman.message import Message, Role, ToolCallPart
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
-from dragoman.orchestration.resume import Beginning, Plan
+from dragoman.orchestration.resume import Opening, ResumePlan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
@@ -68,7 +68,7 @@ class StreamingState:
         metadata: Mapping[str, Any] = {},
         seal: Seal = _UNSEALED,
         claim: Claim | None = None,
-        plan: Plan | None = None,
+        plan: ResumePlan | None = None,
     ) -> None:
         """The history is copied. `tools` may be a mapping of them by name.
 
@@ -214,7 +214,7 @@ class StreamingState:
     def _count_tool_calls(self, calls: int) -> None:
         self.account.begin(tool_calls=calls)
 
-    def begin(self, beginning: Beginning) -> tuple[Message, ...]:
+    def begin(self, beginning: Opening) -> tuple[Message, ...]:
         """How the run begins, where that had to wait for the sets' tools → the messages that are its own."""
         self._history, self.plan = beginning.history, beginning.plan
         self.turn = turn_after(self._history)
@@ -271,9 +271,9 @@ class StreamingState:
 
     def replace_in_history(self, message: Message) -> None:
         """Puts a message in the place of the last one that has its id."""
-        for place in reversed(range(len(self._history))):
-            if self._history[place].id == message.id:
-                self._history[place] = message
+        for position in reversed(range(len(self._history))):
+            if self._history[position].id == message.id:
+                self._history[position] = message
                 return
 
     def output_of(self, events: Sequence[Event]) -> str:

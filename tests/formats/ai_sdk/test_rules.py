@@ -9,7 +9,8 @@ import pytest
 from dragoman import Message, ToolCallPart, ToolResultPart, formats, wires
 from dragoman.loss import Loss, Lost
 from dragoman.message import DataPart, LinkPart, Origin, Role, Usage
-from dragoman.wires.ai_sdk_messages import conversation, read, rows as row_rooms, v4
+from dragoman.wires.ai_sdk_messages import conversation, read, v4
+from dragoman.wires.ai_sdk_messages import rows as row_rooms
 from dragoman.wires.ai_sdk_messages.approvals import approvals
 from support import mastra_rows as rows
 from support.ai_sdk_samples import PNG

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from dragoman.interrupt import Interrupt, Resume
 from dragoman.message import Content, Message, Role, ToolCallPart
-from dragoman.orchestration.interrupts import Waiting
+from dragoman.orchestration.interrupts import WaitingCall
 from dragoman.repair import OpenCall
 from dragoman.serve.agents.interrupts import interrupts_in, resumes_in, without_interrupts
 from dragoman.wires.wire import Wire
@@ -46,5 +46,5 @@ def restored(messages: Sequence[Message], wire: Wire) -> tuple[list[Message], li
     return [*without_interrupts(messages[:last], wire), *model, *noted, *tail], resumes
 
 
-def _waiting(interrupt: Interrupt, call: ToolCallPart, place: int) -> Waiting:
-    return Waiting(OpenCall(0, place, 0, call), (interrupt,))
+def _waiting(interrupt: Interrupt, call: ToolCallPart, place: int) -> WaitingCall:
+    return WaitingCall(OpenCall(0, place, 0, call), (interrupt,))
