@@ -23,7 +23,6 @@ from dragoman.memory.conversation import Conversation, conversation_of
 from dragoman.memory.memory import Memory
 from dragoman.message import MarkPart, Message, Role
 from dragoman.model.models import Models
-from dragoman.model.schemas import providers_for
 from dragoman.orchestration import (
     MessageAccumulator,
     StreamingOrchestrator,
@@ -31,7 +30,7 @@ from dragoman.orchestration import (
     choose_orchestrator,
 )
 from dragoman.orchestration.interrupts import WaitingCall, speaks, waiting_calls
-from dragoman.orchestration.resume import Decision, Opening, ResumePlan, decisions
+from dragoman.orchestration.resume import Decision, ResumePlan, decisions
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.typed import output_of
 from dragoman.prompt import (
@@ -117,16 +116,17 @@ def build_run(
         seal=Seal(agent.approval_key, run_options.get("thread_id"), run_options.get("resource_id")),
         claim=run_options.get("claim"),
     )
+    state.asked = new
     if output is not None:
         state.output_options = output.options
-    start = _Start(agent, run_options, new, state, conversation)
+    start = _Start(agent, run_options, state, conversation)
     model_orchestrator = model.orchestrator if isinstance(model, Provider) else None
     make = model_orchestrator or agent.orchestrator or chat_model.provider.orchestrator
     if make is not None:
         orchestrator = _make_orchestrator(make)
     else:
         orchestrator = choose_orchestrator(
-            *providers_for(chat_model, None if output is None else output.schema),
+            *chat_model.providers_for(None if output is None else output.schema),
             typed=output is not None,
             tools=bool(tools),
         )
@@ -172,11 +172,10 @@ class _Start:
         self,
         agent: RunDefaults,
         run_options: RunOptions,
-        new: Sequence[Message],
         state: StreamingState,
         conversation: Conversation | None,
     ) -> None:
-        self._agent, self._options, self._new = agent, run_options, new
+        self._agent, self._options = agent, run_options
         self._state, self._conversation = state, conversation
         self._has_toolsets = state.toolset is not None
 
@@ -192,23 +191,21 @@ class _Start:
         if self._conversation is not None and self._conversation.reads:
             return None
         tools = None if self._has_toolsets else self._state.tool_map
-        beginning = self._beginning(self._options.get("history", ()), tools)
-        opening = self._state.begin(beginning)
-        return None if beginning.needs_tools else opening
+        return self._begin(self._options.get("history", ()), tools)
 
     async def begin(self) -> tuple[Message, ...]:
         """Returns the run's own messages once the thread is read and the tools of sets are listed; raises as `begin_now`."""
-        return self._state.begin(self._beginning(await self._history(), self._state.tool_map))
+        return self._begin(await self._history(), self._state.tool_map) or ()
 
     async def messages(self) -> Sequence[Message]:
         """Returns the conversation that the run begins with, as far as it is known before the tools of sets are."""
-        return self._with_system([*await self._history(), *self._new])
+        return self._with_system([*await self._history(), *self._state.asked])
 
     async def _history(self) -> Iterable[Message]:
         history = self._options.get("history", ())
         if self._conversation is None:
             return history
-        return await self._conversation.load(history, self._new)
+        return await self._conversation.load(history, self._state.asked)
 
     def _with_system(self, messages: list[Message]) -> list[Message]:
         """The messages, and the agent's system message before them unless they begin with its words."""
@@ -219,15 +216,19 @@ class _Start:
         has_system = first.role is Role.SYSTEM and first.text == system.text
         return messages if has_system else [system, *messages]
 
-    def _beginning(self, history: Iterable[Message], tools: Mapping[str, Tool] | None) -> Opening:
-        """`tools`: `None` if those of sets are not listed yet."""
+    def _begin(
+        self, history: Iterable[Message], tools: Mapping[str, Tool] | None
+    ) -> tuple[Message, ...] | None:
+        """Begins the state. Returns the run's own messages; `None` if tools decide how it begins, and are not known. `tools`: `None` if
+        those of sets are not listed yet."""
         history = expect_each("history", history, Message, hint=history_hint)
         resume = expect_each("resume", self._options.get("resume", ()), Resume)
-        messages = self._with_system([*history, *self._new])
+        messages = self._with_system([*history, *self._state.asked])
         made_up, losses = missing(messages)
         if resume or made_up:
             if tools is None:
-                return Opening(messages, (), [], needs_tools=True)
+                self._state.begin(messages, ())
+                return None
             if (resumed := self._resume(messages, resume, tools, losses)) is not None:
                 return resumed
         if not messages or messages[-1].role is not Role.USER:
@@ -235,16 +236,14 @@ class _Start:
                 "nothing to send: without a prompt the history must end in a user message or in tool results"
             )
         self._refuse(losses)
-        opening = [*self._new]
-        if made_up and opening and opening[0].tool_results:
-            opening[0] = opening[0].replace(content=(*opening[0].content, *made_up))
+        own = [*self._state.asked]
+        if made_up and own and own[0].tool_results:
+            own[0] = own[0].replace(content=(*own[0].content, *made_up))
         elif made_up:
             results = Message.user(*made_up)
-            opening.insert(
-                0, results.replace(id=self._agent.new_id(), created_at=self._agent.clock())
-            )
-        messages[len(messages) - len(self._new) :] = opening
-        return Opening(messages, tuple(opening), losses)
+            own.insert(0, results.replace(id=self._agent.new_id(), created_at=self._agent.clock()))
+        messages[len(messages) - len(self._state.asked) :] = own
+        return self._state.begin(messages, tuple(own), losses)
 
     def _resume(
         self,
@@ -252,8 +251,9 @@ class _Start:
         resume: Sequence[Resume],
         tools: Mapping[str, Tool],
         losses: Sequence[Loss],
-    ) -> Opening | None:
-        """How a conversation that waits goes on. `None`: nothing was answered, and nothing is waited for any longer."""
+    ) -> tuple[Message, ...] | None:
+        """Goes on with a conversation that waits. Returns the run's own messages; `None` if nothing was answered, and nothing is waited for
+        any longer."""
         seal = self._state.seal
         waiting, forged = self._waiting(messages, tools)
         decided = decisions(
@@ -273,15 +273,17 @@ class _Start:
         goes_on_waiting = bool(unanswered) and not is_speaking
         if not resume and not goes_on_waiting:
             return None
-        answers = list(takewhile(lambda message: not speaks([message]), self._new))
-        plan = ResumePlan(tuple(decided), unanswered, tuple(self._new[len(answers) :]), is_speaking)
+        answers = list(takewhile(lambda message: not speaks([message]), self._state.asked))
+        plan = ResumePlan(
+            tuple(decided), unanswered, tuple(self._state.asked[len(answers) :]), is_speaking
+        )
         answered_slots = {(call.position, call.place) for call in answered}
         gone = [loss for loss in losses if (loss.message, loss.part) not in answered_slots]
         if goes_on_waiting:
             gone = []
         self._refuse(gone)
-        end = len(messages) - len(self._new) + len(answers)
-        return Opening(messages[:end], tuple(answers), gone, plan)
+        end = len(messages) - len(self._state.asked) + len(answers)
+        return self._state.begin(messages[:end], tuple(answers), gone, plan)
 
     def _waiting(
         self, messages: Sequence[Message], tools: Mapping[str, Tool]

@@ -33,7 +33,6 @@ from dragoman.errors import (
 )
 from dragoman.retry_after import duration, limit_reset, retry_after, waiting_words
 from dragoman.wires.openai_chat.dialect import WIRE
-from dragoman.wires.openai_chat.errors import error_of
 
 DATE = "Fri, 15 Jan 2027 08:00:00 GMT"
 """1,800,000,000 seconds since 1970."""
@@ -109,7 +108,7 @@ def test_a_status_says_it_where_the_words_do_not_and_each_kind_has_its_advice(
 )
 def test_minimaxs_numbers_say_it_without_words(code: int, kind: type[ProviderError]) -> None:
     words = "so" if kind in (ProviderError, InvalidRequestError) else "context length"
-    error = error_of(WIRE, {"base_resp": {"status_code": code, "status_msg": words}})
+    error = WIRE.error_of({"base_resp": {"status_code": code, "status_msg": words}})
     assert type(error) is kind
     assert (error.message, error.status) == (f"{words}. {ADVICE[kind]}", None)
 
@@ -155,7 +154,7 @@ def test_a_fault_is_the_providers_only_from_500_on() -> None:
 )
 def test_what_is_no_number_of_minimaxs_is_no_fault(told: Any) -> None:
     assert vendor_status({"base_resp": told}) == 0
-    assert error_of(WIRE, {"base_resp": told}) is None
+    assert WIRE.error_of({"base_resp": told}) is None
 
 
 @pytest.mark.parametrize(

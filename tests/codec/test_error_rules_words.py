@@ -23,7 +23,6 @@ from dragoman.errors import (
 )
 from dragoman.event import RunError
 from dragoman.wires.openai_chat.dialect import WIRE
-from dragoman.wires.openai_chat.errors import error_of
 from support.traffic import WIRES, exchanges
 
 ALL = sorted(set(WIRES.values()))
@@ -132,7 +131,7 @@ def test_minimax_tells_errors_in_a_shape_of_its_own(
     """With status 200, without choices."""
     body = {"id": "r1", "choices": None, "base_resp": {"status_code": code, "status_msg": words}}
     for error in (
-        error_of(WIRE, body),
+        WIRE.error_of(body),
         load("openai_chat", 400 if kind is InvalidRequestError else 200, body),
     ):
         assert type(error) is kind
@@ -140,7 +139,5 @@ def test_minimax_tells_errors_in_a_shape_of_its_own(
     for event in wires.get("openai_chat").load_response(body)[-1:]:
         assert isinstance(event, RunError)
         assert type(event.error) is kind
-    assert (
-        error_of(WIRE, {"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}}) is None
-    )
-    assert error_of(WIRE, {"choices": [], "base_resp": "x"}) is None
+    assert WIRE.error_of({"choices": [], "base_resp": {"status_code": 0, "status_msg": ""}}) is None
+    assert WIRE.error_of({"choices": [], "base_resp": "x"}) is None

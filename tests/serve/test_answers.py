@@ -247,14 +247,14 @@ async def test_a_long_conversation_is_forgotten_in_few_steps(
 ) -> None:
     """Not in as many as it has answers, each of which looks for all that is old."""
     steps: list[int] = []
-    step: Any = getattr(sql_answers, "_pruned")  # noqa: B009 - it is the module's own
+    step: Any = getattr(sql_answers, "_prune")  # noqa: B009 - it is the module's own
 
     def counted(*given: Any) -> int:
         steps.append(1)
         return step(*given)
 
     monkeypatch.setattr(sql_answers, "_PRUNED", 10)
-    monkeypatch.setattr(sql_answers, "_pruned", counted)
+    monkeypatch.setattr(sql_answers, "_prune", counted)
     for at in range(20):
         await store.save(answered(f"a{at}", parent=f"a{at - 1}" if at else None))
     assert await store.prune(NOW + timedelta(days=1)) == 20

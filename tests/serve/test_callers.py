@@ -9,7 +9,7 @@ import pytest
 
 from dragoman.codec.serving import KeyPlace
 from dragoman.errors import SettingsError
-from dragoman.serve.http.callers import ANONYMOUS, Caller, Key, authenticator, presented_keys
+from dragoman.serve.http.callers import ANONYMOUS, Caller, Key, authenticator, find_keys
 
 ONE, OTHER = "sk-one-0123456789", "sk-other-0123456789"
 
@@ -158,14 +158,14 @@ def test_where_clients_put_their_keys(
     headers: list[tuple[str, str]], query: str, found: list[str]
 ) -> None:
     raw = [(name.encode(), value.encode()) for name, value in headers]
-    assert presented_keys(raw, query.encode(), PLACES) == found
+    assert find_keys(raw, query.encode(), PLACES) == found
 
 
 def test_a_key_of_other_letters_is_found_as_clients_send_them() -> None:
     secret = "schlüssel-ключ-鍵"
-    [key] = presented_keys([(b"authorization", b"Bearer " + secret.encode())], b"")
+    [key] = find_keys([(b"authorization", b"Bearer " + secret.encode())], b"")
     assert caller(secret, key) == Key(secret).caller
-    [key] = presented_keys([(b"authorization", b"Bearer schl\xfcssel-0123")], b"")
+    [key] = find_keys([(b"authorization", b"Bearer schl\xfcssel-0123")], b"")
     assert caller("schlüssel-0123", key) is not None
 
 
@@ -173,7 +173,7 @@ def test_a_key_of_other_letters_is_found_as_clients_send_them() -> None:
     "value", [b"\xff\xfe", b"\xed\xa0\x80", b"\x00" * 9, b"a" * 100_000, "\U0010ffff".encode()]
 )
 def test_bytes_of_any_kind_are_an_unknown_key(value: bytes) -> None:
-    found = presented_keys(
+    found = find_keys(
         [(b"x-api-key", value), (b"authorization", b"Bearer " + value)], b"key=" + value, PLACES
     )
     assert caller(ONE, *found) is None

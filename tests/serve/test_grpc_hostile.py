@@ -17,7 +17,7 @@ from google.protobuf import json_format
 from dragoman import serve
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.serve.apis.a2a_grpc import load_methods
-from dragoman.serve.calls import webhooks
+from dragoman.serve.core import webhooks
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.answers import TaskQuery
 from dragoman.testing.mutation import mutated_bytes

@@ -9,7 +9,7 @@ from time import perf_counter
 import pytest
 
 from dragoman import wires
-from dragoman.serve.http.callers import Caller, fits_pattern, starred
+from dragoman.serve.http.callers import Caller, fits_pattern, match_star
 from dragoman.serve.http.observed import offered_name
 from dragoman.wires.serving import serving
 
@@ -30,9 +30,9 @@ def test_it_is_what_the_words_say() -> None:
 
 
 def test_a_star_of_a_gateway_is_never_empty() -> None:
-    assert starred("gpt-4o", "gpt-*") == "4o"
-    assert starred("gpt-", "gpt-*") is None
-    assert starred("aa", "aa*aa") is None
+    assert match_star("gpt-4o", "gpt-*") == "4o"
+    assert match_star("gpt-", "gpt-*") is None
+    assert match_star("aa", "aa*aa") is None
 
 
 def test_keys_and_metrics_agree() -> None:
@@ -57,6 +57,6 @@ def test_what_a_wire_serves_is_computed_once() -> None:
 def test_a_wire_without_a_hash_is_served() -> None:
     class Odd:
         __hash__ = None  # type: ignore[assignment]
-        id_header = "x-odd"
+        bodies = {"/odd": {"type": "object"}}
 
-    assert serving(Odd()).id_header == "x-odd"
+    assert serving(Odd()).bodies == {"/odd": {"type": "object"}}

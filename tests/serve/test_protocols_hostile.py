@@ -12,7 +12,7 @@ import pytest
 
 from dragoman import Message, ToolCallPart, wires
 from dragoman.codec.json_values import if_list, if_object
-from dragoman.serve.calls import webhooks
+from dragoman.serve.core import webhooks
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.serve.store.answers import TaskQuery
 from dragoman.testing.mutation import mutated_bytes

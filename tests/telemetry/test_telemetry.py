@@ -331,7 +331,7 @@ def test_every_piece_of_content_has_a_form() -> None:
         ),
         Message.user(ToolResultPart("c1", "look", [DataPart(b"\x01", "text/csv")])),
     ]
-    user, model, tools = json.loads(content.json_text(content.dumped(messages)))
+    user, model, tools = json.loads(content.json_text(content.dump_conversation(messages)))
     assert [part["type"] for part in user["parts"]] == ["text", "blob", "uri", "file"]
     assert user["parts"][1] == {
         "type": "blob",
@@ -753,7 +753,7 @@ async def test_an_agent_is_named_only_where_it_was_given_a_name() -> None:
 async def test_what_no_sampler_wants_costs_no_content(monkeypatch: pytest.MonkeyPatch) -> None:
     from opentelemetry.sdk.trace.sampling import ALWAYS_OFF
 
-    monkeypatch.setattr(content, "dumped", lambda _: pytest.fail("nobody keeps it"))
+    monkeypatch.setattr(content, "dump_conversation", lambda _: pytest.fail("nobody keeps it"))
     hooks = telemetry(TracerProvider(sampler=ALWAYS_OFF), MeterProvider(), content=True)
     agent, player = agent_of("openai_chat", answer("openai_chat", "ok"), hooks=hooks)
     await agent.send("hi")

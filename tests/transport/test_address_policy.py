@@ -12,7 +12,7 @@ from yarl import URL
 
 from dragoman.errors import DragomanError, InvalidRequestError, SettingsError
 from dragoman.transport import AddressPolicy
-from dragoman.transport.host_names import place_of
+from dragoman.transport.hosts import place_of
 
 pytestmark = pytest.mark.anyio
 

@@ -23,8 +23,8 @@ from dragoman.errors import (
 )
 from dragoman.transport import AddressPolicy, fetch, post
 from dragoman.transport.checked import opened
-from dragoman.transport.file_answer import bounded
-from dragoman.transport.host_names import Place
+from dragoman.transport.fetching import read_limited
+from dragoman.transport.hosts import Place
 from support.socket_server import Do, Server, answer, serving
 
 pytestmark = [pytest.mark.anyio, pytest.mark.filterwarnings("error")]
@@ -202,7 +202,7 @@ async def test_what_is_compressed_is_not_unpacked_beyond_the_bound() -> None:
 
     tracemalloc.start()
     with pytest.raises(InvalidRequestError, match="more than 100000 bytes"):
-        await bounded(chunks(), "gzip", 100_000)
+        await read_limited(chunks(), "gzip", 100_000)
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**20

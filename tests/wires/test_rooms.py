@@ -1,6 +1,7 @@
-"""All wires have the same rooms, and in each room the same names: who knows one finds his way in all.
+"""All ten wires have the same rooms, and in each room the same names: who knows one finds any job in another.
 
-A dialect of the Chat family is counted together with its family, whose rooms it shares.
+Six rooms are those of every wire. Wires of models have rooms for requests, wires of protocols one for runs; what is in them has the same names
+within each of the two. A dialect of the Chat family is counted together with its family, whose rooms it shares.
 """
 
 from __future__ import annotations
@@ -14,7 +15,7 @@ import pytest
 
 import dragoman.wires
 from dragoman import wires
-from dragoman.wires import EmbeddingsWire, FileWire, Wire
+from dragoman.wires import EmbeddingsWire, FileWire, ProtocolWire, Wire
 
 FOLDER = Path(dragoman.wires.__file__).parent
 FAMILY = "chat"
@@ -23,28 +24,26 @@ MESSAGES = "ai_sdk_messages"
 DIALECTS = ("openai_chat", "mistral")
 ALONE = ("openai_responses", "anthropic", "google", "ollama", "cohere")
 WIRES = (*DIALECTS, *ALONE)
+PROTOCOLS = wires.names("protocol")
 
-ROOMS = {
-    "quirks",
-    "content",
-    "tools",
-    "messages",
-    "settings",
-    "request",
-    "decode",
-    "encode",
-    "usage",
-    "errors",
-    "serving",
-}
-"""What every wire has. `decode_parts` and the like are parts of their room."""
+SHARED = {"quirks", "messages", "decode", "encode", "errors", "serving"}
+"""What all ten have. `decode_parts` and the like are parts of their room."""
+ROOMS = SHARED | {"content", "tools", "settings", "request", "usage"}
+"""What every wire of models has."""
+PROTOCOL_ROOMS = SHARED | {"runs"}
+"""What every wire of protocols has."""
+AGENT_ROOMS = {"client", "content", "tools", "interrupts", "compact"}
+"""What those have in which an agent is asked like a model. The AI SDK is no such protocol, and its messages are those of a format."""
 FURTHER: dict[str, set[str]] = {
     "openai_responses": {"approvals", "files", "items", "linking"},
     "anthropic": {"files"},
     "google": {"embeddings", "keys", "schema"},
     "ollama": {"embeddings", "generate"},
     "cohere": {"embeddings"},
-    FAMILY: {"embeddings", "dialect"},
+    FAMILY: {"embeddings", "dialect", "record"},
+    "ag_ui": AGENT_ROOMS | {"events"},
+    "a2a": AGENT_ROOMS | {"old", "tasks"},
+    "ai_sdk": set(),
 }
 """What one has beside them: embeddings and files where its provider has those, and what no other wire has, by the provider's word."""
 NAMES: dict[str, set[str]] = {
@@ -68,6 +67,24 @@ PUBLIC: dict[str, set[str]] = {
     "errors": {"load_error", "dump_error"},
 }
 """Room → names that the wire's package hands on: those of `Wire`."""
+PROTOCOL_NAMES: dict[str, set[str]] = {
+    "quirks": {"NAME", "OWN", "Quirks"},
+    "content": {"load_content", "dump_content"},
+    "tools": {"load_tools", "load_call", "dump_call", "load_result", "dump_result"},
+    "decode": {"Decoder"},
+    "encode": {"Encoder"},
+    "errors": {"error_of"},
+    "client": {"name", "dump_request", "dump_http", "dump_cancel", "decoder", "load_error"},
+}
+"""The names of protocols' rooms, as far as they have them."""
+PROTOCOL_PUBLIC: dict[str, set[str]] = {
+    "messages": {"load_messages", "dump_messages", "votes"},
+    "runs": {"load_run", "dump_run", "routes"},
+    "decode": {"decoder"},
+    "encode": {"encoder", "envelope", "ping", "stream_type"},
+    "errors": {"load_error", "dump_error"},
+}
+"""Room → names that the package of a protocol hands on: those of `ProtocolWire`."""
 
 
 def rooms(package: str) -> set[str]:
@@ -99,12 +116,18 @@ def signature(of: Any) -> list[tuple[str, Any, Any]]:
 def test_every_built_in_wire_is_held_to_its_rooms() -> None:
     assert set(WIRES) == {name for name in wires.names("model") if (FOLDER / name).is_dir()}
     folders = {file.parent.name for file in FOLDER.glob("*/__init__.py")}
-    assert folders == {*WIRES, FAMILY, MESSAGES, *wires.names("protocol")}
+    assert folders == {*WIRES, FAMILY, MESSAGES, *PROTOCOLS}
+    assert len([*WIRES, *PROTOCOLS]) == 10
 
 
 @pytest.mark.parametrize("package", [*ALONE, FAMILY])
 def test_a_wire_has_the_rooms_that_all_have_and_those_of_its_own(package: str) -> None:
     assert rooms(package) == ROOMS | FURTHER[package]
+
+
+@pytest.mark.parametrize("package", PROTOCOLS)
+def test_a_protocol_has_the_rooms_that_all_have_and_those_of_its_own(package: str) -> None:
+    assert rooms(package) == PROTOCOL_ROOMS | FURTHER[package]
 
 
 @pytest.mark.parametrize("dialect", DIALECTS)
@@ -118,6 +141,13 @@ def test_the_same_job_has_the_same_name_in_every_wire(wire: str, room: str) -> N
     assert NAMES[room] - names(wire, room) == set()
 
 
+@pytest.mark.parametrize("room", PROTOCOL_NAMES)
+@pytest.mark.parametrize("wire", PROTOCOLS)
+def test_the_same_job_has_the_same_name_in_every_protocol(wire: str, room: str) -> None:
+    if room in rooms(wire):
+        assert PROTOCOL_NAMES[room] - names(wire, room) == set()
+
+
 @pytest.mark.parametrize("wire", WIRES)
 def test_a_wires_package_hands_on_all_that_a_wire_has_by_the_same_signatures(wire: str) -> None:
     package: Any = wires.get(wire)
@@ -129,6 +159,21 @@ def test_a_wires_package_hands_on_all_that_a_wire_has_by_the_same_signatures(wir
             assert signature(getattr(package, name)) == signature(wanted), name
 
 
+@pytest.mark.parametrize("wire", PROTOCOLS)
+def test_a_protocols_package_hands_on_all_by_the_same_signatures(wire: str) -> None:
+    """A wire's function may take more, by name."""
+    package: Any = wires.get(wire)
+    public = {name for of_room in PROTOCOL_PUBLIC.values() for name in of_room}
+    assert public | {"name"} == {name for name in dir(ProtocolWire) if not name.startswith("_")}
+    assert public | {"name", "Quirks"} <= set(package.__all__)
+    for name in public:
+        if callable(wanted := getattr(ProtocolWire, name)):
+            taken = signature(getattr(package, name))
+            assert taken[: len(signature(wanted))] == signature(wanted), name
+            more = taken[len(signature(wanted)) :]
+            assert all(kind is inspect.Parameter.KEYWORD_ONLY and default is not inspect.Parameter.empty for _, kind, default in more)  # fmt: skip
+
+
 @pytest.mark.parametrize("wire", ALONE)
 def test_a_conversation_is_made_ready_by_the_same_signature(wire: str) -> None:
     made = signature(import_module(f"dragoman.wires.{wire}.messages").outgoing)
@@ -137,10 +182,10 @@ def test_a_conversation_is_made_ready_by_the_same_signature(wire: str) -> None:
     ]  # fmt: skip
 
 
-@pytest.mark.parametrize("wire", ALONE)
+@pytest.mark.parametrize("wire", [*ALONE, *PROTOCOLS])
 def test_what_a_package_hands_on_stands_in_its_room(wire: str) -> None:
     package: Any = wires.get(wire)
-    for room, public in PUBLIC.items():
+    for room, public in (PROTOCOL_PUBLIC if wire in PROTOCOLS else PUBLIC).items():
         module = import_module(f"dragoman.wires.{wire}.{room}")
         for name in public:
             assert getattr(module, name, None) is getattr(package, name), f"{room}: {name}"
@@ -163,3 +208,13 @@ def test_files_have_the_same_signatures(wire: str) -> None:
     assert isinstance(wires.get(wire), FileWire)
     for name in public:
         assert signature(getattr(module, name)) == signature(getattr(FileWire, name)), name
+
+
+@pytest.mark.parametrize("name", ["ag_ui", "ai_sdk"])
+def test_a_wire_that_only_streams_says_so(name: str) -> None:
+    wire = wires.get(name)
+    assert not hasattr(wire, "dump_response")
+    with pytest.raises(AttributeError, match=rf"always streamed; write it with {name}\.encoder"):
+        _ = wire.dump_response
+    with pytest.raises(AttributeError, match="no attribute 'nothing'"):
+        getattr(wire, "nothing")  # noqa: B009

@@ -20,8 +20,8 @@ if TYPE_CHECKING:
     from starlette.applications import Starlette
 
     from dragoman.agent import Agent
-    from dragoman.serve.agents.policy import AgentPolicy
-    from dragoman.serve.calls.service import Service
+    from dragoman.serve.core.policy import AgentPolicy
+    from dragoman.serve.core.service import Service
     from dragoman.serve.http.callers import Key
 
 __all__ = ["greeting", "serve"]
@@ -195,7 +195,7 @@ def serve(
 
 def _has_agents(service: Service) -> bool:
     """Whether agents are served, and not models of a gateway alone."""
-    from dragoman.serve.agents.agents import AgentBackend
+    from dragoman.serve.core.agents import AgentBackend
 
     return any(isinstance(backend, AgentBackend) for backend in service.backends)
 

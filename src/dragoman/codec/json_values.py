@@ -10,6 +10,9 @@ from dragoman import json_bytes
 from dragoman.errors import DecodeError, HistoryError
 
 __all__ = [
+    "Json",
+    "JsonMap",
+    "first_text",
     "as_index",
     "as_list",
     "as_object",
@@ -30,6 +33,11 @@ __all__ = [
     "filled",
     "unread",
 ]
+
+Json = dict[str, Any]
+"""A JSON object."""
+JsonMap = Mapping[str, Any]
+"""A JSON object that is only read."""
 
 
 T = TypeVar("T")
@@ -95,6 +103,12 @@ def if_objects(value: Any) -> list[dict[str, Any]]:
 def if_text(value: Any) -> str:
     """The value where it is a text, else an empty one."""
     return value if isinstance(value, str) else ""
+
+
+def first_text(fields: Mapping[str, Any], *names: str) -> str:
+    """The first of these fields that is a text and says something, else an empty text."""
+    texts = (if_text(fields.get(name)) for name in names)
+    return next(filter(None, texts), "")
 
 
 def as_object(value: Any, name: str) -> dict[str, Any]:

@@ -154,11 +154,11 @@ def compact_events(events: Sequence[Mapping[str, Any]]) -> list[Json]:
     """
     _checked(events)
     out: list[Json] = []
-    for stays in reduce_entries([_entry(event) for event in events]):
-        event = dict(events[stays.place])
-        if stays.is_text:
+    for entry in reduce_entries([_entry(event) for event in events]):
+        event = dict(events[entry.index])
+        if entry.is_text:
             event = {"type": _TYPES[END], "message": _said(event)}
-        out.append(_with_arguments(event, stays.arguments) if stays.arguments else event)
+        out.append(_with_arguments(event, entry.arguments) if entry.arguments else event)
     return out
 
 

@@ -7,11 +7,11 @@ where it is cheap. The work is linear in the length of both, whatever they hold.
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections import Counter, deque
+from collections.abc import Hashable, Iterable, Iterator, Sequence
 from itertools import accumulate
 
-__all__ = ["aligned", "joined"]
+__all__ = ["aligned", "joined", "paired"]
 
 Key = Hashable | None
 Pair = tuple[int, int]
@@ -127,6 +127,17 @@ def _earliest(pairs: Sequence[Pair], these: Sequence[Key], those: Sequence[Key])
         found.append((i, j))
         i, j = i + 1, j + 1
     return found
+
+
+def paired(these: Iterable[Key], those: Iterable[Key]) -> list[Pair]:
+    """Returns the positions of equal elements, in these and in those, in any order: the first of each with the first, the second with the
+    second. They are in the order of those."""
+    places: dict[Key, deque[int]] = {}
+    for position, key in enumerate(these):
+        places.setdefault(key, deque()).append(position)
+    return [
+        (places[key].popleft(), position) for position, key in enumerate(those) if places.get(key)
+    ]
 
 
 def joined(these: Sequence[str], those: Sequence[str]) -> Iterator[tuple[range, range]]:

@@ -2,7 +2,8 @@
 
 A client that shows a conversation holds a copy in its own format, without what that format or the client has no room for. It sends the
 copy back, with a new message, an edit, a part of it cut off. `put` finds out what the client changed, and changes that alone: the body is
-taken apart (`received`), the copy is held against what is stored (`matching`) and merged with it (`put_merge`).
+taken apart (`received`), the copy is held against what is stored (`matching`) and merged with it (`copy_merge`). `place_copy` makes rows of
+a list of the result.
 """
 
 from __future__ import annotations
@@ -19,11 +20,12 @@ from dragoman.errors import HistoryError
 from dragoman.formats.detection import payload_of
 from dragoman.formats.registry import layout
 from dragoman.history.add import Branch
-from dragoman.history.copy_merge import Allowed, merged, shares, with_stored_ids
+from dragoman.history.copy_merge import Allowed, CopyMerge, MergedMessage, with_stored_ids
 from dragoman.history.foreign import foreign
 from dragoman.history.format_fields import approval_of
-from dragoman.history.matching import Match, matched
-from dragoman.history.projection import key, merges_answers
+from dragoman.history.matching import Match, match_copy
+from dragoman.history.pieces import said_key
+from dragoman.history.projection import merges_answers
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import Mint, microseconds, stamped
 from dragoman.history.systems import Systems
@@ -31,7 +33,10 @@ from dragoman.interrupt import Resume
 from dragoman.message import Message, Role, ToolCallPart
 from dragoman.repair import open_calls
 
-__all__ = ["Changes", "Received", "approvals", "place_copy", "put", "received"]
+__all__ = ["Changes", "Received", "place_copy", "place_system", "put", "received"]
+
+_INPUT = frozenset(["input"])
+_LISTS = ("messages", "contents", "input", "conversations")
 
 
 class Changes(msgspec.Struct, frozen=True):
@@ -51,9 +56,6 @@ class Changes(msgspec.Struct, frozen=True):
     """The answers to what the last run waits for, where the copy holds some: approved, denied."""
 
 
-_LISTS = ("messages", "contents", "input", "conversations")
-
-
 class Received(NamedTuple):
     """What a client has sent."""
 
@@ -65,89 +67,6 @@ class Received(NamedTuple):
     """What stands behind them is to be made anew."""
     until: str = ""
     """Id of the answer that is to be made anew, or of its question, where the client named one."""
-
-
-def received(payload: Any, format: str) -> Received:  # noqa: A002 what it is called everywhere
-    """A conversation, the body of a request that holds one, one message, or a text of the user's.
-
-    Raises:
-        HistoryError: it is nothing of the format.
-        SettingsError: no format has that name.
-    """
-    codec = formats.get(format)
-    if payload is None or isinstance(payload, str):
-        return Received([Message.user(payload)] if payload else [])
-    body = if_object(bounded(payload))
-    if (
-        isinstance(body.get("message"), dict)
-        and "role" not in body
-        and not any(field in body for field in _LISTS)
-    ):
-        body = {**body, "messages": [body["message"]]}
-    value = body or payload
-    messages = codec.load_messages(payload_of(value, format)) if value else []
-    fields = layout(format)
-    follows = if_text(body.get(fields.follows)) if fields.follows else ""
-    asked = fields.regeneration
-    if asked is None or body.get(asked.field) != asked.value:
-        return Received(messages, follows)
-    message_id = if_text(body.get(asked.message_id))
-    return Received(_until(messages, message_id), follows, regenerates=True, until=message_id)
-
-
-def _until(messages: list[Message], message_id: str) -> list[Message]:
-    """The messages up to that which is to be answered anew."""
-    at = next(
-        (
-            at
-            for at, message in enumerate(messages)
-            if message_id and message_id in (message.id, message.turn)
-        ),
-        None,
-    )
-    if at is None:
-        at = len(messages)
-        while at and messages[at - 1].role is Role.MODEL:
-            at -= 1
-        return messages[:at]
-    return messages[: at if messages[at].role is Role.MODEL else at + 1]
-
-
-def approvals(
-    copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]
-) -> tuple[Resume, ...]:
-    """The answers to calls that still wait in the merged conversation. Only to those that are stored: a call that the client alone knows is
-    not allowed by the client."""
-    answers = {
-        call.id: answer
-        for message in copy
-        for call in message.tool_calls
-        if (answer := _answer(call))
-    }
-    if not answers:
-        return ()
-    from dragoman.orchestration.interrupts import ids_of  # needed for answers only
-
-    known = {call.id for message in stored for call in message.tool_calls}
-    return tuple(
-        [
-            Resume(ids_of(merged, one)[0], payload=answers[one.call.id])
-            for one in open_calls(merged)
-            if one.call.id in answers and one.call.id in known
-        ]
-    )
-
-
-def _answer(call: ToolCallPart) -> dict[str, Any]:
-    """What somebody said of a call; empty: nothing."""
-    approval = approval_of(call) or {}
-    if not isinstance(approval.get("approved"), bool):
-        return {}
-    reason = if_text(approval.get("reason"))
-    return {"approved": approval["approved"], **({"reason": reason} if reason else {})}
-
-
-_Placed = list[tuple[Message, int | None]]
 
 
 def put(
@@ -176,93 +95,158 @@ def put(
     given = payload if isinstance(payload, Received) else received(payload, format)
     allowed = Allowed(system, results, answers, signatures, whole, given.regenerates)
     stored = tuple(stored)
-    placed = _put(stored, format, given, allowed)
+    merged = _merge(stored, format, given, allowed)
+    messages = [message for message, _ in merged]
+    # Equal messages that stand beside each other may be taken for new ones; what is written of the stored ones decides then.
+    is_doubtful = given is not payload and _has_answer(given.messages) >= _has_answer(stored)
     if (
-        [message for message, _ in placed] != [*stored]
-        and given is not payload
+        is_doubtful
+        and messages != [*stored]
         and payload == formats.get(format).dump_messages(stored)
     ):
-        placed = _unchanged(stored)  # equal messages stand beside each other in it
-    return _changes(
-        stored, placed, approvals(given.messages, [message for message, _ in placed], stored)
-    )
+        merged, messages = _unchanged(stored), [*stored]
+    return _changes(stored, merged, _answered_approvals(given.messages, messages, stored))
 
 
-def _put(stored: Sequence[Message], name: str, given: Received, allowed: Allowed) -> _Placed:
+def _has_answer(messages: Iterable[Message]) -> bool:
+    return any(_is_answer(message) for message in messages)
+
+
+def _is_answer(message: Message) -> bool:
+    return message.role is Role.MODEL and bool(message.parts)
+
+
+# what was sent
+
+
+def received(payload: Any, format: str) -> Received:  # noqa: A002 what it is called everywhere
+    """A conversation, the body of a request that holds one, one message, or a text of the user's.
+
+    Raises:
+        HistoryError: it is nothing of the format.
+        SettingsError: no format has that name.
+    """
+    codec = formats.get(format)
+    if payload is None or isinstance(payload, str):
+        return Received([Message.user(payload)] if payload else [])
+    body = if_object(bounded(payload))
+    holds_list = "role" in body or any(field in body for field in _LISTS)
+    if isinstance(body.get("message"), dict) and not holds_list:
+        body = {**body, "messages": [body["message"]]}
+    value = body or payload
+    messages = codec.load_messages(payload_of(value, format)) if value else []
+    fields = layout(format)
+    follows = if_text(body.get(fields.follows)) if fields.follows else ""
+    asked = fields.regeneration
+    if asked is None or body.get(asked.field) != asked.value:
+        return Received(messages, follows)
+    message_id = if_text(body.get(asked.message_id))
+    return Received(_until(messages, message_id), follows, regenerates=True, until=message_id)
+
+
+def _until(messages: list[Message], message_id: str) -> list[Message]:
+    """Returns the messages up to the question that is to be answered anew."""
+    end = next(iter(_named(messages, message_id)), None) if message_id else None
+    if end is not None:
+        return messages[: end if messages[end].role is Role.MODEL else end + 1]
+    end = len(messages)
+    while end and messages[end - 1].role is Role.MODEL:
+        end -= 1
+    return messages[:end]
+
+
+def _named(messages: Sequence[Message], message_id: str) -> list[int]:
+    """Returns the positions of the messages, and of those of the turn, of an id."""
+    return [at for at, message in enumerate(messages) if message_id in (message.id, message.turn)]
+
+
+# merging
+
+
+def _merge(
+    stored: Sequence[Message], name: str, given: Received, allowed: Allowed
+) -> list[MergedMessage]:
     copy = given.messages
-    start = _start(stored, copy, given, whole=allowed.whole)
     spoken = [message for message in copy if message.role is not Role.SYSTEM or allowed.system]
-    if not spoken and given.regenerates:
-        return _unchanged(stored[: _question(stored, given.until) + 1])
     if not spoken:
-        return _unchanged(stored)
+        end = _question(stored, given.until) + 1 if given.regenerates else len(stored)
+        return _unchanged(stored[:end])
+    start = _start(stored, copy, given, whole=allowed.whole)
     if start.new is not None:
-        return _added(stored, start.new, allowed)
-    match = matched(stored, copy, name, floor=start.floor)
-    if not (match.whole or match.pieces or match.named) or not (
-        start.is_sure or shares(stored, copy, match)
-    ):
-        return _added(stored[: start.floor] if start.follows else stored, spoken, allowed)
+        return _with_new(stored, start.new, allowed)
+    match = match_copy(stored, copy, name, floor=start.floor)
     copy = with_stored_ids(stored, copy, match.whole)
-    if (new := _only_new(stored, copy, match, start.floor)) is not None and not allowed.system:
-        return _added(stored, new, allowed)
     if start.follows:
         allowed = allowed._replace(whole=True)
-    if any(message.role is Role.MODEL for message in copy):
-        allowed = allowed._replace(merges=merges_answers(name))
-    return merged(stored, copy, match, allowed, start.floor)
+    merge = CopyMerge(stored, copy, match, allowed, start.floor)
+    is_known = bool(match.whole or match.pieces or match.named)
+    if not is_known or not (start.is_sure or merge.shares()):
+        return _with_new(stored[: start.floor] if start.follows else stored, spoken, allowed)
+    new = None if allowed.system else _only_new(stored, copy, match, start.floor)
+    if new is not None:
+        return _with_new(stored, new, allowed)
+    has_answers = any(message.role is Role.MODEL for message in copy)
+    return merge.messages(merges=has_answers and merges_answers(name))
 
 
-def _unchanged(stored: Sequence[Message]) -> _Placed:
-    return [(message, at) for at, message in enumerate(stored)]
+def _unchanged(stored: Sequence[Message]) -> list[MergedMessage]:
+    return [(message, position) for position, message in enumerate(stored)]
+
+
+def _with_new(
+    stored: Sequence[Message], messages: Sequence[Message], allowed: Allowed
+) -> list[MergedMessage]:
+    """Returns all that is stored, and these messages behind it."""
+    taken: set[str | None] = {message.id for message in stored}
+    merged = _unchanged(stored)
+    for message in messages:
+        if message.parts:
+            new = foreign(message, taken, signatures=allowed.signatures)
+            taken.add(new.id)
+            merged.append((new, None))
+    return merged
 
 
 def _only_new(
     stored: Sequence[Message], copy: Sequence[Message], match: Match, floor: int
 ) -> Sequence[Message] | None:
-    """The messages behind those that are stored, where the copy has all of these as they are."""
+    """Returns the messages behind those that are stored; `None`: the copy does not have all of these as they are."""
     if match.pieces:
         return None
-    whole = iter(match.whole)  # in the order of what is stored
-    end = -1
-    for at in range(floor, len(stored)):
-        if stored[at].role is Role.SYSTEM:
-            continue
-        k = next(whole, None)
-        while k is not None and copy[k].role is Role.SYSTEM:
-            k = next(whole, None)
-        if k is None or match.whole[k] != at or k < end:
-            return None
-        end = k
+    spoken = [at for at in range(floor, len(stored)) if stored[at].role is not Role.SYSTEM]
+    known = [
+        (index, position)
+        for index, position in match.whole.items()
+        if copy[index].role is not Role.SYSTEM
+    ][: len(spoken)]
+    indexes = [index for index, _ in known]
+    if [position for _, position in known] != spoken or indexes != sorted(indexes):
+        return None
+    end = indexes[-1] if indexes else -1
     new = [
-        message
-        for k, message in enumerate(copy)
-        if k not in match.whole and message.role is not Role.SYSTEM
+        index
+        for index, message in enumerate(copy)
+        if index not in match.whole and message.role is not Role.SYSTEM
     ]
-    return (
-        new
-        if len(new) == sum(message.role is not Role.SYSTEM for message in copy[end + 1 :])
-        else None
-    )
+    behind = [index for index in range(end + 1, len(copy)) if copy[index].role is not Role.SYSTEM]
+    return [copy[index] for index in new] if len(new) == len(behind) else None
 
 
 def _question(stored: Sequence[Message], message_id: str) -> int:
-    """The position of the question to which a message, or the last one, is the answer; -1: there is none."""
-    known = [
-        at
-        for at, message in enumerate(stored)
-        if not message_id or message_id in (message.id, message.turn)
-    ]
-    if message_id and not known:
-        raise HistoryError(
-            f"the message {message_id!r}, which is to be answered anew, is not there"
-        )
-    asks = [
-        at
-        for at, message in enumerate(stored[: known[0] + 1 if message_id else len(stored)])
-        if message.role is Role.USER and not only_answers(message)
-    ]
-    return asks[-1] if asks else -1
+    """Returns the position of the question to which a message, or the last one, is the answer; -1: there is none."""
+    end = len(stored)
+    if message_id:
+        known = _named(stored, message_id)
+        if not known:
+            raise HistoryError(
+                f"the message {message_id!r}, which is to be answered anew, is not there"
+            )
+        end = known[0] + 1
+    return max([at for at, message in enumerate(stored[:end]) if _asks(message)], default=-1)
+
+
+def _asks(message: Message) -> bool:
+    return message.role is Role.USER and not only_answers(message)
 
 
 class _Start(NamedTuple):
@@ -273,7 +257,7 @@ class _Start(NamedTuple):
     is_sure: bool = True
     """Whether it is sure that it belongs to what is stored."""
     follows: bool = False
-    """It names the message behind which it stands, so that what is stored behind that and it has not is left."""
+    """The copy names its predecessor: stored messages after that are dropped unless the copy repeats them."""
     new: Sequence[Message] | None = None
     """The messages that are new, where that is clear already."""
 
@@ -283,74 +267,108 @@ def _start(
 ) -> _Start:
     if given.after:
         ends = [
-            at
-            for at, one in enumerate(stored)
-            if one.origin is not None and one.origin.response_id == given.after
+            position
+            for position, message in enumerate(stored)
+            if message.origin is not None and message.origin.response_id == given.after
         ]
         if ends:
             return _Start(ends[-1] + 1, follows=True)
     ids = {message.id for message in stored} - {None}
-    asks = [message for message in copy if message.role is not Role.SYSTEM]
-    if (
-        given.regenerates
-        or whole
-        or any(one.role is not Role.USER or one.tool_results or one.id in ids for one in asks)
+    spoken = [message for message in copy if message.role is not Role.SYSTEM]
+    is_sure = given.regenerates or whole
+    if is_sure or not all(
+        message.role is Role.USER and not message.tool_results and message.id not in ids
+        for message in spoken
     ):
-        return _Start(is_sure=given.regenerates or whole)
-    answered = next((at + 1 for at in range(len(stored) - 1, -1, -1) if _speaks(stored[at])), 0)
-    questions = [
-        key(message)
-        for message in stored
-        if message.role is Role.USER and not only_answers(message)
-    ]
+        return _Start(is_sure=is_sure)
+    answers = [position for position, message in enumerate(stored) if _is_answer(message)]
+    if not answers:
+        return _Start()
+    questions = [said_key(message) for message in stored if _asks(message)]
     if (
-        answered
-        and 1 < len(asks) >= len(questions) > 0
-        and [key(each) for each in asks[: len(questions)]] == questions
+        1 < len(spoken) >= len(questions) > 0
+        and [said_key(message) for message in spoken[: len(questions)]] == questions
     ):
-        return _Start(new=asks[len(questions) :])
-    return _Start(answered)
+        return _Start(new=spoken[len(questions) :])
+    return _Start(answers[-1] + 1)
 
 
-def _speaks(message: Message) -> bool:
-    return message.role is Role.MODEL and bool(message.parts)
+# what became of it
 
 
-def _added(stored: Sequence[Message], messages: Sequence[Message], allowed: Allowed) -> _Placed:
-    """All that is stored, and these messages behind it."""
-    taken: set[str | None] = {message.id for message in stored}
-    placed: _Placed = [(message, at) for at, message in enumerate(stored)]
-    for message in messages:
-        if message.parts:
-            new = foreign(message, taken, signatures=allowed.signatures)
-            taken.add(new.id)
-            placed.append((new, None))
-    return placed
-
-
-def _changes(stored: Sequence[Message], placed: _Placed, resumes: tuple[Resume, ...]) -> Changes:
-    left = {at for _, at in placed}
-    alike = 0
-    while alike < min(len(stored), len(placed)) and placed[alike][0] is stored[alike]:
-        alike += 1
+def _changes(
+    stored: Sequence[Message], merged: Sequence[MergedMessage], resumes: tuple[Resume, ...]
+) -> Changes:
+    left = {position for _, position in merged}
+    alike = _count_alike(stored, [message for message, _ in merged])
     return Changes(
-        tuple([message for message, _ in placed]),
-        tuple([message for message, at in placed if at is None]),
-        tuple([message for message, at in placed if at is not None and message is not stored[at]]),
-        tuple([message for at, message in enumerate(stored) if at not in left]),
+        tuple([message for message, _ in merged]),
+        tuple([message for message, position in merged if position is None]),
+        tuple(
+            [
+                message
+                for message, position in merged
+                if position is not None and message is not stored[position]
+            ]
+        ),
+        tuple([message for position, message in enumerate(stored) if position not in left]),
         alike if alike < len(stored) else None,
         resumes,
     )
 
 
-_INPUT = frozenset(["input"])
+def _count_alike(these: Iterable[Message], those: Iterable[Message]) -> int:
+    """Returns how many messages, from the first on, are the very same."""
+    count = 0
+    for one, other in zip(these, those, strict=False):
+        if one is not other:
+            break
+        count += 1
+    return count
+
+
+def _answered_approvals(
+    copy: Iterable[Message], merged: Sequence[Message], stored: Iterable[Message]
+) -> tuple[Resume, ...]:
+    """Returns the answers to calls that still wait in the merged conversation. Only to those that are stored: a call that the client alone
+    knows is not allowed by the client."""
+    answers = {
+        call.id: answer
+        for message in copy
+        for call in message.tool_calls
+        if (answer := _answer(call))
+    }
+    if not answers:
+        return ()
+    from dragoman.orchestration.interrupts import ids_of  # needed for answers only
+
+    known = {call.id for message in stored for call in message.tool_calls}
+    return tuple(
+        [
+            Resume(ids_of(merged, waiting)[0], payload=answers[waiting.call.id])
+            for waiting in open_calls(merged)
+            if waiting.call.id in answers and waiting.call.id in known
+        ]
+    )
+
+
+def _answer(call: ToolCallPart) -> dict[str, Any]:
+    """Returns what somebody said of a call; empty: nothing."""
+    approval = approval_of(call) or {}
+    if not isinstance(approval.get("approved"), bool):
+        return {}
+    reason = if_text(approval.get("reason"))
+    return {"approved": approval["approved"], **({"reason": reason} if reason else {})}
+
+
+# in a list
 
 
 def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Branch | None]:
     """Puts the merged conversation into the rows: what is new or edited is to be saved, and gets an id and a time; the rest stays as it is.
     Returns the changes with these, and what stood there, where that is another one now."""
     merged = [message for message in changes.messages if message.role is not Role.SYSTEM]
-    start = _alike(rows, merged)
+    start = _count_alike((row.message for row in rows), merged)
     old = rows.between(start, len(rows))
     known = {id(row.message): row for row in old}
     by_id = {row.message.id: row for row in old}
@@ -373,13 +391,15 @@ def place_copy(rows: Rows, changes: Changes, mint: Mint) -> tuple[Changes, Branc
         made.append(row)
         before = row
     stamps = {id(message): row.message for message, row in zip(merged[start:], made, strict=True)}
-    changes = Changes(
-        tuple([stamps.get(id(message), message) for message in changes.messages]),
-        tuple([stamps.get(id(message), message) for message in changes.added]),
-        tuple([stamps.get(id(message), message) for message in changes.edited]),
-        changes.removed,
-        changes.branched,
-        changes.resumes,
+
+    def with_stamps(messages: Iterable[Message]) -> tuple[Message, ...]:
+        return tuple([stamps.get(id(message), message) for message in messages])
+
+    changes = msgspec.structs.replace(
+        changes,
+        messages=with_stamps(changes.messages),
+        added=with_stamps(changes.added),
+        edited=with_stamps(changes.edited),
     )
     if not old:
         for row in made:
@@ -397,13 +417,3 @@ def place_system(systems: Systems, changes: Changes) -> None:
     for message in changes.messages:
         if message.role is Role.SYSTEM:
             systems.add(message, None, -1)
-
-
-def _alike(rows: Rows, merged: Sequence[Message]) -> int:
-    """How many rows, from the first on, stay."""
-    start = 0
-    for row, message in zip(rows, merged, strict=False):
-        if row.message is not message:
-            break
-        start += 1
-    return start

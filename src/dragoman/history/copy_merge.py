@@ -1,4 +1,12 @@
-"""Ids of calls that a client's copy has otherwise: its format took other ids, and its results answer by those."""
+"""A client's copy, matched with what is stored, and merged with it: what stays, what changes, what is new, and where it is.
+
+A message of the copy is a stored one, holds pieces of some, which own it, or takes the place of one that stands beside a known one. A stored
+message that the copy lacks was taken away, unless the client cannot have it: it is behind or before the part that was sent, or holds only
+what the format or this client shows nowhere. What is kept goes behind the stored message that it followed. A message that the client changed
+keeps its id and whatever the copy could not have.
+
+Everywhere below `index` is a position in the copy, `position` one in what is stored, and `place` that of a piece in a message.
+"""
 
 from __future__ import annotations
 
@@ -10,7 +18,7 @@ from msgspec.structs import replace
 from dragoman.codec.turns import only_answers
 from dragoman.history.foreign import foreign, foreign_content
 from dragoman.history.matching import Match
-from dragoman.history.projection import Place, is_shared
+from dragoman.history.pieces import Place, is_shared
 from dragoman.message import (
     Content,
     DataPart,
@@ -22,37 +30,22 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["Allowed", "merged", "shares", "with_stored_ids"]
+__all__ = ["Allowed", "CopyMerge", "MergedMessage", "with_stored_ids"]
 
-
-def with_stored_ids(
-    stored: Sequence[Message], copy: Sequence[Message], whole: Mapping[int, int]
-) -> Sequence[Message]:
-    """A copy whose results answer the stored calls. `whole`: message of the copy → the stored message that it is."""
-    found: list[Message] = []
-    ids: dict[str, str] = {}
-    for place, message in enumerate(copy):
-        if message.role is Role.MODEL:
-            ids = _ids(message, stored[whole[place]]) if place in whole else {}
-        elif ids and message.tool_results:
-            message = message.replace(
-                content=tuple(
-                    [
-                        replace(piece, id=ids.get(piece.id, piece.id))
-                        if isinstance(piece, ToolResultPart)
-                        else piece
-                        for piece in message.content
-                    ]
-                )
-            )
-        found.append(message)
-    return found
-
-
-def _ids(message: Message, stored: Message) -> dict[str, str]:
-    """Id of a call in the copy → that of the stored call in its place, where they differ."""
-    pairs = list(zip(message.tool_calls, stored.tool_calls, strict=False))
-    return {copied.id: known.id for copied, known in pairs if copied.id != known.id}
+MergedMessage = tuple[Message, int | None]
+"""A message, and its position in what is stored; `None`: it is new."""
+_Order = tuple[int, int, int]
+"""Position in the copy, 1 for what is stored and 2 for what is new, position in what is stored."""
+_Pieces = list[tuple[int | None, Content]]
+"""Pieces of a message that the client changed, each with its place in the stored one; `None`: it is new."""
+_KINDS: Mapping[type[Content], str] = {
+    DataPart: "file",
+    LinkPart: "file",
+    FilePart: "file",
+    ToolCallPart: "call",
+    ToolResultPart: "result",
+}
+"""What a client may show nowhere; it shows all texts."""
 
 
 class Allowed(NamedTuple):
@@ -70,171 +63,169 @@ class Allowed(NamedTuple):
     """The copy has all: what it lacks before its first stored message is removed."""
     regenerates: bool = False
     """What stands behind the copy's last message is to be made anew."""
-    merges: bool = False
-    """In its format, two answers that stand beside each other are one."""
+
+    def may_change(self, piece: Content) -> bool:
+        """Returns whether the client may change a stored piece of this type."""
+        return self.results if isinstance(piece, ToolResultPart) else self.answers
 
 
-_Order = tuple[int, int, int]
-"""Position in the copy, 1 for what is stored and 2 for what is new, position in what is stored."""
+class CopyMerge:
+    """Knows which messages of a copy are which stored ones, and merges the two."""
 
-
-class _Links(NamedTuple):
-    """Which stored messages the messages of a copy are."""
-
-    owners: dict[int, list[int]]
-    """Position in the copy → those in what is stored."""
-    first: dict[int, int]
-    """Stored message → the first of the copy that it is in."""
-    places: set[Place]
-    """Stored pieces that the copy has, of messages that it has not as a whole."""
-    extra: dict[int, list[int]]
-    """Message of the copy → places of its pieces that are not stored."""
-
-
-def shares(stored: Sequence[Message], copy: Sequence[Message], match: Match) -> bool:
-    """Whether the copy is one of this conversation: an answer or an id is known, or it begins as what is stored does."""
-    owners = _links(copy, match).owners
-    known = [k for k in owners if copy[k].role is not Role.SYSTEM]
-    spoken = [k for k, message in enumerate(copy) if message.role is not Role.SYSTEM]
-    if match.named or any(copy[k].role is Role.MODEL or copy[k].tool_results for k in known):
-        return True
-    begins = next(
-        (at for at, message in enumerate(stored) if message.role is not Role.SYSTEM), None
-    )
-    return len(spoken) > 1 and bool(known) and begins in owners.get(spoken[0], ())
-
-
-def merged(
-    stored: Sequence[Message], copy: Sequence[Message], match: Match, allowed: Allowed, floor: int
-) -> list[tuple[Message, int | None]]:
-    """The messages of the merged conversation, each with its position in what is stored; `None`: it is new."""
-    links = _links(copy, match)
-    needed = _needed(stored, links, match, floor)
-    for k, at in _replaced(stored, copy, links, match, needed, allowed, floor).items():
-        links.owners[k] = [at]
-        links.first.setdefault(at, k)
-    kept = _kept(stored, copy, links, needed, allowed, floor)
-    placed: list[tuple[_Order, Message, int | None]] = []
-    where = top = -1
-    for at, message in enumerate(stored):
-        if at in links.first and (message.role is not Role.SYSTEM or allowed.system):
-            where = links.first[at]
-            if (
-                links.owners[where][0] != at
-            ):  # in the copy it is one with another message, and what stands between them is not
-                where = max(where, top)
-            top = max(top, where)
-        if at in kept:
-            placed.append(((where, 1, at), message, at))
-    changed, added = _changed(stored, copy, links, match, needed, allowed)
-    placed = [
-        (order, changed.get(at, message) if at is not None else message, at)
-        for order, message, at in placed
-    ]
-    taken: set[str | None] = {message.id for message in stored}
-    for order, message in added:
-        new = foreign(message, taken, signatures=allowed.signatures)
-        taken.add(new.id)
-        placed.append((order, new, None))
-    return [(message, at) for _, message, at in sorted(placed, key=lambda each: each[0])]
-
-
-def _links(copy: Sequence[Message], match: Match) -> _Links:
-    links = _Links({}, {}, set(), {})
-    for k, message in enumerate(copy):
-        if k in match.whole:
-            links.owners[k] = [match.whole[k]]
-        else:
-            shared = [place for place, piece in enumerate(message.content) if is_shared(piece)]
-            sources = {source for place in shared for source in match.pieces.get((k, place), ())}
-            links.places.update(sources)
-            if sources:
-                links.owners[k] = sorted({at for at, _ in sources})
-            links.extra[k] = [place for place in shared if (k, place) not in match.pieces]
-        for at in links.owners.get(k, ()):
-            links.first.setdefault(at, k)
-    return links
-
-
-def _needed(
-    stored: Sequence[Message], links: _Links, match: Match, floor: int
-) -> dict[int, list[int]]:
-    """The places of what a copy must have of each stored message that it has not as a whole, or else it was taken away. Not that which
-    this client shows nowhere: no file, no call or no result of an answer of which it has the rest."""
-    whole = set(match.whole.values())
-    shown: set[str] = set()
-    missing: set[str] = set()
-    units = _units(stored, floor)
-    alive = {units[at] for at in links.first if at >= floor}
-    shared: dict[int, list[int]] = {}
-    for at in range(floor, len(stored)):
-        if at in whole:
-            shown.update(map(_kind, stored[at].content))
-            continue
-        shared[at] = [
-            p
-            for p, one in enumerate(stored[at].content)
-            if is_shared(one) and (at, p) not in match.hidden
+    def __init__(
+        self,
+        stored: Sequence[Message],
+        copy: Sequence[Message],
+        match: Match,
+        allowed: Allowed,
+        floor: int,
+    ) -> None:
+        """`floor`: the first stored message that the copy may have."""
+        self._stored, self._copy, self._match = stored, copy, match
+        self._allowed, self._floor = allowed, floor
+        self._owners: dict[int, list[int]] = {}  # message of the copy → the stored ones that it is
+        self._first: dict[int, int] = {}  # stored message → the first of the copy that has it
+        self._present: set[Place] = (
+            set()
+        )  # stored pieces that messages hold which are none as a whole
+        self._extra: dict[int, list[int]] = {}  # message of the copy → places of what is not stored
+        self._needed: dict[int, list[int]] = {}
+        self._merges = False
+        self._units = _units(stored, floor)
+        self._spoken = [
+            index for index, message in enumerate(copy) if message.role is not Role.SYSTEM
         ]
-        for place in shared[at]:
-            kind = _kind(stored[at].content[place])
-            if (at, place) in links.places:
-                shown.add(kind)
-            elif units[at] in alive:
-                missing.add(kind)
-    lacking = missing - shown - {""}
-    return {
-        at: [p for p in places if _kind(stored[at].content[p]) not in lacking]
-        for at, places in shared.items()
-    }
+        for index in range(len(copy)):
+            self._link(index)
 
+    def shares(self) -> bool:
+        """Returns whether the copy is one of this conversation: an answer or an id is known, or both begin alike."""
+        known = [index for index in self._spoken if index in self._owners]
+        if self._match.named or any(self._is_answer(index) for index in known):
+            return True
+        return len(self._spoken) > 1 and bool(known) and self._begins_alike(self._first_spoken(0))
 
-def _kind(piece: Content) -> str:
-    """Of what a client may show nowhere; empty: it shows it."""
-    match piece:
-        case DataPart() | LinkPart() | FilePart():
-            return "file"
-        case ToolCallPart():
-            return "call"
-        case ToolResultPart():
-            return "result"
-        case _:
-            return ""
+    def messages(self, *, merges: bool) -> list[MergedMessage]:
+        """Returns the merged conversation. `merges`: in the copy's format, two answers that stand beside each other are one."""
+        self._merges = merges
+        self._needed = self._find_needed()
+        self._find_replaced()
+        changed, added = self._changes()
+        placed: list[tuple[_Order, Message, int | None]] = [
+            (order, changed.get(order[2], self._stored[order[2]]), order[2])
+            for order in self._kept_orders()
+        ]
+        taken: set[str | None] = {message.id for message in self._stored}
+        for order, message in added:
+            new = foreign(message, taken, signatures=self._allowed.signatures)
+            taken.add(new.id)
+            placed.append((order, new, None))
+        return [(message, position) for _, message, position in sorted(placed, key=_order_of)]
 
+    # which message is which
 
-def _units(stored: Sequence[Message], floor: int) -> dict[int, int]:
-    """Position of a message → the number of the question, or of the answer with its calls and results, that it belongs to."""
-    units: dict[int, int] = {}
-    number, asks = 0, True
-    for at in range(floor, len(stored)):
-        message = stored[at]
-        if message.role is Role.SYSTEM:
-            units[at] = number
-            continue
-        begins = message.role is Role.USER and not only_answers(message)
-        number += begins or asks
-        units[at], asks = number, begins
-    return units
+    def _link(self, index: int) -> None:
+        match = self._match
+        if index in match.whole:
+            self._own(index, [match.whole[index]])
+            return
+        shared = [
+            place for place, piece in enumerate(self._copy[index].content) if is_shared(piece)
+        ]
+        sources = {source for place in shared for source in match.pieces.get((index, place), ())}
+        self._present |= sources
+        self._extra[index] = [place for place in shared if (index, place) not in match.pieces]
+        if sources:
+            self._own(index, sorted({position for position, _ in sources}))
 
+    def _own(self, index: int, positions: list[int]) -> None:
+        self._owners[index] = positions
+        for position in positions:
+            self._first.setdefault(position, index)
 
-def _replaced(
-    stored: Sequence[Message],
-    copy: Sequence[Message],
-    links: _Links,
-    match: Match,
-    needed: Mapping[int, list[int]],
-    allowed: Allowed,
-    floor: int,
-) -> dict[int, int]:
-    """Messages of the copy that stand in the place of a stored one: with its id, or else right behind or before one that is stored."""
-    found: dict[int, int] = {}
-    taken = set(links.first)
+    def _is_answer(self, index: int) -> bool:
+        message = self._copy[index]
+        return message.role is Role.MODEL or bool(message.tool_results)
 
-    def fits(k: int, at: int) -> bool:
-        message, before = copy[k], stored[at]
-        if at in taken or message.role is not before.role or not needed.get(at):
+    def _first_spoken(self, start: int) -> int | None:
+        """Returns the position of the first stored message from `start` on that is not the system's."""
+        positions = range(start, len(self._stored))
+        return next((at for at in positions if self._stored[at].role is not Role.SYSTEM), None)
+
+    def _begins_alike(self, first: int | None) -> bool:
+        return first in self._owners.get(self._spoken[0], ())
+
+    def _find_needed(self) -> dict[int, list[int]]:
+        """Returns for each stored message the places of what the copy must have, or else the client took it away. A client that has the
+        rest of an answer, and nowhere a file, a call or a result, shows none of that kind."""
+        whole = set(self._match.whole.values())
+        shown, missing = set[str](), set[str]()
+        alive = {self._units[position] for position in self._first if position >= self._floor}
+        needed: dict[int, list[int]] = {}
+        for position in range(self._floor, len(self._stored)):
+            content = self._stored[position].content
+            if position in whole:
+                shown.update([_kind(piece) for piece in content])
+                continue
+            needed[position] = [
+                place
+                for place, piece in enumerate(content)
+                if is_shared(piece) and (position, place) not in self._match.hidden
+            ]
+            for place in needed[position]:
+                if (position, place) in self._present:
+                    shown.add(_kind(content[place]))
+                elif self._units[position] in alive:
+                    missing.add(_kind(content[place]))
+        lacking = missing - shown - {""}
+        return {
+            position: [
+                place
+                for place in places
+                if _kind(self._stored[position].content[place]) not in lacking
+            ]
+            for position, places in needed.items()
+        }
+
+    def _find_replaced(self) -> None:
+        """Finds messages of the copy that take the place of a stored one: with its id, or else beside one that is stored."""
+        indexes = range(len(self._copy)) if self._allowed.system else self._spoken
+        known = next(
+            (number for number, index in enumerate(indexes) if index in self._owners), len(indexes)
+        )
+        self._replace_beside(indexes[: known + 1][::-1], -1)
+        self._replace_beside(indexes[known:], 1)
+
+    def _replace_beside(self, indexes: Sequence[int], step: int) -> None:
+        """Goes through messages of the copy from one that is stored, forwards or backwards, and pairs each with the next stored one."""
+        beside: int | None = None if step < 0 else self._floor - 1
+        for index in indexes:
+            if index in self._owners:
+                beside = self._owners[index][-1 if step > 0 else 0]
+                continue
+            position = self._match.named.get(index)
+            if position is None and beside is not None:
+                position = self._next_needed(beside + step, step)
+            beside = None
+            if position is not None and self._replaces(index, position):
+                self._own(index, [position])
+                beside = position
+
+    def _next_needed(self, position: int, step: int) -> int:
+        while self._is_stored(position) and not self._needed.get(position, position in self._first):
+            position += step
+        return position
+
+    def _is_stored(self, position: int) -> bool:
+        return self._floor <= position < len(self._stored)
+
+    def _replaces(self, index: int, position: int) -> bool:
+        if not self._is_stored(position) or position in self._first:
             return False
-        if match.named.get(k) == at:
+        message, before = self._copy[index], self._stored[position]
+        if message.role is not before.role or not self._needed.get(position):
+            return False
+        if self._match.named.get(index) == position:
             return True
         if message.id is not None and before.id is not None:
             return False
@@ -242,184 +233,203 @@ def _replaced(
             return _begin_alike(message.text, before.text)
         return not only_answers(message) and not only_answers(before)
 
-    def take(order: Sequence[int], step: int) -> None:
-        beside: int | None = None if step < 0 else floor - 1
-        for k in order:
-            if k in links.owners or k in found:
-                owners = links.owners.get(k) or [found[k]]
-                beside = owners[-1] if step > 0 else owners[0]
-                continue
-            at = match.named.get(k)
-            if at is None and beside is not None:
-                at = beside + step
-                while floor <= at < len(stored) and not needed.get(at, at in taken):
-                    at += step
-            if at is not None and floor <= at < len(stored) and fits(k, at):
-                found[k] = beside = at
-                taken.add(at)
-            else:
-                beside = None
+    # what stays, and where
 
-    spoken = [
-        k for k, message in enumerate(copy) if message.role is not Role.SYSTEM or allowed.system
-    ]
-    first = next((place for place, k in enumerate(spoken) if k in links.owners), len(spoken))
-    take(spoken[: first + 1][::-1], -1)
-    take(spoken[first:], 1)
-    return found
+    def _kept_orders(self) -> list[_Order]:
+        """Returns where the stored messages stand that stay: each behind the message of the copy that it followed."""
+        kept = self._kept()
+        orders: list[_Order] = []
+        where = top = -1
+        for position, message in enumerate(self._stored):
+            index = self._first.get(position)
+            if index is not None and (message.role is not Role.SYSTEM or self._allowed.system):
+                where = index
+                if self._owners[index][0] != position:
+                    # In the copy it is one with another message: what is between the two there was put behind both.
+                    where = max(where, top)
+                top = max(top, where)
+            if position in kept:
+                orders.append((where, 1, position))
+        return orders
+
+    def _kept(self) -> set[int]:
+        """Returns the positions of the stored messages that stay."""
+        known = [at for at in self._first if self._stored[at].role is not Role.SYSTEM]
+        first, last = min(known, default=len(self._stored)), max(known, default=-1)
+        cuts = self._cuts(first, last)
+        kept = set(range(self._floor))
+        hidden: dict[int, list[int]] = {}
+        gone: set[int] = set()
+        for position in range(self._floor, len(self._stored)):
+            is_fixed = (
+                self._stored[position].role is Role.SYSTEM and not self._allowed.system
+            ) or position in self._first
+            is_beyond = (position < first and not self._allowed.whole) or (
+                position > last and not cuts
+            )
+            if is_fixed or is_beyond:
+                kept.add(position)
+            elif self._needed.get(position):
+                gone.add(self._units[position])
+            else:
+                hidden.setdefault(self._units[position], []).append(position)
+        # What no client shows stays or goes with its exchange, or, where nothing of that is shown, with the one before it.
+        alive = {self._units[position] for position in self._first}
+        stays = True
+        for unit in range(1, max(self._units.values(), default=0) + 1):
+            if unit in alive or unit in gone:
+                stays = unit in alive
+            if stays:
+                kept.update(hidden.get(unit, ()))
+        return kept
+
+    def _cuts(self, first: int, last: int) -> bool:
+        """Returns whether what stands behind the last message that the copy has is no more part of the conversation."""
+        if (
+            self._allowed.whole
+            or self._allowed.regenerates
+            or first == self._first_spoken(self._floor)
+        ):
+            return True
+        if self._spoken and self._copy[self._spoken[-1]].role is Role.USER:
+            return True
+        numbers = [
+            number
+            for number, index in enumerate(self._spoken)
+            if last in self._owners.get(index, ())
+        ]
+        behind = self._spoken[max(numbers, default=-1) + 1 :]
+        return any(self._extra.get(index) and index not in self._owners for index in behind)
+
+    # what changes, and what is new
+
+    def _changes(self) -> tuple[dict[int, Message], list[tuple[_Order, Message]]]:
+        """Returns the stored messages that are other ones now, and the new ones with where they stand."""
+        contents: dict[int, _Pieces] = {}
+        metadata: dict[int, dict[str, Any]] = {}
+        added: list[tuple[_Order, Message]] = []
+        for index, message in enumerate(self._copy):
+            if index in self._match.whole or (
+                message.role is Role.SYSTEM and not self._allowed.system
+            ):
+                continue
+            owners = [
+                position
+                for position in self._owners.get(index, ())
+                if self._stored[position].role is message.role
+            ]
+            new, own = self._split_extra(index, owners)
+            if new:
+                added.append(((index, 2, 0), self._new_message(index, new)))
+            for position in owners:
+                contents.setdefault(position, [])
+                metadata.setdefault(position, {}).update(message.own_metadata)
+            for place, piece in enumerate(message.content):
+                for position, source in self._match.pieces.get((index, place), ()):
+                    if position in contents:
+                        before = self._stored[position].content[source]
+                        is_changed = (index, place) in self._match.changed
+                        is_believed = is_changed and self._allowed.may_change(piece)
+                        taken = _with_id(piece, before) if is_believed else before
+                        contents[position].append((source, taken))
+                if place in own:
+                    pieces = foreign_content(message, (piece,), signatures=self._allowed.signatures)
+                    contents[owners[-1]] += [(None, each) for each in pieces]
+        changed: dict[int, Message] = {}
+        for position, pieces in contents.items():
+            before = self._stored[position]
+            content = self._changed_content(position, pieces)
+            if content is not None and (before.role is not Role.MODEL or self._allowed.answers):
+                about = {**before.own_metadata, **metadata[position]}
+                changed[position] = before.replace(content=content, metadata=about)
+        return changed, added
+
+    def _split_extra(self, index: int, owners: Sequence[int]) -> tuple[set[int], set[int]]:
+        """Returns the places of what no stored message has: of what is a new message, and of what belongs to the last of the owners."""
+        message, extra = self._copy[index], set(self._extra[index])
+        if not owners:
+            return extra, set()
+        if message.role is Role.USER and only_answers(self._stored[owners[-1]]):
+            return extra, set()
+        if message.role is Role.MODEL:
+            known = [place for at, place in self._match.pieces if at == index]
+            is_behind = bool(extra) and bool(known) and min(extra) > max(known)
+            return (extra, set()) if self._merges and is_behind else (set(), extra)
+        results = {place for place in extra if isinstance(message.content[place], ToolResultPart)}
+        return results, extra - results
+
+    def _new_message(self, index: int, places: Collection[int]) -> Message:
+        """Returns what a message of the copy has more than stored ones, as a message. One that is new as a whole keeps its id."""
+        message = self._copy[index]
+        is_whole = len(places) == len(self._extra[index]) and index not in self._owners
+        content = tuple(
+            [
+                piece
+                for place, piece in enumerate(message.content)
+                if place in places or (is_whole and not is_shared(piece))
+            ]
+        )
+        return message.replace(content=content, **({} if is_whole else {"id": None}))
+
+    def _changed_content(self, position: int, pieces: _Pieces) -> tuple[Content, ...] | None:
+        """Returns what a stored message holds now: what the copy has of it, and behind what it followed what the copy could not have.
+        `None`: nothing else than before, but for the order perhaps."""
+        content = self._stored[position].content
+        needed = self._needed.get(position, ())
+        left = {place for place, _ in pieces}
+        kept = {place for place, piece in pieces if place is not None and piece is content[place]}
+        if len(kept) == len(pieces) and kept.issuperset(needed):
+            return None
+        behind: dict[int, list[Content]] = {}
+        last = -1
+        for place, piece in enumerate(content):
+            is_fixed = isinstance(
+                piece, ToolCallPart | ToolResultPart
+            ) and not self._allowed.may_change(piece)
+            if place in left:
+                last = place
+            elif place not in needed or is_fixed:
+                behind.setdefault(last, []).append(piece)
+        composed = behind.get(-1, [])
+        for place, piece in pieces:
+            if place is None:
+                composed.append(piece)
+            elif place in left:
+                left.remove(place)
+                composed += [piece, *behind.get(place, ())]
+        return tuple(composed) if tuple(composed) != content else None
+
+
+def _order_of(placed: tuple[_Order, Message, int | None]) -> _Order:
+    return placed[0]
+
+
+def _kind(piece: Content) -> str:
+    return _KINDS.get(type(piece), "")
+
+
+def _units(stored: Sequence[Message], floor: int) -> dict[int, int]:
+    """Returns position of a message → the number of the question, or of the answer with its calls and results, that it belongs to."""
+    units: dict[int, int] = {}
+    number, asks = 0, True
+    for position in range(floor, len(stored)):
+        message = stored[position]
+        if message.role is not Role.SYSTEM:
+            begins = message.role is Role.USER and not only_answers(message)
+            number += begins or asks
+            asks = begins
+        units[position] = number
+    return units
 
 
 def _begin_alike(text: str, other: str) -> bool:
-    """Whether one text is the beginning of the other, as of an answer that was cut."""
+    """Returns whether one text is the beginning of the other, as of an answer that was cut."""
     text, other = text.strip(), other.strip()
     return bool(text) and bool(other) and (text.startswith(other) or other.startswith(text))
 
 
-def _kept(
-    stored: Sequence[Message],
-    copy: Sequence[Message],
-    links: _Links,
-    needed: Mapping[int, list[int]],
-    allowed: Allowed,
-    floor: int,
-) -> set[int]:
-    """The stored messages that stay."""
-    known = [at for at in links.first if stored[at].role is not Role.SYSTEM]
-    first, last = min(known, default=len(stored)), max(known, default=-1)
-    cuts = _cuts(stored, copy, links, allowed, first, last, floor)
-    kept = set(range(floor))
-    units = _units(stored, floor)
-    alive, gone = {units[at] for at in links.first}, set[int]()
-    hidden: list[int] = []
-    for at in range(floor, len(stored)):
-        message = stored[at]
-        if (
-            (message.role is Role.SYSTEM and not allowed.system)
-            or at in links.first
-            or (at < first and not allowed.whole)
-            or (at > last and not cuts)
-        ):
-            kept.add(at)
-        elif not needed.get(at):
-            hidden.append(at)
-        else:
-            gone.add(units[at])
-    stays = True
-    by_unit: dict[int, list[int]] = {}
-    for at in hidden:
-        by_unit.setdefault(units[at], []).append(at)
-    for unit in range(1, max(units.values(), default=0) + 1):
-        if unit in alive or unit in gone:
-            stays = unit in alive
-        if stays:
-            kept.update(by_unit.get(unit, ()))
-    return kept
-
-
-def _cuts(
-    stored: Sequence[Message],
-    copy: Sequence[Message],
-    links: _Links,
-    allowed: Allowed,
-    first: int,
-    last: int,
-    floor: int,
-) -> bool:
-    """Whether what stands behind the last message that the copy has is no more part of the conversation."""
-    spoken = [k for k, message in enumerate(copy) if message.role is not Role.SYSTEM]
-    place = max((n for n, k in enumerate(spoken) if last in links.owners.get(k, ())), default=-1)
-    goes_on = any(links.extra.get(k) and k not in links.owners for k in spoken[place + 1 :])
-    begins = first == next(
-        (at for at in range(floor, len(stored)) if stored[at].role is not Role.SYSTEM), None
-    )
-    asks = bool(spoken) and copy[spoken[-1]].role is Role.USER
-    return goes_on or asks or begins or allowed.whole or allowed.regenerates
-
-
-def _changed(
-    stored: Sequence[Message],
-    copy: Sequence[Message],
-    links: _Links,
-    match: Match,
-    needed: Mapping[int, list[int]],
-    allowed: Allowed,
-) -> tuple[dict[int, Message], list[tuple[_Order, Message]]]:
-    """Stored messages that are other ones now, and new ones with where they stand."""
-    contents: dict[int, list[tuple[int | None, Content]]] = {}
-    metadata: dict[int, dict[str, Any]] = {}
-    added: list[tuple[_Order, Message]] = []
-    for k, message in enumerate(copy):
-        if k in match.whole or (message.role is Role.SYSTEM and not allowed.system):
-            continue
-        owners = [at for at in links.owners.get(k, ()) if stored[at].role is message.role]
-        new, own = _parted(stored, message, k, owners, links, match, allowed)
-        if new:
-            partly = (
-                {} if len(new) == len(links.extra[k]) and k not in links.owners else {"id": None}
-            )
-            hidden = not partly
-            content = [
-                p
-                for place, p in enumerate(message.content)
-                if place in new or (hidden and not is_shared(p))
-            ]
-            added.append(((k, 2, 0), message.replace(content=tuple(content), **partly)))
-        for at in owners:
-            contents.setdefault(at, [])
-            metadata.setdefault(at, {}).update(message.own_metadata)
-        for place, piece in enumerate(message.content):
-            believed = (k, place) in match.changed and _may_change(piece, allowed)
-            for at, source in match.pieces.get((k, place), ()):
-                if at in contents:
-                    before = stored[at].content[source]
-                    contents[at].append((source, _with_id(piece, before) if believed else before))
-            if place in own:
-                taken = foreign_content(message, (piece,), signatures=allowed.signatures)
-                contents[owners[-1]] += [(None, one) for one in taken]
-    changed: dict[int, Message] = {}
-    for at, content in contents.items():
-        before = stored[at]
-        had = {
-            place
-            for place, piece in content
-            if place is not None and piece is before.content[place]
-        }
-        if len(had) == len(content) and had.issuperset(needed.get(at, ())):
-            continue  # the same pieces, in another order perhaps
-        after = _composed(before, content, needed.get(at, ()), allowed)
-        if after != before.content and (before.role is not Role.MODEL or allowed.answers):
-            changed[at] = before.replace(
-                content=after, metadata={**before.own_metadata, **metadata[at]}
-            )
-    return changed, added
-
-
-def _parted(
-    stored: Sequence[Message],
-    message: Message,
-    k: int,
-    owners: Sequence[int],
-    links: _Links,
-    match: Match,
-    allowed: Allowed,
-) -> tuple[set[int], set[int]]:
-    """The places of what a message of the copy has and no stored one: what is a new message, and what belongs to the last that it is."""
-    extra = set(links.extra[k])
-    if not owners or (message.role is Role.USER and only_answers(stored[owners[-1]])):
-        return extra, set()
-    if message.role is Role.MODEL:
-        known = [place for at, place in match.pieces if at == k] if allowed.merges else []
-        return (extra, set()) if extra and known and min(extra) > max(known) else (set(), extra)
-    results = {place for place in extra if isinstance(message.content[place], ToolResultPart)}
-    return results, extra - results
-
-
-def _may_change(piece: Content, allowed: Allowed) -> bool:
-    return allowed.results if isinstance(piece, ToolResultPart) else allowed.answers
-
-
 def _with_id(piece: Content, before: Content) -> Content:
-    """What a client says of a call or result that is stored."""
+    """Returns what a client says of a call or result that is stored."""
     if isinstance(piece, ToolCallPart) and isinstance(before, ToolCallPart):
         return replace(piece, id=before.id, run_by=before.run_by, native=None)
     if isinstance(piece, ToolResultPart) and isinstance(before, ToolResultPart):
@@ -427,29 +437,24 @@ def _with_id(piece: Content, before: Content) -> Content:
     return before
 
 
-def _composed(
-    before: Message,
-    content: Sequence[tuple[int | None, Content]],
-    needed: Collection[int],
-    allowed: Allowed,
-) -> tuple[Content, ...]:
-    """The content of a message that the client changed: what its copy has, and behind what stood before it in the stored one what the copy
-    could not have."""
-    had = {place for place, _ in content}
-    behind: dict[int, list[Content]] = {}
-    last = -1
-    for place, piece in enumerate(before.content):
-        if place in had:
-            last = place
-        elif place not in needed or (
-            isinstance(piece, ToolCallPart | ToolResultPart) and not _may_change(piece, allowed)
-        ):
-            behind.setdefault(last, []).append(piece)
-    composed = behind.get(-1, [])
-    for place, piece in content:
-        if place is None:
-            composed.append(piece)
-        elif place in had:
-            had.remove(place)
-            composed += [piece, *behind.get(place, ())]
-    return tuple(composed)
+def with_stored_ids(
+    stored: Sequence[Message], copy: Sequence[Message], whole: Mapping[int, int]
+) -> Sequence[Message]:
+    """Returns a copy whose results answer the stored calls: its format took other ids. `whole`: message of the copy → the stored one."""
+    found: list[Message] = []
+    ids: dict[str, str] = {}  # id of a call in the copy → that of the stored call in its place
+    for index, message in enumerate(copy):
+        if message.role is Role.MODEL:
+            known = stored[whole[index]].tool_calls if index in whole else ()
+            pairs = zip(message.tool_calls, known, strict=False)
+            ids = {call.id: before.id for call, before in pairs if call.id != before.id}
+        elif ids and message.tool_results:
+            content = [
+                replace(piece, id=ids.get(piece.id, piece.id))
+                if isinstance(piece, ToolResultPart)
+                else piece
+                for piece in message.content
+            ]
+            message = message.replace(content=tuple(content))
+        found.append(message)
+    return found

@@ -1,7 +1,10 @@
 """A client's copy of a conversation held against what is stored: which of its messages and pieces are those that are stored.
 
-By ids first, then by what is said, then, between messages that are certain, by what the client was shown of the stored ones, by texts
-that were split or joined, and by the ids of calls.
+Messages that say the same are matched first, by ids and in order (`_certain`), then those that the client moved. Between two messages that
+are certain, pieces are matched: with what the client was shown of the stored ones (`projection`), as they are stored, in any order, and texts
+that were split or joined. What is left over is matched anywhere, at last by the ids of calls, whatever they say.
+
+Everywhere below `index` is a position in the copy, and `position` one in what is stored.
 """
 
 from __future__ import annotations
@@ -10,11 +13,12 @@ from collections import Counter, deque
 from collections.abc import Iterable, Iterator, Sequence
 from typing import NamedTuple
 
-from dragoman.history.alignment import aligned, joined
-from dragoman.history.projection import Piece, Place, Shown, key, letters, pieces, projected, spans
+from dragoman.history.alignment import aligned, joined, paired
+from dragoman.history.pieces import Piece, Place, said_key, said_pieces
+from dragoman.history.projection import Shown, letters, projected, spans
 from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = ["Match", "matched"]
+__all__ = ["Match", "match_copy"]
 
 _AHEAD = 64
 """Messages before the first and behind the last certain one that are looked at beyond four times as many as the copy has there."""
@@ -42,70 +46,35 @@ class _Gap(NamedTuple):
     copy: tuple[int, int]
 
 
-def matched(
-    stored: Sequence[Message],
-    copy: Sequence[Message],
-    format: str,
-    *,
-    floor: int = 0,
+def match_copy(
+    stored: Sequence[Message], copy: Sequence[Message], format_: str, *, floor: int = 0
 ) -> Match:
-    """`floor`: the first stored message that the copy may have."""
+    """Returns which messages and pieces of a copy are stored ones. `floor`: the first stored message that the copy may have."""
     named = _named(stored, copy, floor)
-    stored_keys: list[str] = [key(message) for message in stored[floor:]]
-    copy_keys = [key(message) for message in copy]
+    stored_keys = [said_key(message) for message in stored[floor:]]
+    copy_keys = [said_key(message) for message in copy]
     pairs = [
-        (at + floor, k)
-        for at, k in _certain(stored[floor:], copy, stored_keys, copy_keys, named, floor)
+        (position + floor, index)
+        for position, index in _certain(stored[floor:], copy, stored_keys, copy_keys, named, floor)
     ]
-    found = Match({k: at for at, k in pairs}, {}, set(), named, set())
-    _take_moved(found, copy, stored_keys, copy_keys, pairs, floor)
+    match = Match({index: position for position, index in pairs}, {}, set(), named, set())
+    _take_moved(match, copy, stored_keys, copy_keys, pairs, floor)
     gaps = list(_gaps(pairs, floor, len(stored), len(copy)))
-    taken = set(found.whole.values())
-    by_span = deque(spans(stored, [gap.stored for gap in gaps]))
-    view, end = _View([]), 0
-    left: list[Shown] = []
-    for gap in gaps:
-        while end < gap.stored[1]:
-            start, end = by_span.popleft()
-            view = _View(projected(stored, start, end, format) if end >= gap.stored[1] else ())
-        own = pieces(stored, [position for position in range(*gap.stored) if position not in taken])
-        found.hidden.update(piece.place for piece in own if piece.place not in view.visible)
-        those = pieces(copy, [k for k in range(*gap.copy) if k not in found.whole])
-        shown = view.of(piece.place[0] for piece in own)
-        free = _match_pieces(found, own, those, shown)
-        left += [each for each in shown if any(place in free for place in each.sources)]
-    if left:
-        _match_elsewhere(found, left, stored, copy)
-    return found
-
-
-class _View:
-    """What the format shows of a span of messages, by message."""
-
-    def __init__(self, shown: Sequence[Shown]) -> None:
-        self._shown = shown
-        self.visible = {place for each in shown for place in each.sources}
-        self._of: dict[int, list[int]] = {}
-        for number, each in enumerate(shown):
-            for at in {at for at, _ in each.sources}:
-                self._of.setdefault(at, []).append(number)
-
-    def of(self, positions: Iterable[int]) -> list[Shown]:
-        """What is shown of these messages, in order."""
-        return [
-            self._shown[n]
-            for n in sorted({n for at in set(positions) for n in self._of.get(at, ())})
-        ]
+    if gaps:
+        _Pieces(match, stored, copy, format_).match(gaps)
+    return match
 
 
 def _named(stored: Sequence[Message], copy: Sequence[Message], floor: int) -> dict[int, int]:
-    positions = {stored[at].id: at for at in range(len(stored) - 1, floor - 1, -1)}
-    found: dict[int, int] = {}
-    for k, message in enumerate(copy):
-        at = None if message.id is None else positions.pop(message.id, None)
-        if at is not None and stored[at].role is message.role:
-            found[k] = at
-    return found
+    positions = {
+        stored[position].id: position for position in range(len(stored) - 1, floor - 1, -1)
+    }
+    named: dict[int, int] = {}
+    for index, message in enumerate(copy):
+        position = None if message.id is None else positions.pop(message.id, None)
+        if position is not None and stored[position].role is message.role:
+            named[index] = position
+    return named
 
 
 def _certain(
@@ -121,20 +90,21 @@ def _certain(
     if named:
         pairs = aligned([message.id for message in stored], [message.id for message in copy])
         anchors = [
-            (at, k)
-            for at, k in pairs
-            if named.get(k) == at + floor and stored_keys[at] == copy_keys[k]
+            (position, index)
+            for position, index in pairs
+            if named.get(index) == position + floor and stored_keys[position] == copy_keys[index]
         ]
-    i = j = 0
-    for at, k in [*anchors, (len(stored), len(copy))]:
-        yield from ((i + a, j + b) for a, b in aligned(stored_keys[i:at], copy_keys[j:k]))
-        if at < len(stored):
-            yield at, k
-        i, j = at + 1, k + 1
+    start = copy_start = 0
+    for end, copy_end in [*anchors, (len(stored), len(copy))]:
+        between = aligned(stored_keys[start:end], copy_keys[copy_start:copy_end])
+        yield from ((start + position, copy_start + index) for position, index in between)
+        if end < len(stored):
+            yield end, copy_end
+        start, copy_start = end + 1, copy_end + 1
 
 
 def _take_moved(
-    found: Match,
+    match: Match,
     copy: Sequence[Message],
     stored_keys: Sequence[str],
     copy_keys: Sequence[str],
@@ -142,144 +112,174 @@ def _take_moved(
     floor: int,
 ) -> None:
     """Messages that the client put elsewhere. A question behind all that are stored is a new one, though it was asked before."""
-    if not pairs or len(found.whole) == len(copy_keys):
+    if not pairs or len(match.whole) == len(copy_keys):
         return
-    taken = set(found.whole.values())
+    taken = set(match.whole.values())
     left: dict[str, deque[int]] = {}
-    for at in range(floor, len(stored_keys) + floor):
-        if at not in taken:
-            left.setdefault(stored_keys[at - floor], deque()).append(at)
-    for k, message in enumerate(copy):
-        places = left.get(copy_keys[k])
-        if not places or k in found.whole:
+    for position, key in enumerate(stored_keys, floor):
+        if position not in taken:
+            left.setdefault(key, deque()).append(position)
+    for index, message in enumerate(copy):
+        positions = left.get(copy_keys[index])
+        if not positions or index in match.whole:
             continue
-        is_behind = k > pairs[-1][1]
-        at = found.named.get(k, places[0])
-        if at in places and not (
-            is_behind and (at < pairs[0][0] or (message.role is Role.USER and message.text))
-        ):
-            places.remove(at)
-            found.whole[k] = at
+        position = match.named.get(index, positions[0])
+        is_behind = index > pairs[-1][1]
+        is_asked = message.role is Role.USER and bool(message.text)
+        is_new = is_behind and (is_asked or position < pairs[0][0])
+        if position in positions and not is_new:
+            positions.remove(position)
+            match.whole[index] = position
 
 
 def _gaps(pairs: Sequence[tuple[int, int]], floor: int, stored: int, copy: int) -> Iterator[_Gap]:
     """What stands between certain messages, where there is something stored; at the ends no more of it than the copy may have."""
-    i, j = floor, 0
-    for number, (at, k) in enumerate([*pairs, (stored, copy)]):
-        first, last = i, at
-        most = 4 * (k - j) + _AHEAD
+    start, copy_start = floor, 0
+    for number, (end, copy_end) in enumerate([*pairs, (stored, copy)]):
+        first, last = start, end
+        most = 4 * (copy_end - copy_start) + _AHEAD
         if pairs and number == 0:
             first = max(first, last - most)
         elif pairs and number == len(pairs):
             last = min(last, first + most)
         if first < last:
-            yield _Gap((first, last), (j, k))
-        i, j = at + 1, k + 1
+            yield _Gap((first, last), (copy_start, copy_end))
+        start, copy_start = end + 1, copy_end + 1
 
 
-def _match_pieces(
-    found: Match, own: Sequence[Piece], those: Sequence[Piece], shown: Sequence[Shown]
-) -> dict[Place, Piece]:
-    """The pieces between two certain messages. Returns the stored ones that the copy has not."""
-    free = {piece.place: piece for piece in own}
-    if not those:
-        return free
-    for a, b in aligned([each.key for each in shown], [piece.key for piece in those]):
-        _link(found, free, those[b], [place for place in shown[a].sources if place in free])
-    left = _open(found, those)
-    kept = list(free.values())
-    for a, b in aligned([piece.key for piece in kept], [piece.key for piece in left]):
-        _link(found, free, left[b], [kept[a].place])
-    by_key: dict[str, deque[Place]] = {}
-    for piece in free.values():
-        by_key.setdefault(piece.key, deque()).append(piece.place)
-    for piece in _open(found, those):
-        if places := by_key.get(piece.key):
-            _link(found, free, piece, [places.popleft()])
-    for role in (Role.USER, Role.MODEL):
-        _match_texts(found, free, those, role)
-    return free
+class _View:
+    """What the format shows of a span of messages, by message."""
+
+    def __init__(self, shown: Sequence[Shown]) -> None:
+        self._shown = shown
+        self.visible = {place for each in shown for place in each.sources}
+        self._numbers: dict[int, list[int]] = {}
+        for number, each in enumerate(shown):
+            for position in {position for position, _ in each.sources}:
+                self._numbers.setdefault(position, []).append(number)
+
+    def of(self, positions: Iterable[int]) -> list[Shown]:
+        """Returns what is shown of these messages, in order."""
+        numbers = {
+            number for position in set(positions) for number in self._numbers.get(position, ())
+        }
+        return [self._shown[number] for number in sorted(numbers)]
 
 
-def _open(found: Match, those: Sequence[Piece]) -> list[Piece]:
-    return [piece for piece in those if piece.place not in found.pieces]
+class _Pieces:
+    """Matches the pieces of messages that are not matched as a whole."""
 
+    def __init__(
+        self, match: Match, stored: Sequence[Message], copy: Sequence[Message], format_: str
+    ) -> None:
+        self._match, self._stored, self._copy, self._format = match, stored, copy, format_
+        self._free: dict[Place, Piece] = {}  # the stored pieces of a gap that are not matched yet
 
-def _link(found: Match, free: dict[Place, Piece], piece: Piece, sources: Sequence[Place]) -> None:
-    found.pieces[piece.place] = tuple(sources)
-    for place in sources:
-        free.pop(place, None)
+    def match(self, gaps: Sequence[_Gap]) -> None:
+        """Matches the pieces in gaps, then what is left of them anywhere."""
+        taken = set(self._match.whole.values())
+        widened = deque(spans(self._stored, [gap.stored for gap in gaps]))
+        view, end = _View([]), 0
+        left: list[Shown] = []
+        for gap in gaps:
+            while end < gap.stored[1]:
+                start, end = widened.popleft()
+                reaches = end >= gap.stored[1]
+                view = _View(projected(self._stored, start, end, self._format) if reaches else ())
+            positions = [position for position in range(*gap.stored) if position not in taken]
+            own = said_pieces(self._stored, positions)
+            self._match.hidden.update([piece.at for piece in own if piece.at not in view.visible])
+            indexes = [index for index in range(*gap.copy) if index not in self._match.whole]
+            those = said_pieces(self._copy, indexes)
+            shown = view.of(piece.home for piece in own)
+            self._free = {piece.at: piece for piece in own}
+            if those:
+                self._match_gap(those, shown)
+            left += [each for each in shown if any(place in self._free for place in each.sources)]
+        if left:
+            self._match_elsewhere(left)
 
+    def _match_gap(self, those: Sequence[Piece], shown: Sequence[Shown]) -> None:
+        """The pieces between two certain messages."""
+        keys = [piece.key for piece in those]
+        for number, index in aligned([each.key for each in shown], keys):
+            self._link(
+                those[index], [place for place in shown[number].sources if place in self._free]
+            )
+        for pair in (aligned, paired):
+            own, left = list(self._free.values()), self._unmatched(those)
+            for number, index in pair([piece.key for piece in own], [piece.key for piece in left]):
+                self._link(left[index], [own[number].at])
+        for role in (Role.USER, Role.MODEL):
+            for step in (1, -1):
+                self._match_texts(those, role, step)
 
-def _match_texts(
-    found: Match, free: dict[Place, Piece], those: Sequence[Piece], role: Role
-) -> None:
-    """Texts of one role that were split or joined: from the first on, and from the last back, as long as they read alike."""
-    for step in (1, -1):
-        own = [
-            piece
-            for piece in free.values()
-            if piece.role is role and isinstance(piece.part, TextPart)
-        ][::step]
-        left = [p for p in _open(found, those) if p.role is role and isinstance(p.part, TextPart)][
-            ::step
-        ]
-        for a, b in joined(
-            [letters(piece)[::step] for piece in own], [letters(piece)[::step] for piece in left]
-        ):
-            if len(a) > 1 or len(b) > 1:
-                for j in b:
-                    _link(found, free, left[j], [own[i].place for i in a])
-
-
-def _match_elsewhere(
-    found: Match, shown: Sequence[Shown], stored: Sequence[Message], copy: Sequence[Message]
-) -> None:
-    """Pieces that the client put elsewhere, and calls and results by the call's id, whatever they say, where no other call has it. A text of
-    the user's behind all that is stored is a new one."""
-    last = max([*found.whole, *(k for k, _ in found.pieces)], default=-1)
-    left = _open(found, pieces(copy, [k for k in range(len(copy)) if k not in found.whole]))
-    if not left:
-        return
-    by_key: dict[str, deque[Shown]] = {}
-    for each in shown:
-        by_key.setdefault(each.key, deque()).append(each)
-    used: set[Place] = set()
-    for piece in left:
-        is_new = (
-            piece.place[0] > last
-            and piece.role is Role.USER
-            and not isinstance(piece.part, ToolResultPart)
+    def _match_texts(self, those: Sequence[Piece], role: Role, step: int) -> None:
+        """Texts of one role that were split or joined: from the first on, or from the last back, as long as they read alike."""
+        own, left = (
+            [piece for piece in pieces if piece.role is role and isinstance(piece.part, TextPart)][
+                ::step
+            ]
+            for pieces in (self._free.values(), self._unmatched(those))
         )
-        if not is_new and (places := by_key.get(piece.key)):
-            sources = places.popleft().sources
-            found.pieces[piece.place] = sources
-            used.update(sources)
-    calls = {
-        place: stored[place[0]].content[place[1]]
-        for each in shown
-        for place in each.sources
-        if place not in used
-    }
-    unique = _unique(stored) & _unique(copy)
-    by_call = {
-        call: place for place, part in calls.items() if (call := _call(part)) and call[1] in unique
-    }
-    for piece in _open(found, left):
-        if (call := _call(piece.part)) and (place := by_call.pop(call, None)) is not None:
-            found.changed.add(piece.place)
-            found.pieces[piece.place] = (place,)
+        own_texts, texts = ([letters(piece)[::step] for piece in pieces] for pieces in (own, left))
+        for own_range, range_ in joined(own_texts, texts):
+            if len(own_range) > 1 or len(range_) > 1:
+                for index in range_:
+                    self._link(left[index], [own[number].at for number in own_range])
+
+    def _match_elsewhere(self, shown: Sequence[Shown]) -> None:
+        """Pieces that the client put elsewhere, and calls and results by the call's id, whatever they say, where no other call has it. A text of
+        the user's behind all that is stored is a new one."""
+        match = self._match
+        last = max([*match.whole, *(index for index, _ in match.pieces)], default=-1)
+        indexes = [index for index in range(len(self._copy)) if index not in match.whole]
+        left = self._unmatched(said_pieces(self._copy, indexes))
+        if not left:
+            return
+        old = [
+            piece
+            for piece in left
+            if piece.home <= last
+            or piece.role is not Role.USER
+            or isinstance(piece.part, ToolResultPart)
+        ]
+        used: set[Place] = set()
+        for number, index in paired([each.key for each in shown], [piece.key for piece in old]):
+            match.pieces[old[index].at] = shown[number].sources
+            used.update(shown[number].sources)
+        unique = _unique(self._stored) & _unique(self._copy)
+        by_call: dict[tuple[str, ...], Place] = {}
+        for home, place in (at for each in shown for at in each.sources if at not in used):
+            call = _call(self._stored[home].content[place])
+            if call is not None and call[1] in unique:
+                by_call[call] = home, place
+        for piece in self._unmatched(left):
+            call = _call(piece.part)
+            at = None if call is None else by_call.pop(call, None)
+            if at is not None:
+                match.changed.add(piece.at)
+                match.pieces[piece.at] = (at,)
+
+    def _unmatched(self, pieces: Iterable[Piece]) -> list[Piece]:
+        return [piece for piece in pieces if piece.at not in self._match.pieces]
+
+    def _link(self, piece: Piece, sources: Sequence[Place]) -> None:
+        self._match.pieces[piece.at] = tuple(sources)
+        for place in sources:
+            self._free.pop(place, None)
 
 
 def _unique(messages: Sequence[Message]) -> set[str]:
     """The ids that no two calls have."""
     counts = Counter(
-        piece.id for one in messages for piece in one.content if isinstance(piece, ToolCallPart)
+        (type(piece), piece.id)
+        for message in messages
+        for piece in message.content
+        if isinstance(piece, ToolCallPart | ToolResultPart)
     )
-    results = Counter(
-        piece.id for one in messages for piece in one.content if isinstance(piece, ToolResultPart)
-    )
-    return {call_id for call_id in counts | results if counts[call_id] < 2 and results[call_id] < 2}
+    ids = {call_id for _, call_id in counts}
+    return ids - {call_id for (_, call_id), count in counts.items() if count > 1}
 
 
 def _call(part: Content) -> tuple[str, ...] | None:

@@ -1,13 +1,19 @@
-"""A turn laid flat: its pieces in order, each call with its result as one item. And a turn made of such items again."""
+"""Pieces of messages, and where they are: what copies of a conversation, and of a turn, are compared by.
+
+A turn is laid flat into its pieces in order, where a call and its result are one (`lay_flat`), and made of pieces again (`messages_of`). A
+client's copy is compared by what it says alone (`said_pieces`), since its format may have no room for anything else.
+"""
 
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, NamedTuple
 
 import msgspec
 
+from dragoman.codec.digest import neutral
+from dragoman.codec.json_values import if_object
 from dragoman.history.format_fields import STEP, approval_of
 from dragoman.message import (
     Content,
@@ -24,152 +30,231 @@ from dragoman.message import (
     ToolResultPart,
 )
 
-__all__ = ["Flat", "Item", "key_of", "laid_flat", "messages_of", "rank"]
+__all__ = [
+    "APPROVED",
+    "Flat",
+    "Piece",
+    "Place",
+    "is_shared",
+    "is_step",
+    "key_of",
+    "lay_flat",
+    "messages_of",
+    "rank",
+    "result_of",
+    "said_key",
+    "said_pieces",
+]
 
+APPROVED = 3
+"""Rank of a call whose approval was answered."""
 _END = 1 << 30
+Place = tuple[int, int]
+"""Position of a message, and place of a piece in its content."""
 
 
-class Item(NamedTuple):
-    """A piece of a turn, and where it stands."""
+class Piece(NamedTuple):
+    """A piece of content, and where it is."""
 
-    piece: Content
+    part: Content
     """Itself; of a call and its result, the call."""
     home: int
-    """Which message it stands in."""
-    answer: ToolResultPart | None = None
-    """Of a call: its result."""
-    answer_home: int = -1
-    """Which message that stands in."""
+    """Which message it is in."""
     place: int = _END
-    """Where in the message of results that, or a piece that is no call, stood."""
+    """Where in that; of a new piece behind all others."""
+    answer: Piece | None = None
+    """Of a call that is laid flat: its result."""
+    key: str = ""
+    """What it says, for comparison with what is stored: equal for equal pieces of one role."""
+    role: Role = Role.MODEL
+    """Of its message."""
+
+    @property
+    def at(self) -> Place:
+        """Where it is."""
+        return self.home, self.place
+
+
+# what is said
+
+
+def is_shared(piece: Content) -> bool:
+    """Returns whether a client's copy of a message is expected to have it: no thinking, nothing that only a provider or a UI understands."""
+    if isinstance(piece, ThinkingPart | ProviderPart | MarkPart):
+        return False
+    return not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by != "provider"
+
+
+def said_key(message: Message) -> str:
+    """Returns a key that is equal for messages of one role that say the same."""
+    content = message.content
+    if len(content) == 1 and type(content[0]) is TextPart:
+        return f"{message.role}: {content[0].text}"  # no digest, which is hexadecimal
+    shared = [piece for piece in content if is_shared(piece)]
+    if len(shared) == len(content):
+        return neutral(message)
+    return said_key(Message(message.role, tuple(shared)))
+
+
+def said_pieces(messages: Sequence[Message], positions: Iterable[int]) -> list[Piece]:
+    """Returns the pieces that these messages say, in order."""
+    return [
+        Piece(part, home, place, None, said_key(Message(role, (part,))), role)
+        for home in positions
+        for role in (messages[home].role,)
+        for place, part in enumerate(messages[home].content)
+        if is_shared(part)
+    ]
+
+
+# a turn, laid flat
 
 
 class Flat(NamedTuple):
-    """A turn as items."""
+    """A turn as pieces."""
 
-    items: tuple[Item, ...]
+    pieces: tuple[Piece, ...]
     """In order."""
     homes: tuple[Message, ...]
-    """The messages that they stand in, with what these have beside their content."""
+    """The messages that they are in, with what these have beside their content."""
+
+    def with_piece(self, index: int, piece: Piece) -> Flat:
+        """Returns the turn with another piece in the place of one."""
+        return self._replace(pieces=(*self.pieces[:index], piece, *self.pieces[index + 1 :]))
 
 
-def laid_flat(messages: Sequence[Message]) -> Flat:
-    """The messages of a turn as items."""
-    items: list[Item] = []
-    open_: dict[str, list[int]] = {}
+def lay_flat(messages: Sequence[Message]) -> Flat:
+    """Returns the messages of a turn as pieces."""
+    pieces: list[Piece] = []
+    open_calls: dict[str, list[int]] = {}
     for home, message in enumerate(messages):
         is_model = message.role is Role.MODEL
-        for place, piece in enumerate(message.content):
-            if is_model:
-                if isinstance(piece, ToolCallPart) and piece.run_by != "provider":
-                    open_.setdefault(piece.id, []).append(len(items))
-                items.append(Item(piece, home))
-            elif isinstance(piece, ToolResultPart) and open_.get(piece.id):
-                at = open_[piece.id].pop(0)
-                items[at] = items[at]._replace(answer=piece, answer_home=home, place=place)
-            else:
-                items.append(Item(piece, home, place=place))
-    return Flat(tuple(items), tuple(messages))
+        for place, part in enumerate(message.content):
+            piece = Piece(part, home) if is_model else Piece(part, home, place)
+            if isinstance(part, ToolResultPart) and not is_model and open_calls.get(part.id):
+                index = open_calls[part.id].pop(0)
+                pieces[index] = pieces[index]._replace(answer=piece)
+                continue
+            if isinstance(part, ToolCallPart) and is_model and part.run_by != "provider":
+                open_calls.setdefault(part.id, []).append(len(pieces))
+            pieces.append(piece)
+    return Flat(tuple(pieces), tuple(messages))
 
 
 def messages_of(flat: Flat) -> list[Message]:
-    """The messages that items are: the same objects where their content is the same. One that was cut in two is a message without an id
-    from there on."""
-    made = _Making(flat.homes)
-    for item in flat.items:
-        made.add(item)
-    return made.end()
+    """Returns the messages that pieces are: the same objects where their content is the same. One that was cut in two is a message without
+    an id from there on."""
+    making = _Making(flat.homes)
+    for piece in flat.pieces:
+        making.add(piece)
+    return making.end()
 
 
 class _Making:
-    """Messages, as they are made of items."""
+    """Messages, as they are made of pieces. Results wait until the message of their calls is whole."""
 
     def __init__(self, homes: Sequence[Message]) -> None:
         self._homes = homes
         self._used: set[int] = set()
         self._home: int | None = None
-        self._pieces: list[Content] = []
-        self._answers: dict[int, list[tuple[int, Content]]] = {}
+        self._parts: list[Content] = []
+        self._answers: dict[int, list[Piece]] = {}
         self._messages: list[Message] = []
 
-    def add(self, item: Item) -> None:
-        home = item.home
+    def add(self, piece: Piece) -> None:
+        """Adds the next piece."""
+        home = piece.home
         if self._homes[home].role is not Role.MODEL:
-            self._answers.setdefault(home, []).append((item.place, item.piece))
+            self._answers.setdefault(home, []).append(piece)
             return
         if home != self._home:
             self._close()
             self._home = home
-        self._pieces.append(item.piece)
-        if item.answer is not None:
-            self._answers.setdefault(item.answer_home, []).append((item.place, item.answer))
+        self._parts.append(piece.part)
+        if piece.answer is not None:
+            self._answers.setdefault(piece.answer.home, []).append(piece.answer)
 
     def end(self) -> list[Message]:
+        """Returns all messages."""
         self._close()
-        self._empty_before(len(self._homes))
+        self._add_empty(len(self._homes))
         return self._messages
 
-    def _empty_before(self, home: int) -> None:
-        """Messages that never had a content stand where they stood."""
-        for at in range(home):
-            if at not in self._used and not self._homes[at].content:
-                self._used.add(at)
-                self._messages.append(self._homes[at])
+    def _add_empty(self, stop: int) -> None:
+        """Adds messages before `stop` that never had a content where they stood."""
+        for home in range(stop):
+            if home not in self._used and not self._homes[home].content:
+                self._used.add(home)
+                self._messages.append(self._homes[home])
 
     def _close(self) -> None:
         if self._home is not None:
-            self._message(self._home, self._pieces)
-        for home, pieces in self._answers.items():
-            self._message(home, [piece for _, piece in sorted(pieces, key=lambda each: each[0])])
-        self._home, self._pieces, self._answers = None, [], {}
+            self._add_message(self._home, self._parts)
+        for home, answers in self._answers.items():
+            ordered = sorted(answers, key=lambda piece: piece.place)
+            self._add_message(home, [piece.part for piece in ordered])
+        self._home, self._parts, self._answers = None, [], {}
 
-    def _message(self, home: int, content: list[Content]) -> None:
+    def _add_message(self, home: int, content: list[Content]) -> None:
         message = self._homes[home]
-        self._empty_before(home)
+        self._add_empty(home)
         if home in self._used:
             self._messages.append(Message(message.role, tuple(content), origin=message.origin))
             return
         self._used.add(home)
         is_same = len(content) == len(message.content) and all(
-            one is other for one, other in zip(content, message.content, strict=True)
+            made is before for made, before in zip(content, message.content, strict=True)
         )
         self._messages.append(message if is_same else message.replace(content=tuple(content)))
 
 
-def rank(item: Item) -> int:
-    """How far a call has come: cut, whole, approval asked for, approval answered, answered."""
-    call = item.piece
-    if item.answer is not None:
+def rank(piece: Piece) -> int:
+    """Returns how far a call has come: cut, whole, approval asked for, approval answered, answered."""
+    call = piece.part
+    if piece.answer is not None:
         return 4
     if not isinstance(call, ToolCallPart) or call.state == "cut":
         return 0
     approval = approval_of(call)
-    return 1 if approval is None else 3 if isinstance(approval.get("approved"), bool) else 2
+    if approval is None:
+        return 1
+    return APPROVED if isinstance(approval.get("approved"), bool) else 2
 
 
-def key_of(item: Item) -> tuple[Any, ...]:
-    """By what a piece is known again in another copy of its turn."""
-    piece = item.piece
-    match piece:
+def result_of(piece: Piece) -> ToolResultPart | None:
+    """Returns the result of a call."""
+    part = None if piece.answer is None else piece.answer.part
+    return part if isinstance(part, ToolResultPart) else None
+
+
+def is_step(piece: Content) -> bool:
+    """Returns whether a step begins here."""
+    return isinstance(piece, MarkPart) and piece.kind == STEP
+
+
+def key_of(piece: Piece) -> tuple[Any, ...]:
+    """Returns that by which a piece is known again in another copy of its turn."""
+    part = piece.part
+    match part:
         case ToolCallPart():
-            return "call", piece.id, piece.name
+            return "call", part.id, part.name
         case ToolResultPart():
-            return "result", piece.id
+            return "result", part.id
         case TextPart():
-            return "text", piece.text, _item_id(piece.native)
+            return "text", part.text, _item_id(part.native)
         case ThinkingPart():
-            own = _item_id(piece.native)
-            return "thinking", piece.text, own if piece.text or own else _fields(piece.native)
+            item_id = _item_id(part.native)
+            return "thinking", part.text, item_id if part.text or item_id else _fields(part.native)
         case MarkPart():
-            return "mark", piece.kind, None if piece.kind == STEP else _fields(piece.native)
+            return "mark", part.kind, None if part.kind == STEP else _fields(part.native)
         case DataPart():
-            return "data", piece.data, piece.mime_type
+            return "data", part.data, part.mime_type
         case LinkPart():
-            return "link", piece.url
+            return "link", part.url
         case FilePart():
-            return "file", piece.id
+            return "file", part.id
         case ProviderPart():
-            return "provider", piece.kind, _fields(piece.native)
+            return "provider", part.kind, _fields(part.native)
 
 
 def _fields(native: Mapping[str, Any] | None) -> str:
@@ -180,9 +265,9 @@ def _fields(native: Mapping[str, Any] | None) -> str:
 
 
 def _item_id(native: Mapping[str, Any] | None) -> str | None:
-    """The provider's id of a piece."""
+    """Returns the provider's id of a piece."""
     for own in (native or {}).values():
-        fields = cast("dict[str, Any]", own) if isinstance(own, dict) else {}
+        fields = if_object(own)
         for name in ("id", "itemId", "item_id"):
             if isinstance(fields.get(name), str):
                 return fields[name]

@@ -1,60 +1,23 @@
 """What a format makes of stored messages: which of their pieces its reader sees, and as what.
 
 A client's copy is never compared with what is stored, but with what the client was shown of it: texts may be joined there, a system
-message may be the user's, a failed result may be any result.
+message may be the user's, a failed result may be any result. So stored messages are written in the format and read again, and each piece
+that is read is traced to those that it came from: equal ones first, then, between these, what the format changed.
 """
 
 from __future__ import annotations
 
-from collections import deque
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from dragoman import formats
-from dragoman.codec.digest import neutral
 from dragoman.codec.turns import only_answers
 from dragoman.errors import DragomanError
-from dragoman.history.alignment import aligned, joined
-from dragoman.message import (
-    Content,
-    MarkPart,
-    Message,
-    ProviderPart,
-    Role,
-    TextPart,
-    ThinkingPart,
-    ToolCallPart,
-    ToolResultPart,
-)
+from dragoman.history.alignment import aligned, joined, paired
+from dragoman.history.pieces import Piece, Place, said_pieces
+from dragoman.message import Content, Message, Role, TextPart, ToolCallPart, ToolResultPart
 
-__all__ = [
-    "Piece",
-    "Place",
-    "Shown",
-    "is_shared",
-    "key",
-    "letters",
-    "merges_answers",
-    "pieces",
-    "projected",
-    "spans",
-]
-
-Place = tuple[int, int]
-"""Position of a message, and place of a piece in its content."""
-
-
-class Piece(NamedTuple):
-    """A piece that was said, as alignment sees it."""
-
-    place: Place
-    """Where it stands."""
-    key: str
-    """Equal for equal pieces of one role."""
-    part: Content
-    """Itself."""
-    role: Role
-    """Of its message."""
+__all__ = ["Shown", "letters", "merges_answers", "projected", "spans"]
 
 
 class Shown(NamedTuple):
@@ -66,43 +29,15 @@ class Shown(NamedTuple):
     """The stored pieces that it shows; of what the format made up: those of what stands before it."""
 
 
-def is_shared(piece: Content) -> bool:
-    """Whether a client's copy of a message is expected to have it: no thinking, nothing that only a provider or a UI understands."""
-    if isinstance(piece, ThinkingPart | ProviderPart | MarkPart):
-        return False
-    return not isinstance(piece, ToolCallPart | ToolResultPart) or piece.run_by != "provider"
-
-
-def key(message: Message) -> str:
-    """Equal for messages of one role that say the same."""
-    content = message.content
-    if len(content) == 1 and type(content[0]) is TextPart:
-        return f"{message.role}: {content[0].text}"  # no digest, which is hexadecimal
-    shared = [piece for piece in content if is_shared(piece)]
-    if len(shared) == len(content):
-        return neutral(message)
-    return key(Message(message.role, tuple(shared)))
-
-
-def pieces(messages: Sequence[Message], positions: Iterable[int]) -> list[Piece]:
-    """The pieces that these messages say, in order."""
-    return [
-        Piece((at, place), key(Message(messages[at].role, (piece,))), piece, messages[at].role)
-        for at in positions
-        for place, piece in enumerate(messages[at].content)
-        if is_shared(piece)
-    ]
-
-
 def spans(messages: Sequence[Message], ranges: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
     """Ranges of messages, which rise, widened so that each begins with a question, or with the first message, and ends before one."""
     starts = [
-        at
-        for at, message in enumerate(messages)
+        position
+        for position, message in enumerate(messages)
         if message.role is Role.USER and not only_answers(message)
     ]
     begins, at = [0, *starts], 0
-    found: list[tuple[int, int]] = []
+    widened: list[tuple[int, int]] = []
     for first, end in ranges:
         while at + 1 < len(begins) and begins[at + 1] <= first:
             at += 1
@@ -110,87 +45,102 @@ def spans(messages: Sequence[Message], ranges: Sequence[tuple[int, int]]) -> lis
         while ahead < len(begins) and begins[ahead] < end:
             ahead += 1
         stop = begins[ahead] if ahead < len(begins) else len(messages)
-        if found and begins[at] < found[-1][1]:
-            found[-1] = found[-1][0], max(stop, found[-1][1])
+        if widened and begins[at] < widened[-1][1]:
+            widened[-1] = widened[-1][0], max(stop, widened[-1][1])
         else:
-            found.append((begins[at], stop))
-    return found
+            widened.append((begins[at], stop))
+    return widened
 
 
 def projected(messages: Sequence[Message], start: int, end: int, format: str) -> list[Shown]:  # noqa: A002 what it is called everywhere
     """What the reader of a format sees of the messages of a span."""
-    own = pieces(messages, range(start, end))
+    own = said_pieces(messages, range(start, end))
     codec = formats.get(format)
     try:
         copy = codec.load_messages(codec.dump_messages(list(messages[start:end])))
     except DragomanError:
-        return [Shown(piece.key, (piece.place,)) for piece in own]
-    shown = pieces(copy, range(len(copy)))
-    sources: dict[int, tuple[Place, ...]] = {}
-    free = dict(enumerate(own))
-    pairs = aligned([piece.key for piece in own], [piece.key for piece in shown])
-    for a, b in [*pairs, *_unordered(own, shown, pairs)]:
-        sources[b] = (free.pop(a).place,)
-    i = j = 0
-    for a, b in [*pairs, (len(own), len(shown))]:
-        _assign(range(i, a), [n for n in range(j, b) if n not in sources], free, shown, sources)
-        i, j = a + 1, b + 1
-    _assign(list(free), [n for n in range(len(shown)) if n not in sources], free, shown, sources)
-    found: list[Shown] = []
-    for n, piece in enumerate(shown):
-        found.append(Shown(piece.key, sources.get(n) or (found[-1].sources if found else ())))
-    return found
+        return [Shown(piece.key, (piece.at,)) for piece in own]
+    tracing = _Tracing(own, said_pieces(copy, range(len(copy))))
+    tracing.trace()
+    return tracing.shown()
 
 
-def _unordered(
-    own: Sequence[Piece], shown: Sequence[Piece], pairs: Sequence[tuple[int, int]]
-) -> list[tuple[int, int]]:
-    """Pieces that the format has in another order."""
-    used, placed = {a for a, _ in pairs}, {b for _, b in pairs}
-    by_key: dict[str, deque[int]] = {}
-    for at, piece in enumerate(own):
-        if at not in used:
-            by_key.setdefault(piece.key, deque()).append(at)
-    return [
-        (places.popleft(), n)
-        for n, piece in enumerate(shown)
-        if n not in placed and (places := by_key.get(piece.key))
-    ]
+class _Tracing:
+    """Finds the stored pieces of what is read again. `own`, `read`: numbers of pieces of both."""
 
+    def __init__(self, own: Sequence[Piece], read: Sequence[Piece]) -> None:
+        self._own, self._read = own, read
+        self._free = dict(enumerate(own))
+        self._sources: dict[int, tuple[Place, ...]] = {}
 
-def _assign(
-    own: Iterable[int],
-    places: Sequence[int],
-    free: dict[int, Piece],
-    shown: Sequence[Piece],
-    sources: dict[int, tuple[Place, ...]],
-) -> None:
-    """Pieces that the format changed: texts that it joined or split; those of one kind one by one where there are as many of them, else all
-    for all; of one role first."""
-    own = list(own)
-    for role in (*Role, None):
-        for kind in ("call", "result", "content", "file", "text", "rest"):
-            these = [at for at in own if at in free and _is(free[at], kind, role)]
-            those = [n for n in places if n not in sources and _is(shown[n], kind, role)]
-            if kind == "text" and len(these) != len(those):
-                for a, b in joined(
-                    [letters(free[at]) for at in these], [letters(shown[n]) for n in those]
-                ):
-                    from_ = tuple([free.pop(these[at]).place for at in a])
-                    sources.update(dict.fromkeys([those[n] for n in b], from_))
-                these = [at for at in these if at in free]
-                those = [n for n in those if n not in sources]
-            if these and those and (kind != "content" or len(these) == len(those)):
-                all_ = [free.pop(at).place for at in these]
-                for number, n in enumerate(those):
-                    sources[n] = (all_[number],) if len(all_) == len(those) else tuple(all_)
+    def trace(self) -> None:
+        own_keys, keys = ([piece.key for piece in pieces] for pieces in (self._own, self._read))
+        in_order = aligned(own_keys, keys)
+        for own, read in in_order:
+            self._sources[read] = (self._free.pop(own).at,)
+        self._take_unordered()
+        start = read_start = 0
+        for end, read_end in [*in_order, (len(self._own), len(self._read))]:
+            self._take_changed(range(start, end), range(read_start, read_end))
+            start, read_start = end + 1, read_end + 1
+        self._take_changed(list(self._free), range(len(self._read)))
+
+    def shown(self) -> list[Shown]:
+        shown: list[Shown] = []
+        for read, piece in enumerate(self._read):
+            before = shown[-1].sources if shown else ()
+            shown.append(Shown(piece.key, self._sources.get(read) or before))
+        return shown
+
+    def _take_unordered(self) -> None:
+        """Takes pieces that the format has in another order."""
+        left = list(self._free)
+        reads = [read for read in range(len(self._read)) if read not in self._sources]
+        pairs = paired(
+            [self._own[own].key for own in left], [self._read[read].key for read in reads]
+        )
+        for own, read in pairs:
+            self._sources[reads[read]] = (self._free.pop(left[own]).at,)
+
+    def _take_changed(self, own: Iterable[int], reads: Iterable[int]) -> None:
+        """Takes pieces that the format changed: of one role first, and of one kind before what may have become another."""
+        own, reads = list(own), list(reads)
+        for role in (*Role, None):
+            for kind in ("call", "result", "content", "file", "text", "rest"):
+                self._take_kind(own, reads, kind, role)
+
+    def _take_kind(
+        self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None
+    ) -> None:
+        """Takes pieces one by one where there are as many of them, texts that were joined or split, else all for all."""
+        these, those = self._left(own, reads, kind, role)
+        if kind == "text" and len(these) != len(those):
+            texts = [letters(self._free[at]) for at in these]
+            for own_range, range_ in joined(texts, [letters(self._read[at]) for at in those]):
+                sources = tuple([self._free.pop(these[at]).at for at in own_range])
+                self._sources.update(dict.fromkeys([those[at] for at in range_], sources))
+            these, those = self._left(own, reads, kind, role)
+        is_even = len(these) == len(those)
+        if not these or not those or (kind == "content" and not is_even):
+            return
+        places = tuple([self._free.pop(at).at for at in these])
+        for number, read in enumerate(those):
+            self._sources[read] = (places[number],) if is_even else places
+
+    def _left(
+        self, own: Sequence[int], reads: Sequence[int], kind: str, role: Role | None
+    ) -> tuple[list[int], list[int]]:
+        """Returns what of both is of a kind and role, and not traced yet."""
+        return (
+            [at for at in own if at in self._free and _is(self._own[at], kind, role)],
+            [at for at in reads if at not in self._sources and _is(self._read[at], kind, role)],
+        )
 
 
 def _is(piece: Piece, kind: str, role: Role | None) -> bool:
     own = _kind(piece.part)
-    return (role is None or piece.role is role) and (
-        own == kind or (kind in ("content", "rest") and own in ("file", "text"))
-    )
+    is_kind = own == kind or (kind in ("content", "rest") and own in ("file", "text"))
+    return is_kind and (role is None or piece.role is role)
 
 
 def letters(piece: Piece) -> str:

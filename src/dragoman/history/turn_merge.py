@@ -9,80 +9,86 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, cast
+from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
 from dragoman.codec.digest import neutral
+from dragoman.codec.json_values import if_object
 from dragoman.codec.turns import only_answers
-from dragoman.history.format_fields import STEP, is_done, is_sealed
-from dragoman.history.pieces import Flat, Item, key_of, laid_flat, messages_of, rank
+from dragoman.history.format_fields import is_done, is_sealed
+from dragoman.history.pieces import (
+    APPROVED,
+    Flat,
+    Piece,
+    is_step,
+    key_of,
+    lay_flat,
+    messages_of,
+    rank,
+    result_of,
+)
 from dragoman.history.rows import Row, Rows
 from dragoman.history.sources import Source
-from dragoman.message import MarkPart, Message, Native, Role, ToolCallPart, ToolResultPart
+from dragoman.message import Message, Native, Role, ToolCallPart, ToolResultPart
 
 __all__ = [
     "Outcome",
     "cut_at_steps",
     "filled",
     "is_model",
-    "layered",
-    "layered_user",
-    "matched",
-    "merged",
-    "merged_call",
-    "merged_native",
-    "new_items",
+    "lacks_arguments",
+    "merge_native",
     "outcome",
-    "with_fields",
 ]
 
+_MOST = 512
+"""Messages before a call in which one of its id is looked for."""
 
-def merged(known: Sequence[Message], added: Sequence[Message]) -> list[Message]:
-    """A turn, and a copy of it that says more, as one. Messages that gain nothing stay the same objects; new ones keep their ids, unless the
-    turn has them already."""
-    if len(known) == len(added) and all(
-        one == other for one, other in zip(known, added, strict=True)
-    ):
+
+# two copies of a turn
+
+
+def _merge_turns(known: Sequence[Message], added: Sequence[Message]) -> list[Message]:
+    """Returns a turn, and a copy of it that says more, as one. Messages that gain nothing stay the same objects; new ones keep their ids, unless
+    the turn has them already."""
+    if list(known) == list(added):
         return list(known)
-    first, second = laid_flat(known), laid_flat(added)
-    pairs = matched(first, second)
-    homes, moved = _homes(first, second, pairs)
-    items = list(first.items)
+    first, second = lay_flat(known), lay_flat(added)
+    pairs = _pair_pieces(first, second)
+    homes, moved = _merge_homes(first, second, pairs)
+    pieces = list(first.pieces)
+    copies = [_move(piece, moved) for piece in second.pieces]
     for at, place in pairs.items():
-        items[place] = merged_call(items[place], _moved(second.items[at], moved))
-    behind: defaultdict[int, list[Item]] = defaultdict(
-        list
-    )  # place of a known item, -1: the front → what comes behind it
+        pieces[place] = _merge_piece(pieces[place], copies[at])
+    # What is new stands behind the known piece that it followed; what follows no known piece more, behind all.
+    behind: defaultdict[int, list[Piece]] = defaultdict(list)
     final, before = max(pairs, default=-1), -1
-    for at, item in enumerate(second.items):
-        if (place := pairs.get(at)) is not None:
-            before = place
+    for at, piece in enumerate(copies):
+        if at in pairs:
+            before = pairs[at]
         else:
-            behind[before if at < final else len(items) - 1].append(_moved(item, moved))
-    woven = [(item, True) for item in behind[-1]]
-    for place, item in enumerate(items):
-        woven += [(item, False), *((one, True) for one in behind[place])]
+            behind[before if at < final else len(pieces) - 1].append(piece)
+    woven = [(piece, True) for piece in behind[-1]]
+    for place, piece in enumerate(pieces):
+        woven += [(piece, False), *((new, True) for new in behind[place])]
     return messages_of(cut_at_steps(woven, homes))
 
 
-def matched(first: Flat, second: Flat) -> dict[int, int]:
-    """Place of an item in the second copy → that of the same in the first. Equal pieces are matched in order, calls from the end."""
+def _pair_pieces(first: Flat, second: Flat) -> dict[int, int]:
+    """Returns position of a piece in the second copy → that of the same in the first. Equal pieces are paired in order, calls from the end."""
     known: defaultdict[tuple[Any, ...], list[int]] = defaultdict(list)
-    for place, item in enumerate(first.items):
-        for key in _keys(item):
+    for place, piece in enumerate(first.pieces):
+        for key in _keys(piece):
             known[key].append(place)
-    counts = Counter(key_of(item) for item in second.items)
-    met: Counter[tuple[Any, ...]] = Counter()
+    keys = [key_of(piece) for piece in second.pieces]
+    counts, met = Counter(keys), Counter[tuple[Any, ...]]()
     taken: set[int] = set()
     pairs: dict[int, int] = {}
-    for at, item in enumerate(second.items):
-        key = key_of(item)
-        places = (
-            known.get(key)
-            or (known.get(("result call", *key[1:])) if key[0] == "result" else None)
-            or []
-        )
+    for at, key in enumerate(keys):
+        places = known.get(key, [])
+        if not places and key[0] == "result":
+            places = known.get(("result call", *key[1:]), [])
         skipped = len(places) - counts[key] if key[0] == "call" else 0
         number = met[key] + skipped
         met[key] += 1
@@ -92,9 +98,9 @@ def matched(first: Flat, second: Flat) -> dict[int, int]:
     return pairs
 
 
-def _keys(item: Item) -> list[tuple[Any, ...]]:
-    """The keys under which an item is found: one that names its provider's id also by a copy that has lost it."""
-    key = key_of(item)
+def _keys(piece: Piece) -> list[tuple[Any, ...]]:
+    """Returns the keys under which a piece is found: one that names its provider's id also by a copy that has lost it."""
+    key = key_of(piece)
     if key[0] in ("text", "thinking") and key[2] is not None and key[1]:
         return [key, (key[0], key[1], None)]
     if key[0] == "call":
@@ -102,108 +108,109 @@ def _keys(item: Item) -> list[tuple[Any, ...]]:
     return [key]
 
 
-def new_items(known: Sequence[Message], added: Sequence[Message]) -> list[Message]:
-    """What a copy of a turn has more than the turn: as messages, without ids."""
-    first, second = laid_flat(known), laid_flat(added)
-    pairs = matched(first, second)
-    left: list[Item] = []
-    for at, item in enumerate(second.items):
-        place = pairs.get(at)
-        if place is None:
-            left.append(item)
-        elif item.answer is not None and first.items[place].answer is None:
-            left.append(Item(item.answer, item.answer_home, place=item.place))
+def _new_pieces(known: Sequence[Message], added: Sequence[Message]) -> list[Message]:
+    """Returns what a copy of a turn has more than the turn: as messages, without ids."""
+    first, second = lay_flat(known), lay_flat(added)
+    pairs = _pair_pieces(first, second)
+    left: list[Piece] = []
+    for at, piece in enumerate(second.pieces):
+        if at not in pairs:
+            left.append(piece)
+        elif piece.answer is not None and first.pieces[pairs[at]].answer is None:
+            left.append(piece.answer)
     bare = tuple([message.replace(id=None, turn=None) for message in second.homes])
     return [message for message in messages_of(Flat(tuple(left), bare)) if message.content]
 
 
-def merged_call(known: Item, added: Item) -> Item:
-    """An item, and another copy of it. A call never goes back to an earlier state, and its arguments stay as the model made them."""
-    piece, other = known.piece, added.piece
-    if isinstance(piece, ToolCallPart) and isinstance(other, ToolResultPart):
-        return (
-            known
-            if known.answer is not None
-            else known._replace(answer=other, answer_home=added.home, place=added.place)
-        )
-    if not isinstance(piece, ToolCallPart) or not isinstance(other, ToolCallPart):
-        return (
-            known
-            if piece.native or not other.native
-            else known._replace(piece=replace(piece, native=other.native))
-        )
-    forward = rank(added) >= rank(known)
-    if piece.state == "cut" and other.state != "cut":
-        piece = replace(other, native=merged_native(piece.native, other.native))
-    elif not piece.arguments and other.arguments and piece.state == other.state:
-        piece = replace(piece, arguments=other.arguments, raw=other.raw)
-    if forward and (native := merged_native(piece.native, other.native)) != piece.native:
-        piece = replace(piece, native=native)
-    known = known if piece is known.piece else known._replace(piece=piece)
-    if added.answer is None or not forward or _alike(known.answer, added.answer):
+def _merge_piece(known: Piece, added: Piece) -> Piece:
+    """Returns a piece, and another copy of it, as one. A call never goes back to an earlier state, and its arguments stay as the model made
+    them."""
+    call, other = known.part, added.part
+    if isinstance(call, ToolCallPart) and isinstance(other, ToolResultPart):
+        return known if known.answer is not None else known._replace(answer=added)
+    if not isinstance(call, ToolCallPart) or not isinstance(other, ToolCallPart):
+        is_richer = bool(other.native) and not call.native
+        return known._replace(part=replace(call, native=other.native)) if is_richer else known
+    is_forward = rank(added) >= rank(known)
+    merged = _merge_call(call, other, is_forward=is_forward)
+    known = known if merged is call else known._replace(part=merged)
+    return _with_answer(known, added) if is_forward else known
+
+
+def _merge_call(call: ToolCallPart, other: ToolCallPart, *, is_forward: bool) -> ToolCallPart:
+    if call.state == "cut" and other.state != "cut":
+        call = replace(other, native=merge_native(call.native, other.native))
+    elif not call.arguments and other.arguments and call.state == other.state:
+        call = replace(call, arguments=other.arguments, raw=other.raw)
+    native = merge_native(call.native, other.native) if is_forward else call.native
+    return call if native == call.native else replace(call, native=native)
+
+
+def _with_answer(known: Piece, added: Piece) -> Piece:
+    """Returns a call with the result that its copy has, unless that says the same as its own."""
+    before, result = result_of(known), result_of(added)
+    if result is None:
         return known
-    if known.answer is None:
-        return known._replace(answer=added.answer, answer_home=added.answer_home, place=added.place)
-    answer = replace(added.answer, native=merged_native(known.answer.native, added.answer.native))
-    return known._replace(answer=answer)
+    if known.answer is None or before is None:
+        return known._replace(answer=added.answer)
+    if (before.result, before.is_error, before.denied) == (
+        result.result,
+        result.is_error,
+        result.denied,
+    ):
+        return known
+    result = replace(result, native=merge_native(before.native, result.native))
+    return known._replace(answer=known.answer._replace(part=result))
 
 
-def merged_native(known: Native, added: Native) -> Native:
-    """Both, wire by wire; where both have a field, it is the added one's."""
+def merge_native(known: Native, added: Native) -> Native:
+    """Returns both, wire by wire; where both have a field, it is the added one's."""
     if not known or not added:
         return known or added
-    return {name: _both(known.get(name), added.get(name)) for name in {**known, **added}}
+    merged: dict[str, Any] = {}
+    for name in {**known, **added}:
+        one, other = known.get(name), added.get(name)
+        if isinstance(one, dict) and isinstance(other, dict):
+            merged[name] = {**if_object(one), **if_object(other)}
+        else:
+            merged[name] = one if other is None else other
+    return merged
 
 
-def _both(known: Any, added: Any) -> Any:
-    if isinstance(known, dict) and isinstance(added, dict):
-        return {**cast("Mapping[str, Any]", known), **cast("Mapping[str, Any]", added)}
-    return cast("Any", known if added is None else added)
-
-
-def _alike(known: ToolResultPart | None, added: ToolResultPart) -> bool:
-    return known is not None and (known.result, known.is_error, known.denied) == (
-        added.result,
-        added.is_error,
-        added.denied,
-    )
-
-
-def _homes(
+def _merge_homes(
     first: Flat, second: Flat, pairs: Mapping[int, int]
 ) -> tuple[list[Message], dict[int, int]]:
-    """All messages that items stand in, and number of a message of the second copy → its number there. One is that of the first copy where a
-    piece of it is found."""
+    """Returns all messages that pieces are in, and number of a message of the second copy → its number there. One is that of the first copy
+    where a piece of it is found."""
     homes = list(first.homes)
     moved: dict[int, int] = {}
     for at, place in pairs.items():
-        moved.setdefault(second.items[at].home, first.items[place].home)
-        if second.items[at].answer is not None and first.items[place].answer is not None:
-            moved.setdefault(second.items[at].answer_home, first.items[place].answer_home)
+        copy, known = second.pieces[at], first.pieces[place]
+        moved.setdefault(copy.home, known.home)
+        if copy.answer is not None and known.answer is not None:
+            moved.setdefault(copy.answer.home, known.answer.home)
     ids = {message.id for message in homes}
     for number, message in enumerate(second.homes):
-        if number in moved and homes[moved[number]].role is message.role:
-            homes[moved[number]] = with_fields(homes[moved[number]], message)
-            continue
-        same = next(
-            (
-                n
-                for n, home in enumerate(first.homes)
-                if message.id is not None and home.id == message.id
-            ),
-            None,
-        )
+        same = moved.get(number)
+        if same is None or homes[same].role is not message.role:
+            same = _home_of_id(first.homes, message.id)
         if same is not None and homes[same].role is message.role:
             moved[number] = same
-            homes[same] = with_fields(homes[same], message)
+            homes[same] = _with_fields(homes[same], message)
             continue
         moved[number] = len(homes)
         homes.append(message if message.id not in ids else message.replace(id=None))
     return homes, moved
 
 
-def with_fields(known: Message, added: Message) -> Message:
-    """A message with what another copy of it knows beside the content: of metadata the added goes before, all else is filled in."""
+def _home_of_id(homes: Sequence[Message], message_id: str | None) -> int | None:
+    if message_id is None:
+        return None
+    return next((number for number, home in enumerate(homes) if home.id == message_id), None)
+
+
+def _with_fields(known: Message, added: Message) -> Message:
+    """Returns a message with what another copy of it knows beside the content: of metadata the added goes before, all else is filled in."""
     changes: dict[str, Any] = {}
     metadata = {**known.own_metadata, **added.own_metadata}
     if metadata != known.own_metadata:
@@ -211,81 +218,69 @@ def with_fields(known: Message, added: Message) -> Message:
     for name in ("origin", "finish_reason", "usage", "created_at"):
         if getattr(known, name) is None and getattr(added, name) is not None:
             changes[name] = getattr(added, name)
-    if added.native and (native := merged_native(known.native, added.native)) != known.native:
+    if added.native and (native := merge_native(known.native, added.native)) != known.native:
         changes["native"] = native
     return known.replace(**changes) if changes else known
 
 
-def _moved(item: Item, moved: Mapping[int, int]) -> Item:
-    return item._replace(home=moved[item.home], answer_home=moved.get(item.answer_home, -1))
+def _move(piece: Piece, moved: Mapping[int, int]) -> Piece:
+    answer = piece.answer
+    if answer is not None:
+        answer = answer._replace(home=moved[answer.home])
+    return piece._replace(home=moved[piece.home], answer=answer)
 
 
-def cut_at_steps(items: Sequence[tuple[Item, bool]], homes: list[Message]) -> Flat:
-    """Items, each with whether it is new. Where a new step begins behind answered calls, so does a message."""
-    kept: list[Item] = []
+def cut_at_steps(pieces: Sequence[tuple[Piece, bool]], homes: list[Message]) -> Flat:
+    """Returns a turn of pieces, each with whether it is new. Where a new step begins behind answered calls, so does a message."""
+    kept: list[Piece] = []
     cut: dict[int, int] = {}
     answered: set[int] = set()
-    for item, is_new in items:
-        home = cut.get(item.home, item.home)
-        if (
-            is_new
-            and isinstance(item.piece, MarkPart)
-            and item.piece.kind == STEP
-            and home in answered
-        ):
-            cut[item.home] = home = len(homes)
-            homes.append(Message(Role.MODEL, origin=homes[item.home].origin))
-        if item.answer is not None:
+    for piece, is_new in pieces:
+        home = cut.get(piece.home, piece.home)
+        if is_new and is_step(piece.part) and home in answered:
+            cut[piece.home] = home = len(homes)
+            homes.append(Message(Role.MODEL, origin=homes[piece.home].origin))
+        if piece.answer is not None:
             answered.add(home)
-        kept.append(item if home == item.home else item._replace(home=home))
+        kept.append(piece if home == piece.home else piece._replace(home=home))
     return Flat(tuple(kept), tuple(homes))
 
 
-_APPROVED = 3
+# a turn as it is stored, and the copy of it that is there
 
 
-def layered(stored: Sequence[Message], held: Sequence[Message]) -> list[Message]:
-    """The stored turn of a model's, with the outcomes that a client's copy has of calls that are open in it: results, and answers to approvals.
-    Of calls that a provider runs, answers to approvals alone."""
-    first, second = laid_flat(stored), laid_flat(held)
-    items, homes = list(first.items), list(first.homes)
+def _with_outcomes(stored: Sequence[Message], held: Sequence[Message]) -> list[Message]:
+    """Returns the stored turn of a model's, with the outcomes that a client's copy has of calls that are open in it: results, and answers to
+    approvals. Of calls that a provider runs, answers to approvals alone."""
+    first, second = lay_flat(stored), lay_flat(held)
+    pieces, homes = list(first.pieces), list(first.homes)
     ids = {message.id for message in homes}
     moved: dict[int, int] = {}
-    for at, place in matched(first, second).items():
-        known, added = items[place], second.items[at]
-        call = known.piece
+    for at, place in _pair_pieces(first, second).items():
+        known, added = pieces[place], second.pieces[at]
+        call, other = known.part, added.part
         if not isinstance(call, ToolCallPart) or known.answer is not None:
             continue
-        is_result = isinstance(added.piece, ToolResultPart)
-        answer = added.piece if isinstance(added.piece, ToolResultPart) else added.answer
-        if (
-            rank(added) == _APPROVED
-            and rank(known) < _APPROVED
-            and not is_result
-            and isinstance(added.piece, ToolCallPart)
-        ):
-            items[place] = known._replace(
-                piece=replace(call, native=merged_native(call.native, added.piece.native))
-            )
+        answer = added if isinstance(other, ToolResultPart) else added.answer
+        if isinstance(other, ToolCallPart) and rank(added) == APPROVED > rank(known):
+            call = replace(call, native=merge_native(call.native, other.native))
+            pieces[place] = known._replace(part=call)
         elif answer is not None and call.run_by != "provider":
-            home = added.home if is_result else added.answer_home
-            if home not in moved:
-                message = second.homes[home]
-                moved[home] = len(homes)
-                homes.append(
-                    Message(
-                        Role.USER,
-                        id=None if message.id in ids else message.id,
-                        created_at=message.created_at,
-                    )
-                )
-            items[place] = known._replace(answer=answer, answer_home=moved[home], place=added.place)
-    return messages_of(Flat(tuple(items), tuple(homes)))
+            if answer.home not in moved:
+                message = second.homes[answer.home]
+                moved[answer.home] = len(homes)
+                message_id = None if message.id in ids else message.id
+                homes.append(Message(Role.USER, id=message_id, created_at=message.created_at))
+            pieces[place] = known._replace(answer=answer._replace(home=moved[answer.home]))
+    return messages_of(Flat(tuple(pieces), tuple(homes)))
 
 
-def layered_user(stored: Message, held: Message) -> Message:
-    """A stored message of a user's, with the metadata that the copy at hand has beside it: that goes before."""
-    return with_fields(stored, Message(Role.USER, metadata=held.own_metadata))
+def _with_metadata(stored: Message, held: Message) -> Message:
+    """Returns a stored message of a user's, with the metadata that the copy at hand has beside it: that goes before."""
+    return _with_fields(stored, Message(Role.USER, metadata=held.own_metadata))
+
+
+# what becomes of them
 
 
 class Outcome(NamedTuple):
@@ -310,9 +305,9 @@ def outcome(
         return Outcome(before)
     is_live = any(row.live - {"memory"} for row in known)
     if source == "memory" and not sealed and any(map(is_sealed, added)):
-        return Outcome(added, new_items(added, before) if is_live else ())
+        return Outcome(added, _new_pieces(added, before) if is_live else ())
     if sealed:
-        return Outcome(before, new_items(before, added))
+        return Outcome(before, _new_pieces(before, added))
     if _goes_on(before, added):
         return Outcome([*before, *added])
     if before[0].role is not added[0].role and not (is_model(before) and is_model(added)):
@@ -321,10 +316,10 @@ def outcome(
         return _stored_after(known, added, is_live=is_live)
     if is_model(before):
         if merge and not is_done([*before, *added]):
-            return Outcome(merged(before, added))
+            return Outcome(_merge_turns(before, added))
         return Outcome(added, replaced=True)
     if len(before) == len(added) == 1 and neutral(before[0]) == neutral(added[0]):
-        return Outcome([with_fields(before[0], added[0])])
+        return Outcome([_with_fields(before[0], added[0])])
     return Outcome(added, replaced=True)
 
 
@@ -351,14 +346,14 @@ def _stored_after(known: Sequence[Row], stored: Sequence[Message], *, is_live: b
     if is_model(before) and (
         any("response" in row.live for row in known) or (not is_live and _is_saved(known))
     ):
-        return Outcome(merged(stored, before), stored_first=is_live)
-    has_more = bool(new_items(stored, before))
+        return Outcome(_merge_turns(stored, before), stored_first=is_live)
+    has_more = bool(_new_pieces(stored, before))
     if not is_live:
         return Outcome(stored, replaced=has_more)
     if is_model(before):
-        return Outcome(layered(stored, before), replaced=has_more, stored_first=True)
+        return Outcome(_with_outcomes(stored, before), replaced=has_more, stored_first=True)
     return Outcome(
-        [*map(layered_user, stored, before), *stored[len(before) :]],
+        [*map(_with_metadata, stored, before), *stored[len(before) :]],
         replaced=has_more,
         stored_first=True,
     )
@@ -390,10 +385,6 @@ def _says_no_more(known: Message | None, added: Message) -> bool:
     ):
         return False
     return not added.metadata or added.metadata.items() <= known.metadata.items()
-
-
-_MOST = 512
-"""Messages before it in which the call is looked for."""
 
 
 def filled(rows: Rows, messages: Sequence[Message]) -> Sequence[Message]:
@@ -452,7 +443,7 @@ def _of_open(rows: Rows, call: ToolCallPart) -> dict[str, Any] | None:
             ):
                 unit = [row.message for row in rows.between(*rows.unit(position))]
                 is_open = any(
-                    item.piece is piece and item.answer is None for item in laid_flat(unit).items
+                    each.part is piece and each.answer is None for each in lay_flat(unit).pieces
                 )
                 return piece.arguments if is_open else None
     return None

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from dragoman.history.format_fields import STEP, step_mark, with_step_model
-from dragoman.history.pieces import Flat, Item, laid_flat, messages_of
+from dragoman.history.format_fields import step_mark, with_step_model
+from dragoman.history.pieces import Flat, Piece, is_step, lay_flat, messages_of, result_of
 from dragoman.history.rows import Row, Rows, in_order
 from dragoman.history.sources import RESPONSE, Mint, stamped
-from dragoman.history.turn_merge import cut_at_steps, merged_native
+from dragoman.history.turn_merge import cut_at_steps, merge_native
 from dragoman.message import OURS, Content, MarkPart, Message, Role, ToolCallPart, ToolResultPart
 
 __all__ = [
@@ -20,7 +20,6 @@ __all__ = [
     "describe",
     "put_metadata",
     "put_result",
-    "replaced_unit",
     "rolled_back",
     "seal",
     "start",
@@ -36,24 +35,20 @@ def put_result(rows: Rows, result: ToolResultPart, name: str | None, mint: Mint)
     if position is None and result.run_by == "provider":
         found = _open_at_provider(rows, name or result.name)
         if found is not None:
-            position, call = found
-            result = replace(result, id=call.id)
+            position, call_id = found
+            result = replace(result, id=call_id)
     if position is None:
         return False
     start, stop = rows.unit(position)
-    flat = laid_flat([row.message for row in rows.between(start, stop)])
-    at = max(
-        n
-        for n, item in enumerate(flat.items)
-        if isinstance(item.piece, ToolCallPart) and item.piece.id == result.id
+    flat = lay_flat([row.message for row in rows.between(start, stop)])
+    at, call = next(
+        (at, piece.part)
+        for at, piece in reversed([*enumerate(flat.pieces)])
+        if isinstance(piece.part, ToolCallPart) and piece.part.id == result.id
     )
-    call = flat.items[at].piece
-    assert isinstance(call, ToolCallPart)
     result = replace(result, name=name or result.name or call.name, run_by=call.run_by)
-    made = (
-        _by_provider(flat, at, result) if call.run_by == "provider" else _answered(flat, at, result)
-    )
-    replaced_unit(rows, start, stop, messages_of(made), mint)
+    put = _put_behind if call.run_by == "provider" else _put_answer
+    _replace_unit(rows, start, stop, messages_of(put(flat, at, result)), mint)
     return True
 
 
@@ -63,17 +58,12 @@ def put_metadata(rows: Rows, call_id: str, metadata: Mapping[str, Any], mint: Mi
     if position is None:
         return False
     message = rows[position].message
-    replaced_unit(
-        rows,
-        position,
-        position + 1,
-        [message.replace(metadata={**message.own_metadata, **metadata})],
-        mint,
-    )
+    message = message.replace(metadata={**message.own_metadata, **metadata})
+    _replace_unit(rows, position, position + 1, [message], mint)
     return True
 
 
-def replaced_unit(rows: Rows, start: int, stop: int, messages: list[Message], mint: Mint) -> None:
+def _replace_unit(rows: Rows, start: int, stop: int, messages: list[Message], mint: Mint) -> None:
     """Puts messages in the place of those of a turn. What changes is a response's, to be saved."""
     old = {id(row.message): row for row in rows.between(start, stop)}
     by_id = {row.message.id: row for row in rows.between(start, stop)}
@@ -95,43 +85,39 @@ def replaced_unit(rows: Rows, start: int, stop: int, messages: list[Message], mi
     rows.splice(start, stop, in_order(made))
 
 
-def _answered(flat: Flat, at: int, result: ToolResultPart) -> Flat:
-    item, homes = flat.items[at], flat.homes
-    if item.answer is not None:
-        result = replace(result, native=merged_native(item.answer.native, result.native))
-        return _with(flat, at, item._replace(answer=result))
+def _put_answer(flat: Flat, at: int, result: ToolResultPart) -> Flat:
+    piece, homes = flat.pieces[at], flat.homes
+    before = result_of(piece)
+    if piece.answer is not None and before is not None:
+        result = replace(result, native=merge_native(before.native, result.native))
+        return flat.with_piece(at, piece._replace(answer=piece.answer._replace(part=result)))
     beside = [
-        one.answer_home for one in flat.items if one.home == item.home and one.answer is not None
+        other.answer.home
+        for other in flat.pieces
+        if other.home == piece.home and other.answer is not None
     ]
     if not beside:
         homes = (*homes, Message(Role.USER))
-    answered = _with(
-        Flat(flat.items, homes),
-        at,
-        item._replace(answer=result, answer_home=beside[-1] if beside else len(homes) - 1),
-    )
+    answer = Piece(result, beside[-1] if beside else len(homes) - 1)
+    answered = flat.with_piece(at, piece._replace(answer=answer))
     # What stands behind the call in a later step follows the result now, as it does once the list was stored.
     return cut_at_steps(
-        [(one, place > at) for place, one in enumerate(answered.items)], list(answered.homes)
+        [(each, place > at) for place, each in enumerate(answered.pieces)], list(homes)
     )
 
 
-def _by_provider(flat: Flat, at: int, result: ToolResultPart) -> Flat:
+def _put_behind(flat: Flat, at: int, result: ToolResultPart) -> Flat:
     """The result of a tool that the provider ran stands behind its call, in the same message."""
-    for place, item in enumerate(flat.items):
-        if isinstance(item.piece, ToolResultPart) and item.piece.id == result.id:
-            merged = replace(result, native=merged_native(item.piece.native, result.native))
-            return _with(flat, place, item._replace(piece=merged))
-    items = (*flat.items[: at + 1], Item(result, flat.items[at].home), *flat.items[at + 1 :])
-    return Flat(items, flat.homes)
+    for place, piece in enumerate(flat.pieces):
+        if isinstance(piece.part, ToolResultPart) and piece.part.id == result.id:
+            result = replace(result, native=merge_native(piece.part.native, result.native))
+            return flat.with_piece(place, piece._replace(part=result))
+    behind = Piece(result, flat.pieces[at].home)
+    return flat._replace(pieces=(*flat.pieces[: at + 1], behind, *flat.pieces[at + 1 :]))
 
 
-def _with(flat: Flat, at: int, item: Item) -> Flat:
-    return Flat((*flat.items[:at], item, *flat.items[at + 1 :]), flat.homes)
-
-
-def _open_at_provider(rows: Rows, name: str) -> tuple[int, ToolCallPart] | None:
-    """The newest call of a tool that a provider runs and has not answered."""
+def _open_at_provider(rows: Rows, name: str) -> tuple[int, str] | None:
+    """The newest call of a tool that a provider runs and has not answered: where it is, and its id."""
     answered: set[str] = set()
     for position in range(len(rows) - 1, -1, -1):
         for piece in reversed(rows[position].message.content):
@@ -139,11 +125,10 @@ def _open_at_provider(rows: Rows, name: str) -> tuple[int, ToolCallPart] | None:
                 answered.add(piece.id)
             elif (
                 isinstance(piece, ToolCallPart)
-                and piece.run_by == "provider"
-                and piece.name == name
+                and (piece.run_by, piece.name) == ("provider", name)
                 and piece.id not in answered
             ):
-                return position, piece
+                return position, piece.id
     return None
 
 
@@ -162,10 +147,10 @@ def start(rows: Rows, mint: Mint) -> bool:
     if position is None or rows[position].order <= rows.sealed:
         return False
     message = rows[position].message
-    if message.content and _is_step(message.content[-1]):
+    if message.content and is_step(message.content[-1]):
         return False
     mark = step_mark(int(mint.clock().timestamp() * 1000))
-    replaced_unit(
+    _replace_unit(
         rows, position, position + 1, [message.replace(content=(*message.content, mark))], mint
     )
     return True
@@ -173,16 +158,15 @@ def start(rows: Rows, mint: Mint) -> bool:
 
 def describe(rows: Rows, model: str, mint: Mint) -> bool:
     """Says which model makes the last step that is marked; whether there is one in the last turn."""
-    for position in range(len(rows) - 1, rows.last_start - 1 if len(rows) else 0, -1):
+    for position in reversed(_last_turn(rows)):
         message = rows[position].message
-        for place in range(len(message.content) - 1, -1, -1):
-            piece = message.content[place]
-            if isinstance(piece, MarkPart) and piece.kind == STEP:
-                mark = replace(piece, native=with_step_model(piece, model))
-                content = (*message.content[:place], mark, *message.content[place + 1 :])
-                replaced_unit(
-                    rows, position, position + 1, [message.replace(content=content)], mint
-                )
+        content = list(message.content)
+        for place in range(len(content) - 1, -1, -1):
+            mark = content[place]
+            if isinstance(mark, MarkPart) and is_step(mark):
+                content[place] = replace(mark, native=with_step_model(mark, model))
+                changed = message.replace(content=tuple(content))
+                _replace_unit(rows, position, position + 1, [changed], mint)
                 return True
     return False
 
@@ -191,18 +175,18 @@ def step_content(rows: Rows, number: int) -> list[Content]:
     """The pieces of a step of the last turn, calls with their results behind them. The first is 1; -1 is the last."""
     if not len(rows) or rows[rows.last_start].message.role is not Role.MODEL:
         return []
-    flat = laid_flat([row.message for row in rows.between(rows.last_start, len(rows))])
+    flat = lay_flat([row.message for row in rows.between(rows.last_start, len(rows))])
     steps: list[list[Content]] = [[]]
     home = 0
-    for item in flat.items:
-        begins = _is_step(item.piece) or (
-            item.home != home and flat.homes[item.home].role is Role.MODEL
-        )
+    for piece in flat.pieces:
+        is_answer = flat.homes[piece.home].role is Role.MODEL
+        begins = is_step(piece.part) or (is_answer and piece.home != home)
         if begins and steps[-1]:
             steps.append([])
-        home = item.home if flat.homes[item.home].role is Role.MODEL else home
-        if not _is_step(item.piece):
-            steps[-1] += [item.piece] if item.answer is None else [item.piece, item.answer]
+        home = piece.home if is_answer else home
+        if not is_step(piece.part):
+            result = result_of(piece)
+            steps[-1] += [piece.part] if result is None else [piece.part, result]
     at = number if number < 0 else number - 1
     return steps[at] if number and -len(steps) <= at < len(steps) else []
 
@@ -228,7 +212,7 @@ def rolled_back(rows: Rows, place: Boundary, mint: Mint) -> list[Message] | None
     dropped = [row.message for row in rows.between(position + 1, len(rows))]
     rest = message.content[place.pieces :]
     kept = message.replace(content=message.content[: place.pieces]) if rest else message
-    replaced_unit(rows, position, len(rows), [kept], mint)
+    _replace_unit(rows, position, len(rows), [kept], mint)
     return [message.replace(content=rest), *dropped] if rest else dropped
 
 
@@ -243,23 +227,24 @@ def seal(rows: Rows, message_id: str, mint: Mint) -> bool:
         row.message.replace(native={**(row.message.native or {}), OURS: {"sealed": True}})
         for row in rows.between(first, stop)
     ]
-    replaced_unit(rows, first, stop, made, mint)
+    _replace_unit(rows, first, stop, made, mint)
     return True
 
 
 def without_step(message: Message) -> tuple[Message, MarkPart] | None:
     """A message that ends in the mark of a step, without that; `None`: it does not."""
     last = message.content[-1] if message.content else None
-    if not isinstance(last, MarkPart) or last.kind != STEP:
+    if not isinstance(last, MarkPart) or not is_step(last):
         return None
     return message.replace(content=message.content[:-1]), last
 
 
+def _last_turn(rows: Rows) -> range:
+    """The positions of the last turn."""
+    return range(rows.last_start if len(rows) else 0, len(rows))
+
+
 def _last_model(rows: Rows) -> int | None:
     """The model's last message in the last turn."""
-    positions = range(len(rows) - 1, (rows.last_start if len(rows) else 0) - 1, -1)
+    positions = reversed(_last_turn(rows))
     return next((at for at in positions if rows[at].message.role is Role.MODEL), None)
-
-
-def _is_step(piece: Content) -> bool:
-    return isinstance(piece, MarkPart) and piece.kind == STEP

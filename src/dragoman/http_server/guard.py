@@ -25,7 +25,7 @@ _TOKENS = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
 
 def host_names(hosts: Iterable[str]) -> list[str]:
-    """Names of hosts as they are compared.
+    """Returns names of hosts as they are compared.
 
     Raises:
         SettingsError: one is a URL, or no host at all.
@@ -41,7 +41,7 @@ def host_names(hosts: Iterable[str]) -> list[str]:
 
 
 def page_origins(origins: Iterable[str]) -> list[str]:
-    """Origins as they are compared.
+    """Returns origins as they are compared.
 
     Raises:
         SettingsError: one lacks its scheme, or has a path.
@@ -89,13 +89,13 @@ class HostGuard:
 
     def _refusal(self, scope: Scope, hosts: list[bytes], origins: list[bytes]) -> Response | None:
         if len(hosts) != 1 or not self._is_ours(hosts[0]):
-            words = "this server is not known by that name; whoever runs it can allow it (hosts=)"
-            return PlainTextResponse(words, 421)
+            message = "this server is not known by that name; whoever runs it can allow it (hosts=)"
+            return PlainTextResponse(message, 421)
         if len(origins) > 1 or not all(
             self._may_use(origin, scope, hosts[0]) for origin in origins
         ):
-            words = "pages of that origin may not use this server; whoever runs it can allow it (origins=)"
-            return PlainTextResponse(words, 403)
+            message = "pages of that origin may not use this server; whoever runs it can allow it (origins=)"
+            return PlainTextResponse(message, 403)
         return None
 
     async def _for_page(self, origin: bytes, scope: Scope, receive: Receive, send: Send) -> None:
@@ -122,19 +122,19 @@ class HostGuard:
         await Response(None, 204, preflight)(scope, receive, send_to_page)
 
     def _is_ours(self, host: bytes) -> bool:
-        found = _HOST.fullmatch(host)
-        if found is None:
+        match = _HOST.fullmatch(host)
+        if match is None:
             return False
         return "*" in self._hosts or not self._hosts.isdisjoint(
-            each.decode("latin-1").lower() for each in found.group(0, 1)
+            name.decode("latin-1").lower() for name in match.group(0, 1)
         )
 
     def _may_use(self, origin: bytes, scope: Scope, host: bytes) -> bool:
         page = origin.decode("latin-1").lower()
-        own = f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}".lower()
+        own_origin = f"{scope.get('scheme', 'http')}://{host.decode('latin-1')}".lower()
         without_port = re.sub(r"(?<=[^/:]):[0-9]+$", "", page)
         return (
             "*" in self._origins
-            or page == own
+            or page == own_origin
             or not self._origins.isdisjoint((page, f"{without_port}:*"))
         )

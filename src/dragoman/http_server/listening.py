@@ -21,7 +21,7 @@ from dragoman.errors import SettingsError
 if TYPE_CHECKING:
     import uvicorn
 
-__all__ = ["configured", "listening", "on_signals", "until_the_end", "url_of"]
+__all__ = ["make_config", "listening", "on_signals", "until_the_end", "url_of"]
 
 _MOST_PORT = 65535
 _WAITING = 2048
@@ -32,8 +32,9 @@ _KEPT_SECONDS = 75
 _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
-def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
-    """How uvicorn serves an application: with bounds for clients that send or read slowly, without WebSockets, logs and a name of its own.
+def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
+    """Returns uvicorn's configuration for an application: bounds for clients that send or read slowly, no WebSockets, no logs of its
+    own.
 
     `closing_seconds`: so long open requests may take to end when the server does; `None`: as long as they take.
     """
@@ -58,7 +59,7 @@ def configured(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Confi
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. `port`: 0 takes a free one.
+    """Opens a socket that listens. `port`: 0 takes a free one.
 
     Raises:
         SettingsError: there is no such host, or the port is none, is taken or may not be taken.
@@ -87,9 +88,9 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, listener: socket.socket) -> str:
-    """The URL under which clients reach it."""
-    place = f"[{host}]" if ":" in host else host
-    return f"http://{place}:{listener.getsockname()[1]}"
+    """Returns the URL under which clients reach a server."""
+    address = f"[{host}]" if ":" in host else host
+    return f"http://{address}:{listener.getsockname()[1]}"
 
 
 async def until_the_end(server: uvicorn.Server, listener: socket.socket) -> None:
@@ -111,11 +112,11 @@ def on_signals(*actions: Callable[[], object]) -> Generator[None]:
     if threading.current_thread() is not threading.main_thread():
         yield
         return
-    loop, left = asyncio.get_running_loop(), list(actions)
+    loop, remaining = asyncio.get_running_loop(), list(actions)
     before = {number: signal.getsignal(number) for number in _SIGNALS}
 
     def act() -> None:
-        (left.pop(0) if len(left) > 1 else left[0])()
+        (remaining.pop(0) if len(remaining) > 1 else remaining[0])()
 
     def signalled(_number: int, _frame: FrameType | None) -> None:
         loop.call_soon_threadsafe(act)

@@ -63,7 +63,7 @@ class Answers:
 
     def __init__(self, server: str, context: ToolContext[Any]) -> None:
         notes = if_object(context.record.question_metadata.get(_NOTES))
-        questions = [str(one) for one in if_list(notes.get("questions"))]
+        questions = [str(digest) for digest in if_list(notes.get("questions"))]
         self._server = server
         self._given = list(
             zip(questions, context.answers[-len(questions) :] if questions else (), strict=False)
@@ -73,22 +73,22 @@ class Answers:
         """What the server wants to know before the call goes on, as it said so; `None`: nothing, or it asks by itself."""
 
     def start_again(self) -> None:
-        """The server works from the start: all answers may be given again."""
+        """Lets all answers be given again: the server works from the start."""
         self.round, self._unused = None, list(self._given)
 
     def take(self, question: types.ElicitRequestParams) -> types.ElicitResult:
-        """The answer to a question.
+        """Returns the answer to a question, and gives it no second time.
 
         Raises:
             AskUser: nobody has answered it yet.
             ToolError: an answer does not fit.
         """
         digest = _digest(question)
-        found = next((one for one in self._unused if one[0] == digest), None)
-        if found is None:
+        entry_of_question = next((entry for entry in self._unused if entry[0] == digest), None)
+        if entry_of_question is None:
             raise self._question(question, digest)
-        self._unused.remove(found)
-        value = found[1]
+        self._unused.remove(entry_of_question)
+        value = entry_of_question[1]
         if isinstance(question, types.ElicitRequestURLParams):
             return types.ElicitResult(action="accept" if value is True else "decline")
         if wrong := faults({"type": "object", **question.requested_schema}, value):
@@ -99,7 +99,7 @@ class Answers:
 
     def _question(self, question: types.ElicitRequestParams, digest: str) -> AskUser:
         notes = {
-            "questions": [*(one for one, _ in self._given), digest],
+            "questions": [*(known_digest for known_digest, _ in self._given), digest],
             **({"round": self.round} if self.round else {}),
         }
         if isinstance(question, types.ElicitRequestURLParams):
@@ -109,7 +109,8 @@ class Answers:
 
 
 def _digest(question: types.ElicitRequestParams) -> str:
-    """What a person reads of a question, so that another one is told from it."""
+    """Returns a digest of what a person reads of a question, so that no answer is given to
+    another one."""
     page = (
         question.url
         if isinstance(question, types.ElicitRequestURLParams)
@@ -121,7 +122,7 @@ def _digest(question: types.ElicitRequestParams) -> str:
 async def sample(
     options: Options, params: types.CreateMessageRequestParams, context: ToolContext[Any]
 ) -> types.CreateMessageResult | types.ErrorData:
-    """The model's answer, as the server wants it.
+    """Returns the model's answer to a server's request for one.
 
     Raises:
         AskUser: an agent that answers waits for somebody.
@@ -134,26 +135,27 @@ async def sample(
         return types.ErrorData(code=types.INVALID_PARAMS, message="the model here takes no tools")
     request = _request(params)
     if callable(policy):
-        given: Any = policy(request)
-        given = await given if inspect.isawaitable(given) else given
-        message = Message.model(given) if isinstance(given, str) else cast("Message", given)
+        reply: Any = policy(request)
+        reply = await reply if inspect.isawaitable(reply) else reply
+        message = Message.model(reply) if isinstance(reply, str) else cast("Message", reply)
     else:
         message = await _from_agent(policy, request, context)
     return _result(message)
 
 
 async def _from_agent(policy: Any, request: ModelRequest, context: ToolContext[Any]) -> Message:
-    """A run of the agent's, as a part of the run that called the tool."""
+    """Returns the answer of an agent, whose run is part of the run that called the tool."""
     from dragoman.agent import Agent
 
-    how: dict[str, Any] = {"history": request.messages, "settings": request.settings}
+    options: dict[str, Any] = {"history": request.messages, "settings": request.settings}
     if isinstance(policy, str):
         async with Agent(policy) as agent:
-            result = await context.send(agent, None, **how)
+            result = await context.send(agent, None, **options)
     else:
-        result = await context.send(policy, None, **how)
+        result = await context.send(policy, None, **options)
     return next(
-        (one for one in reversed(result.messages) if one.role is Role.MODEL), Message.model()
+        (message for message in reversed(result.messages) if message.role is Role.MODEL),
+        Message.model(),
     )
 
 

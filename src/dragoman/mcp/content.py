@@ -15,7 +15,7 @@ from dragoman.errors import ToolError
 from dragoman.mcp.offers import MCP
 from dragoman.message import DataPart, LinkPart, TextPart
 
-__all__ = ["Block", "bounded", "parts_of", "resource_part", "result_of"]
+__all__ = ["Block", "check_size", "parts_of", "resource_part", "result_of"]
 
 Block = (
     types.TextContent
@@ -30,17 +30,18 @@ _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
 def parts_of(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
-    """The parts that say what the blocks say; empty texts are left out.
+    """Returns the parts that say what the blocks say. Empty texts are left out.
 
     Raises:
         ToolError: data is no base64.
     """
-    found = [_part(block) for block in blocks]
-    return tuple([part for part in found if part is not None])
+    parts = [_part(block) for block in blocks]
+    return tuple([part for part in parts if part is not None])
 
 
 def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part | None:
-    """What was read of a resource. `beside`: what else is known of it.
+    """Returns the part that holds what was read of a resource. `beside`: further fields for its
+    `native`.
 
     Raises:
         ToolError: data is no base64.
@@ -55,11 +56,11 @@ def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part 
         return TextPart(contents.text, {MCP: native}) if contents.text else None
     name = unquote(urlsplit(uri).path.rpartition("/")[2]) or None
     mime_type = contents.mime_type or "application/octet-stream"
-    return DataPart(_decoded(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
+    return DataPart(_decode(contents.blob, uri), mime_type, name, {MCP: {"uri": uri, **beside}})
 
 
-def bounded(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
-    """Raises `ToolError` where parts, and so many bytes beside them, are more than `most`."""
+def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
+    """Raises `ToolError` if the parts, with `beside` bytes more, are larger than `most`."""
     for part in parts:
         beside += (
             len(part.text)
@@ -80,7 +81,7 @@ def _part(block: Any) -> _Part | None:
     if isinstance(block, types.TextContent):
         return TextPart(block.text, native) if block.text else None
     if isinstance(block, types.ImageContent | types.AudioContent):
-        return DataPart(_decoded(block.data, block.type), block.mime_type, native=native)
+        return DataPart(_decode(block.data, block.type), block.mime_type, native=native)
     if isinstance(block, types.EmbeddedResource):
         return resource_part(block.resource, beside)
     if isinstance(block, types.ResourceLink):
@@ -91,23 +92,24 @@ def _part(block: Any) -> _Part | None:
 
 
 def _link(link: types.ResourceLink) -> _Part:
-    """A file of the web as a link, which a provider may fetch. Any other resource is for its server alone to read: a text names it."""
+    """Returns a file of the web as a link, which a provider may fetch. Any other resource only its server can read, so a text names
+    it."""
     mime_type = link.mime_type or ""
     if urlsplit(link.uri).scheme in ("http", "https") and mime_type.startswith(_MEDIA):
         beside = _beside(link, "title", "description", "size", "annotations", "meta")
         return LinkPart(link.uri, mime_type, link.name or None, {MCP: beside} if beside else None)
     details = [link.title or link.name, mime_type, link.description]
-    words = ", ".join([text for text in details if text])
+    details_text = ", ".join([text for text in details if text])
     native = {"type": "resource_link", **_beside(link, *type(link).model_fields)}
-    return TextPart(f"{link.uri} ({words})" if words else link.uri, {MCP: native})
+    return TextPart(f"{link.uri} ({details_text})" if details_text else link.uri, {MCP: native})
 
 
 def _beside(block: Any, *names: str) -> dict[str, Any]:
-    """Fields that no part of ours has, by the protocol's names."""
+    """Returns the fields that no part has, by the protocol's names."""
     return block.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(names))
 
 
-def _decoded(data: str, what: str) -> bytes:
+def _decode(data: str, what: str) -> bytes:
     try:
         return b64decode(data, validate=True)
     except ValueError as error:
@@ -115,8 +117,8 @@ def _decoded(data: str, what: str) -> bytes:
 
 
 def result_of(result: types.CallToolResult, most: int, server: str) -> Any:
-    """Structured content where the texts say the same, or there are none; a single text as it is; else parts, with structured
-    content as a last text; `{}` where there is nothing.
+    """Returns what a tool returns: structured content if the texts say the same or there are none; a single text as it is; otherwise
+    parts, with structured content as a last text; `{}` if there is nothing.
 
     Raises:
         ToolError: the tool failed, with what it gave as content; or it gave what cannot be read, or more than `most` bytes.
@@ -125,7 +127,7 @@ def result_of(result: types.CallToolResult, most: int, server: str) -> Any:
     beside = (
         b"" if result.structured_content is None else msgspec.json.encode(result.structured_content)
     )
-    bounded(parts, most, server, len(beside))
+    check_size(parts, most, server, len(beside))
     value = _value(result, parts)
     if not result.is_error:
         return value
@@ -155,13 +157,14 @@ def _value(result: types.CallToolResult, parts: Sequence[TextPart | DataPart | L
 
 
 def _spellings(structured: Any) -> list[Any]:
-    """The value, and what stands in it alone: servers wrap in `{"result": …}` what is no object."""
+    """Returns the value, and the value within it: servers wrap in `{"result": …}` what is no
+    object."""
     fields = cast("dict[str, Any]", structured) if isinstance(structured, dict) else {}
     return [structured, *([fields["result"]] if fields.keys() == {"result"} else [])]
 
 
 def _says(texts: Sequence[str], value: Any) -> bool:
-    """Whether texts say what a value does: as one, or, of a list, one for each item."""
+    """True if the texts say what a value does: as one text, or one text for each item of a list."""
     if len(texts) == 1 and _is(texts[0], value):
         return True
     items = cast("list[Any]", value) if isinstance(value, list) else []

@@ -30,7 +30,7 @@ _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, ht
 
 
 def _is_of_use(record: logging.LogRecord) -> bool:
-    """Not what the library logs, with its traceback, of an answer that comes when the session has just been left."""
+    """False for what the library logs, with its traceback, of an answer that comes after the session was left."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
 
@@ -45,7 +45,7 @@ class Failures:
         self._known: dict[str, Failure] = {}
 
     def add(self, failure: Failure) -> str:
-        """Keeps one → its key."""
+        """Keeps a failure and returns its key."""
         key = secrets.token_hex(16)
         if len(self._known) >= _MOST_FAILURES:
             del self._known[next(iter(self._known))]
@@ -53,13 +53,14 @@ class Failures:
         return key
 
     def find(self, error: MCPError) -> Failure | None:
-        """The failure that an error stands for; `None`: the server says it."""
+        """Returns the failure that an error stands for, or None if the error is the server's."""
         return self._known.get(error.data) if isinstance(error.data, str) else None
 
 
 @asynccontextmanager
 async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[Any, None]:
-    """The streams of a connection. Redirects are followed within the server's own origin only."""
+    """Opens the streams of a connection. Redirects are followed within the server's own origin
+    only."""
     server, auth = str(options.server), None
     if options.oauth is not None:
         from dragoman.mcp.sign_in import SignInAuth
@@ -82,43 +83,43 @@ async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[A
 class _Client(httpx2.AsyncClient):
     """Answers a request that failed by an error of JSON-RPC: an exception would end the whole connection, and say not why."""
 
-    def __init__(self, failures: Failures, max_result: int, **how: Any) -> None:
-        super().__init__(**how)
+    def __init__(self, failures: Failures, max_result: int, **options: Any) -> None:
+        super().__init__(**options)
         self._failures = failures
         self._most = _most(max_result)
 
-    async def send(self, request: httpx2.Request, **how: Any) -> httpx2.Response:
-        """As the library's, but for failed posts."""
+    async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
+        """Sends a request, and answers a failed POST with an error of JSON-RPC."""
         if request.method != "POST":
-            return await super().send(request, **how)
+            return await super().send(request, **options)
         try:
-            response = await super().send(request, **how)
+            response = await super().send(request, **options)
         except _UNREACHED as error:
-            return self._failed(
+            return self._fail(
                 request, Failure("unreached", f"it cannot be reached: {_words(error)}")
             )
         except httpx2.TransportError as error:
-            return self._failed(request, Failure("lost", f"the connection broke: {_words(error)}"))
+            return self._fail(request, Failure("lost", f"the connection broke: {_words(error)}"))
         except OAuthFlowError as error:
-            return self._failed(request, Failure("status", f"signing in failed: {_words(error)}"))
+            return self._fail(request, Failure("status", f"signing in failed: {_words(error)}"))
         except BaseException as error:
             failure = getattr(error, "failure", None)
             if isinstance(failure, Failure):
-                return self._failed(request, failure)
+                return self._fail(request, failure)
             raise
         if response.status_code == 404 and _SESSION in request.headers:
             await response.aclose()
-            return self._failed(
+            return self._fail(
                 request, Failure("forgotten", "it does not know the session any more")
             )
         if response.status_code >= 400 and not _is_json(response):
             await response.aclose()
-            return self._failed(request, Failure("status", _refusal(response.status_code)))
+            return self._fail(request, Failure("status", _refusal(response.status_code)))
         if _is_json(response):
             response.stream = _Bounded(response.stream, self._most)
         return response
 
-    def _failed(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
+    def _fail(self, request: httpx2.Request, failure: Failure) -> httpx2.Response:
         error = {
             "code": INTERNAL_ERROR,
             "message": failure.text,
@@ -153,7 +154,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _most(max_result: int) -> int:
-    """Bytes of an answer: base64 and JSON make a result longer, and lists of tools are answers too."""
+    """Returns the most bytes of an answer: base64 and JSON make a result longer, and lists of tools are answers too."""
     return 2 * max_result + 1_000_000
 
 

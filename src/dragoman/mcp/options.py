@@ -145,7 +145,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def parse_server(server: str | Sequence[str] | object) -> Server:
-    """A URL as it is, a command line or its words as a `Command`, anything else as it is.
+    """Returns a URL as it is, a command line or its words as a `Command`, and anything else as it
+    is.
 
     Raises:
         SettingsError: an empty or malformed command line, or an address that is none of HTTP.
@@ -166,8 +167,8 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
                 f"mcp({server!r:.100}) is no command line ({error}); give its words as a list"
             ) from error
     elif isinstance(server, (list, tuple)):
-        for place, word in enumerate(server):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
-            expect(f"server[{place}]", word, str, os.PathLike)  # pyright: ignore[reportUnknownArgumentType]
+        for index, word in enumerate(server):  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
+            expect(f"server[{index}]", word, str, os.PathLike)  # pyright: ignore[reportUnknownArgumentType]
         words = [os.fspath(word) for word in server]  # pyright: ignore[reportUnknownVariableType, reportUnknownArgumentType]
     elif server is None or isinstance(server, bool | int | float | bytes | Mapping | type | Path):
         raise wrong(
@@ -185,10 +186,10 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
 
 
 def label(server: Server) -> str:
-    """What errors and people call a server: its host, or its program without what follows; no key may stand in it."""
+    """Returns a server's name for errors: its host, or its program without further arguments, which may hold keys."""
     if isinstance(server, Command):
-        program, *rest = server.arguments
-        what = next((word for word in rest if not word.startswith("-")), "")
+        program, *arguments = server.arguments
+        what = next((argument for argument in arguments if not argument.startswith("-")), "")
         return f"{Path(program).name} {Path(what).name[:60]}".strip()
     if isinstance(server, str):
         return urlsplit(server).hostname or "MCP"

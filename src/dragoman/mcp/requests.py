@@ -14,7 +14,7 @@ from pydantic import ValidationError
 from dragoman.errors import ToolError
 from dragoman.mcp.answers import VisitPage
 from dragoman.mcp.connection import Connection
-from dragoman.mcp.content import bounded, parts_of, resource_part, result_of
+from dragoman.mcp.content import check_size, parts_of, resource_part, result_of
 from dragoman.mcp.offers import Prompt, PromptArgument, Resource
 from dragoman.mcp.options import Options
 from dragoman.mcp.sessions import Sessions
@@ -38,12 +38,13 @@ class Requests:
         self._name = name
 
     async def list_tools(self, *, anew: bool = False) -> tuple[types.Tool, ...]:
-        """The server's tools. What it has listed holds until it says otherwise, or `anew` is set."""
+        """Returns the server's tools. A list holds until the server says otherwise, or `anew` is
+        set."""
 
         async def listed(connection: Connection) -> tuple[types.Tool, ...]:
-            if (known := connection.tools) is None or anew:
-                known = await _listed(connection)
-            return known
+            if (tools := connection.tools) is None or anew:
+                tools = await _list_all_tools(connection)
+            return tools
 
         return await self._ask(listed)
 
@@ -81,29 +82,29 @@ class Requests:
         ]
 
     async def read_resource(self, uri: str) -> tuple[Any, ...]:
-        """What stands in a resource."""
+        """Returns the content of a resource, as parts."""
 
         async def read(connection: Connection) -> tuple[Any, ...]:
             result = await connection.client.read_resource(uri)
-            found = [resource_part(each) for each in result.contents]
-            parts = tuple([part for part in found if part is not None])
-            bounded(parts, self._options.max_result, self._name)
+            read_parts = [resource_part(contents) for contents in result.contents]
+            parts = tuple([part for part in read_parts if part is not None])
+            check_size(parts, self._options.max_result, self._name)
             return parts
 
         return await self._ask(read)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
-        """The messages of a prompt."""
+        """Returns the messages of a prompt."""
 
         async def got(connection: Connection) -> list[Message]:
             result = await connection.client.get_prompt(name, dict(arguments))
             messages: list[Message] = []
-            for one in result.messages:
-                parts = parts_of([one.content])
-                bounded(parts, self._options.max_result, self._name)
+            for message in result.messages:
+                parts = parts_of([message.content])
+                check_size(parts, self._options.max_result, self._name)
                 if parts:
                     messages.append(
-                        Message.user(*parts) if one.role == "user" else Message.model(*parts)
+                        Message.user(*parts) if message.role == "user" else Message.model(*parts)
                     )
             return messages
 
@@ -116,11 +117,11 @@ class Requests:
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], context: ToolContext[Any], *, repeats: bool
     ) -> Any:
-        """What came of a call. `repeats`: it does no harm to run it twice."""
+        """Returns the result of a call. `repeats`: running it twice does no harm."""
 
         async def called(connection: Connection) -> Any:
             if not connection.has_listed:  # the library wants to know a tool before it is called
-                await _listed(connection)
+                await _list_all_tools(connection)
             with connection.inputs.call(context) as call:
                 try:
                     async with self._in_time(name):
@@ -134,7 +135,8 @@ class Requests:
 
     @asynccontextmanager
     async def _in_time(self, name: str) -> AsyncGenerator[None, None]:
-        """Bounds a call of a tool. A run bounds its tools itself, a little earlier; this is for who calls one directly.
+        """Bounds a call of a tool. A run bounds its tools itself, a little earlier; this is for
+        direct calls.
 
         Raises:
             ToolError: it took too long. The server is told that the call is cancelled.
@@ -152,7 +154,7 @@ class Requests:
             ) from error
 
     async def _ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Asks what changes nothing, and what a server answers at once.
+        """Sends a request that changes nothing and is answered at once, within the connect timeout.
 
         Raises:
             SignIn, ToolError: see `_send`.
@@ -171,7 +173,7 @@ class Requests:
             ) from None
 
     async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
-        """Does it with a session, and once more, with a new one where the first is over, if that is safe.
+        """Does the work with a session; if that session is over, once more with a new one where repeating is safe.
 
         Raises:
             SignIn: somebody must sign in first.
@@ -186,7 +188,7 @@ class Requests:
                 except MCPError as error:
                     failure = connection.failure(error)
                     if failure is None:
-                        raise self._refused(error) from error
+                        raise self._refusal(error) from error
                     if failure.kind == "sign_in":
                         raise SignIn(failure.url, f"Please sign in to {self._name}.") from error
                     if failure.kind == "status":
@@ -208,7 +210,7 @@ class Requests:
                     raise ToolError(f"{self._name}: {str(error)[:500]}") from error
             again = False
 
-    def _refused(self, error: MCPError) -> Exception:
+    def _refusal(self, error: MCPError) -> Exception:
         if error.code == types.URL_ELICITATION_REQUIRED:
             try:
                 wanted = UrlElicitationRequiredError.from_error(error.error).elicitations
@@ -221,7 +223,7 @@ class Requests:
         )
 
 
-async def _listed(connection: Connection) -> tuple[types.Tool, ...]:
+async def _list_all_tools(connection: Connection) -> tuple[types.Tool, ...]:
     connection.tools = tools = await _all(connection, "tools")
     return tools
 

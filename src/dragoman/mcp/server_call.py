@@ -36,7 +36,7 @@ from dragoman.result import ChatResult
 from dragoman.run import Run
 from dragoman.tools.context import PROGRESS
 
-__all__ = ["Begin", "Context", "Progress", "Report", "Show", "Waiting", "answered", "joined"]
+__all__ = ["Begin", "Context", "Progress", "Report", "Show", "Waiting", "run_call", "join_output"]
 
 Report = Callable[[float, float | None, str | None], Awaitable[None]]
 """Takes how far it is, of how much, and words."""
@@ -123,7 +123,7 @@ class Waiting(msgspec.Struct, frozen=True):
     """What was said until then."""
 
     def to_json(self) -> str:
-        """As it goes through the client, and back by `from_json`."""
+        """Returns the text that goes through the client and back to `from_json`."""
         stored = _Stored(
             self.thread_id, msgspec.Raw(dump_messages(self.messages)), self.pending, self.output
         )
@@ -131,7 +131,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_json(cls, text: str) -> Waiting:
-        """What `to_json` wrote.
+        """Reads what `to_json` wrote.
 
         Raises:
             ValueError: it is something else.
@@ -158,7 +158,7 @@ Show: TypeAlias = Callable[[ChatResult[Any], Waiting | None], Awaitable[CallTool
 """Makes what a run gave, after what waited before it, the call's result."""
 
 
-async def answered(
+async def run_call(
     context: Context,
     params: CallToolRequestParams,
     begin: Begin,
@@ -167,19 +167,19 @@ async def answered(
     *,
     typed: bool = False,
 ) -> CallToolResult | InputRequiredResult:
-    """Runs it until it has a result, or the client must ask its user before it goes on.
+    """Runs a call until it has a result, or the client must ask its user before it goes on.
 
     `call_id`: that of the one call that the run is; `None`: an agent is asked. `typed`: whether its output is held to a type.
     """
     waiting = Waiting.from_json(params.request_state) if params.request_state is not None else None
-    given: Mapping[str, Any] = params.input_responses or {}
+    responses: Mapping[str, Any] = params.input_responses or {}
     problem: str | None = None
     if waiting is not None and call_id is not None:
         call_id = next(call.id for message in waiting.messages for call in message.tool_calls)
     progress = Progress(context.session.report_progress, call_id, typed=typed)
     for _ in range(_ROUNDS):
         try:
-            resume = [] if waiting is None else _answers(waiting, given)
+            resume = [] if waiting is None else _answers(waiting, responses)
             if waiting is None or resume:
                 before, (run, result) = waiting, await _ran(begin(waiting, resume), progress)
                 if not result.pending:
@@ -198,21 +198,26 @@ async def answered(
             )
         assert waiting is not None
         capabilities = context.session.client_capabilities
-        questions = {one.id: question(one, capabilities, problem) for one in waiting.pending}
-        possible = {key: one for key, one in questions.items() if one is not None}
+        questions = {
+            interrupt.id: question(interrupt, capabilities, problem)
+            for interrupt in waiting.pending
+        }
+        possible = {key: interrupt for key, interrupt in questions.items() if interrupt is not None}
         if len(possible) < len(questions):
-            return _unanswered(waiting)
+            return _unanswered_result(waiting)
         if context.protocol_version in MODERN_PROTOCOL_VERSIONS:
-            requests = {key: ElicitRequest(params=one) for key, one in possible.items()}
+            requests = {key: ElicitRequest(params=interrupt) for key, interrupt in possible.items()}
             return InputRequiredResult(input_requests={**requests}, request_state=waiting.to_json())
         try:
-            given = {key: await _elicit(context, one) for key, one in possible.items()}
+            responses = {
+                key: await _elicit(context, interrupt) for key, interrupt in possible.items()
+            }
         except MCPError as error:
             _LOG.info("%s: the client cannot ask its user: %s", params.name, error)
-            return _unanswered(waiting)
+            return _unanswered_result(waiting)
         problem = None
     return (
-        _unanswered(waiting)
+        _unanswered_result(waiting)
         if waiting is not None
         else error_result(f"{params.name} gave no result")
     )
@@ -228,24 +233,24 @@ async def _ran(run: Run[Any], progress: Progress) -> tuple[Run[Any], ChatResult[
 
 def _waits(run: Run[Any], result: ChatResult[Any], before: Waiting | None) -> Waiting:
     messages = (*(before.messages if before is not None else ()), *result.messages)
-    return Waiting(run.thread_id, messages, result.pending, joined(before, result.output))
+    return Waiting(run.thread_id, messages, result.pending, join_output(before, result.output))
 
 
-def joined(before: Waiting | None, output: str) -> str:
-    """What was said in all."""
+def join_output(before: Waiting | None, output: str) -> str:
+    """Returns what was said before a run waited and after it."""
     return "\n".join(text for text in (before.output if before is not None else "", output) if text)
 
 
-def _answers(waiting: Waiting, given: Mapping[str, Any]) -> list[Resume]:
-    """What was answered of what waits.
+def _answers(waiting: Waiting, responses: Mapping[str, Any]) -> list[Resume]:
+    """Returns the answers to what the run waits for, as far as the client brought them.
 
     Raises:
         ResumeError: an answer cannot be read.
     """
     return [
-        answer(one, result)
-        for one in waiting.pending
-        if isinstance(result := given.get(one.id), ElicitResult)
+        answer(interrupt, result)
+        for interrupt in waiting.pending
+        if isinstance(result := responses.get(interrupt.id), ElicitResult)
     ]
 
 
@@ -260,8 +265,8 @@ async def _elicit(
     return await session.elicit_form(wanted.message, wanted.requested_schema, request_id)
 
 
-def _unanswered(waiting: Waiting) -> CallToolResult:
-    lines = "\n".join(summary(one) for one in waiting.pending)
+def _unanswered_result(waiting: Waiting) -> CallToolResult:
+    lines = "\n".join(summary(interrupt) for interrupt in waiting.pending)
     return error_result(
         f"not done: it needs this, which the client did not get from its user (MCP elicitation):\n{lines}"
     )

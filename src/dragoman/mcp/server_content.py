@@ -49,12 +49,12 @@ _LONGEST = 128
 
 
 def error_result(text: str) -> CallToolResult:
-    """A call that failed, and why."""
+    """Returns the result of a call that failed, with the reason."""
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
 def json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallToolResult:
-    """A JSON value: a text as it is, all else as JSON; an object is structured content too."""
+    """Returns a JSON value as a result: a text as it is, all else as JSON; an object is structured content too."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     structured = cast("dict[str, Any]", value) if isinstance(value, dict) else None
     return CallToolResult(
@@ -63,36 +63,37 @@ def json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallToolResul
 
 
 def tool_result(part: ToolResultPart) -> CallToolResult:
-    """What a tool returned. Of an error `{"error": "…"}` the words alone."""
+    """Returns what a tool returned as a result. Of an error `{"error": "…"}` only the words are
+    sent."""
     if part.is_content:
         return CallToolResult(content=blocks(part.result), is_error=part.is_error)
     value: Any = part.result
     if part.is_error and isinstance(value, Mapping):
-        words: Any = cast("Mapping[str, Any]", value).get("error")
-        value = words if isinstance(words, str) else cast("Mapping[str, Any]", value)
+        message: Any = cast("Mapping[str, Any]", value).get("error")
+        value = message if isinstance(message, str) else cast("Mapping[str, Any]", value)
     return json_result(value).model_copy(update={"is_error": part.is_error})
 
 
 def blocks(parts: Iterable[ResultPart]) -> list[ContentBlock]:
-    """Parts as content. A file that only its provider holds is named."""
-    return [_block(place, part) for place, part in enumerate(parts)]
+    """Returns parts as content of MCP. A file that only its provider holds is named."""
+    return [_block(index, part) for index, part in enumerate(parts)]
 
 
-def _block(place: int, part: ResultPart) -> ContentBlock:
+def _block(index: int, part: ResultPart) -> ContentBlock:
     if isinstance(part, TextPart):
         return TextContent(text=part.text)
     if isinstance(part, LinkPart):
         return ResourceLink(uri=part.url, name=part.name or part.url, mime_type=part.mime_type)
     if isinstance(part, FilePart):
         return TextContent(text=f"[the file {part.name or part.id}, which only its provider holds]")
-    kind = part.mime_type.partition("/")[0]
+    media_type = part.mime_type.partition("/")[0]
     data = b64encode(part.data).decode()
-    if kind == "image":
+    if media_type == "image":
         return ImageContent(data=data, mime_type=part.mime_type)
-    if kind == "audio":
+    if media_type == "audio":
         return AudioContent(data=data, mime_type=part.mime_type)
-    uri = f"attachment:///{quote(part.name or str(place))}"
-    if kind == "text" and (text := _text(part)) is not None:
+    uri = f"attachment:///{quote(part.name or str(index))}"
+    if media_type == "text" and (text := _text(part)) is not None:
         return EmbeddedResource(
             resource=TextResourceContents(uri=uri, mime_type=part.mime_type, text=text)
         )
@@ -120,27 +121,31 @@ class AgentEntry(NamedTuple):
 
 
 def valid_name(name: str) -> str:
-    """A name for people as that of an MCP tool."""
+    """Returns a display name as the name of an MCP tool."""
     return _STRANGE.sub("_", name).strip("_")[:_LONGEST] or "ask"
 
 
 def tool_entry(tool: Tool) -> MCPTool:
-    """A tool as it is listed. Title and annotations in `native["mcp"]` are told as they are.
+    """Returns a tool as it is listed. Title and annotations in `native["mcp"]` are passed on as
+    they are.
 
     Raises:
         ToolError: its signature has a type without JSON Schema, or what stands there cannot be told.
     """
     spec = tool.spec
-    own = if_object((tool.native or {}).get(MCP))
-    ours = {"idempotentHint": tool.idempotent, "destructiveHint": bool(tool.requires_approval)}
+    native = if_object((tool.native or {}).get(MCP))
+    known_hints = {
+        "idempotentHint": tool.idempotent,
+        "destructiveHint": bool(tool.requires_approval),
+    }
     hints = {
-        **{name: True for name, holds in ours.items() if holds},
-        **if_object(own.get("annotations")),
+        **{name: True for name, holds in known_hints.items() if holds},
+        **if_object(native.get("annotations")),
     }
     try:
         return MCPTool(
             name=spec.name,
-            title=own.get("title"),
+            title=native.get("title"),
             description=spec.description.strip() or None,
             input_schema={"type": "object", **spec.input_schema},
             annotations=ToolAnnotations.model_validate(hints, by_name=False) if hints else None,
@@ -152,7 +157,7 @@ def tool_entry(tool: Tool) -> MCPTool:
 
 
 def agent_entry(title: str, description: str | None, output_type: Any) -> AgentEntry:
-    """An agent as a tool of one prompt.
+    """Returns an agent as a tool with one argument, the prompt.
 
     Raises:
         SettingsError: the output type cannot be described.

@@ -25,7 +25,7 @@ from dragoman.agent import Agent
 from dragoman.errors import DragomanError
 from dragoman.fold import unfold
 from dragoman.interrupt import Resume
-from dragoman.mcp.server_call import Context, Waiting, answered, joined
+from dragoman.mcp.server_call import Context, Waiting, join_output, run_call
 from dragoman.mcp.server_content import (
     AgentEntry,
     blocks,
@@ -60,7 +60,7 @@ _CLAIMS = 10_000
 
 
 def caller(call: ToolCallPart | None = None) -> Provider:
-    """A record in whose runs the call is made and answered, and nobody is asked. `None`: the conversation waits on a call that was made
+    """Returns a provider whose runs make this one call and ask no model. `None`: the conversation waits on a call that was made
     before."""
     return Provider(
         name="client",
@@ -83,7 +83,7 @@ class _OneCall(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Steps:
-        """The call, where it is still to be made, and its answer."""
+        """Makes the call, unless it was made before, and runs it."""
         if self._call is not None:
             message = Message.model(self._call).replace(
                 id=state.new_id and state.new_id(), created_at=state.clock()
@@ -115,16 +115,16 @@ class Exposure:
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncGenerator[None]:
-        """While the server is up, the agent's sets of tools are entered."""
+        """Enters the agent's sets of tools while the server is up."""
         async with self._set:
             yield
 
     async def list_tools(
         self, context: Context, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        """What the client may call."""
-        own = [] if self._entry is None else [self._entry.listed]
-        return ListToolsResult(tools=[*own, *map(tool_entry, await self._tools(context))])
+        """Returns what the client may call."""
+        agent_tools = [] if self._entry is None else [self._entry.listed]
+        return ListToolsResult(tools=[*agent_tools, *map(tool_entry, await self._tools(context))])
 
     async def call_tool(
         self, context: Context, params: CallToolRequestParams
@@ -136,10 +136,11 @@ class Exposure:
         """
         if self._entry is not None and params.name == self._entry.listed.name:
             return await self._ask(context, params, self._entry)
-        known = [tool.name for tool in await self._tools(context)]
-        if params.name not in known:
+        names_of_tools = [tool.name for tool in await self._tools(context)]
+        if params.name not in names_of_tools:
             names = (
-                ", ".join([*([self._entry.listed.name] if self._entry else []), *known]) or "none"
+                ", ".join([*([self._entry.listed.name] if self._entry else []), *names_of_tools])
+                or "none"
             )
             raise MCPError(
                 INVALID_PARAMS,
@@ -148,13 +149,13 @@ class Exposure:
         call = ToolCallPart(new_id(), params.name, params.arguments or {})
 
         def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[str]:
-            how = self._how(context, waiting, resume)
-            how["model"] = caller(call if waiting is None else None)
+            options = self._how(context, waiting, resume)
+            options["model"] = caller(call if waiting is None else None)
             return self._agent.run(
-                None if waiting else f"An MCP client calls {params.name}.", **how
+                None if waiting else f"An MCP client calls {params.name}.", **options
             )
 
-        return await answered(context, params, begin, _call_result, call.id)
+        return await run_call(context, params, begin, _call_result, call.id)
 
     async def _ask(
         self, context: Context, params: CallToolRequestParams, entry: AgentEntry
@@ -164,9 +165,9 @@ class Exposure:
             return error_result("invalid arguments: prompt: should be a text that says what to do")
 
         def begin(waiting: Waiting | None, resume: Sequence[Resume]) -> Run[Any]:
-            how = self._how(context, waiting, resume)
+            options = self._how(context, waiting, resume)
             return self._agent.run(
-                None if waiting else prompt, output_type=entry.output_type, **how
+                None if waiting else prompt, output_type=entry.output_type, **options
             )
 
         async def agent_result(result: ChatResult[Any], before: Waiting | None) -> CallToolResult:
@@ -175,15 +176,15 @@ class Exposure:
             if entry.output_type is not str:
                 value = as_json(result.output)
                 return json_result({"result": value} if entry.is_wrapped else value, more=files)
-            text = joined(before, result.output)
+            text = join_output(before, result.output)
             return CallToolResult(content=blocks([*([TextPart(text)] if text else []), *files]))
 
-        return await answered(
+        return await run_call(
             context, params, begin, agent_result, typed=entry.output_type is not str
         )
 
     async def _file(self, part: DataPart | FilePart) -> DataPart | FilePart:
-        """A file that the provider holds → its bytes, where they can be had."""
+        """Returns the bytes of a file that the provider holds, where they can be had."""
         if isinstance(part, DataPart):
             return part
         try:
@@ -194,26 +195,34 @@ class Exposure:
     def _how(
         self, context: Context, waiting: Waiting | None, resume: Sequence[Resume]
     ) -> RunOptions:
-        """The options of a run: those that were given, and those with which it goes on."""
-        how: RunOptions = {"claim": self._claim, "thread_id": new_id(), **self._given(context)}
+        """Returns the options of a run: the caller's, and those with which the run goes on."""
+        options: RunOptions = {
+            "claim": self._claim,
+            "thread_id": new_id(),
+            **self._options_for(context),
+        }
         if waiting is not None:
-            how |= {"history": waiting.messages, "thread_id": waiting.thread_id, "resume": resume}
-        return how
+            options |= {
+                "history": waiting.messages,
+                "thread_id": waiting.thread_id,
+                "resume": resume,
+            }
+        return options
 
-    def _given(self, context: Context) -> RunOptions:
+    def _options_for(self, context: Context) -> RunOptions:
         return (self._options(context) if callable(self._options) else self._options) or {}
 
     async def _tools(self, context: Context) -> Sequence[Tool]:
-        """The tools that clients may call: not those that the agent's own client runs, or that hand its conversation over."""
+        """Returns the tools that clients may call: not those that the agent's own client runs, and no handoffs."""
         if not self._shows_tools:
             return ()
-        given = self._given(context)
-        known = ToolContext(
-            given.get("deps"),
-            resource_id=given.get("resource_id"),
-            metadata=given.get("metadata", {}),
+        options = self._options_for(context)
+        tool_context = ToolContext(
+            options.get("deps"),
+            resource_id=options.get("resource_id"),
+            metadata=options.get("metadata", {}),
         )
-        return [one for one in await self._set.list_tools(known) if _is_callable(one)]
+        return [tool for tool in await self._set.list_tools(tool_context) if _is_callable(tool)]
 
 
 def _is_callable(tool: Tool) -> bool:
@@ -221,7 +230,7 @@ def _is_callable(tool: Tool) -> bool:
 
 
 async def _call_result(result: ChatResult[Any], _: Waiting | None) -> CallToolResult:
-    """What came of the one call that a run was."""
+    """Returns the result of the one call that a run was."""
     parts = [
         part
         for message in result.messages
@@ -232,7 +241,7 @@ async def _call_result(result: ChatResult[Any], _: Waiting | None) -> CallToolRe
 
 
 def _claims() -> Callable[[str, str, str], bool]:
-    """A function that says of each answer, once, that nobody has acted upon it; of the last ones."""
+    """Returns a function that claims each answer once; it remembers the last ones."""
     seen: dict[tuple[str, str], None] = {}
 
     def claim(thread_id: str, answer_id: str, _: str) -> bool:

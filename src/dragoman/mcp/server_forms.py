@@ -50,7 +50,7 @@ _WAITS: Mapping[Reason, str] = MappingProxyType(
 
 
 def summary(interrupt: Interrupt) -> str:
-    """What is waited for, in one line."""
+    """Returns one line that says what is waited for."""
     url = interrupt.metadata.get("url")
     pieces = (f"{_WAITS[interrupt.reason]} {_call(interrupt)}", interrupt.message or "", url or "")
     return ": ".join(piece for piece in pieces if piece)
@@ -59,23 +59,23 @@ def summary(interrupt: Interrupt) -> str:
 def question(
     interrupt: Interrupt, capabilities: ClientCapabilities | None, problem: str | None = None
 ) -> ElicitRequestFormParams | ElicitRequestURLParams | None:
-    """What the client asks its user. `problem`: what was wrong with the last answer. `None`: this client cannot ask that."""
+    """Returns what the client asks its user, or None if this client cannot ask that. `problem`: what was wrong with the last answer."""
     can = capabilities.elicitation if capabilities is not None else None
     if can is None:
         return None
-    words = "\n".join(piece for piece in (problem, _words(interrupt)) if piece)
+    message = "\n".join(piece for piece in (problem, _words(interrupt)) if piece)
     if interrupt.reason == "auth":
         url = interrupt.metadata.get("url")
         if can.url is None or not isinstance(url, str):
             return None
-        return ElicitRequestURLParams(message=words, url=url, elicitation_id=interrupt.id)
+        return ElicitRequestURLParams(message=message, url=url, elicitation_id=interrupt.id)
     if can.form is None and can.url is not None:
         return None
-    return ElicitRequestFormParams(message=words, requested_schema=_form(interrupt))
+    return ElicitRequestFormParams(message=message, requested_schema=_form(interrupt))
 
 
 def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
-    """The user's answer as that to the interrupt. Whoever declines an approval denies it; all else that is declined is cancelled.
+    """Returns the user's answer to the interrupt. Declining an approval denies it; everything else that is declined is cancelled.
 
     Raises:
         ResumeError: it cannot be read; the text says why.
@@ -141,7 +141,7 @@ def _call(interrupt: Interrupt) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON in which every sign is seen: what is approved must be what is read."""
+    """Returns JSON in which every sign is visible: what is approved must be what is read."""
     text = msgspec.json.encode(value).decode()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
@@ -179,13 +179,13 @@ def _form(interrupt: Interrupt) -> dict[str, Any]:
 
 
 def _flat(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A schema as that of a form; `None`: it is none of an object whose values are texts, numbers, choices or yes and no."""
+    """Returns a schema as that of a form, or None if it is not an object of texts, numbers, choices and yes or no."""
     properties: Any = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, Mapping) or not properties:
         return None
     fields: dict[str, Any] = {}
-    for name, each in cast("Mapping[str, Any]", properties).items():
-        field = _field(cast("Mapping[str, Any]", each)) if isinstance(each, Mapping) else None
+    for name, inner in cast("Mapping[str, Any]", properties).items():
+        field = _field(cast("Mapping[str, Any]", inner)) if isinstance(inner, Mapping) else None
         if field is None:
             return None
         fields[name] = field
@@ -194,11 +194,13 @@ def _flat(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _field(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A value's schema as that of a form's field; `None`: a form has no such field."""
-    kind: Any = schema.get("type")
-    if not isinstance(kind, str) or kind not in _FIELDS:
+    """Returns a value's schema as that of a form's field, or None if a form has no such field."""
+    type_name: Any = schema.get("type")
+    if not isinstance(type_name, str) or type_name not in _FIELDS:
         return None
-    field = {"type": kind} | {name: schema[name] for name in _FIELDS[kind] if name in schema}
+    field = {"type": type_name} | {
+        name: schema[name] for name in _FIELDS[type_name] if name in schema
+    }
     if "enum" in field and not all(isinstance(choice, str) for choice in field["enum"]):
         return None
     if schema.get("format") in _FORMATS:

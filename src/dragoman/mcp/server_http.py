@@ -15,7 +15,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman.errors import SettingsError
 from dragoman.http_server.guard import HostGuard
-from dragoman.http_server.listening import configured, listening, until_the_end, url_of
+from dragoman.http_server.listening import listening, make_config, until_the_end, url_of
 from dragoman.runtime import LOOPBACK, is_loopback
 
 __all__ = ["http_app", "serve_http"]
@@ -28,7 +28,7 @@ _CLOSING_SECONDS = 2
 def http_app(
     server: Server[Any], *, host: str = "127.0.0.1", token: str | None = None
 ) -> Starlette:
-    """A server as an ASGI application, at the path `/mcp`.
+    """Returns a server as an ASGI application, at the path `/mcp`.
 
     `host`: the name or address by which clients reach it. Requests to another host, or from a web page of another, are refused, so
     that no page in a browser on this machine can use it; `0.0.0.0` and `::` stand for any host. `token`: what clients
@@ -76,7 +76,7 @@ async def serve_http(
     with listening(host, port) as listener:
         if ready is not None:
             ready(f"{url_of(host, listener)}{_PATH}")
-        config = configured(app, closing_seconds=_CLOSING_SECONDS)
+        config = make_config(app, closing_seconds=_CLOSING_SECONDS)
         await until_the_end(uvicorn.Server(config), listener)
 
 
@@ -89,8 +89,8 @@ class _TokenRequired:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given = Headers(scope=scope).get("authorization", "")
-            if not compare_digest(given.encode("latin-1"), self._expected):
+            authorization = Headers(scope=scope).get("authorization", "")
+            if not compare_digest(authorization.encode("latin-1"), self._expected):
                 refusal = JSONResponse(
                     {"error": "the token is missing or wrong"}, 401, {"WWW-Authenticate": "Bearer"}
                 )
@@ -100,7 +100,7 @@ class _TokenRequired:
 
 
 def _names(host: str) -> tuple[str, ...]:
-    """The names that clients know it by."""
+    """Returns the names by which clients know the server."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - nobody here knows them
         return ("*",)
     return LOOPBACK if is_loopback(host) else (f"[{host}]" if ":" in host else host,)

@@ -31,27 +31,28 @@ async def serve_stdio(server: Server[Any]) -> None:
             descriptor
         )  # the library's own reader could not be cancelled while it waits for a line
         try:
-            async with stdio_server(stdin=cast("Any", lines)) as (received, sent):
+            async with stdio_server(stdin=cast("Any", lines)) as (received, written):
                 with redirect_stdout(
                     sys.stderr
                 ):  # what is printed would stand in its buffer until output is the protocol's again
-                    await server.run(received, sent, server.create_initialization_options())
+                    await server.run(received, written, server.create_initialization_options())
         finally:
             await lines.aclose()
 
 
 @contextmanager
 def _input() -> Generator[int]:
-    """Standard input by another descriptor; in its own place stands nothing meanwhile."""
-    own = sys.stdin.fileno()
-    descriptor = os.dup(own)
+    """Moves standard input to another descriptor; what reads standard input meanwhile finds it
+    empty."""
+    standard_input = sys.stdin.fileno()
+    descriptor = os.dup(standard_input)
     nothing = os.open(os.devnull, os.O_RDONLY)
-    os.dup2(nothing, own)
+    os.dup2(nothing, standard_input)
     os.close(nothing)
     try:
         yield descriptor
     finally:
-        os.dup2(descriptor, own)
+        os.dup2(descriptor, standard_input)
 
 
 async def _lines(descriptor: int) -> AsyncGenerator[str, None]:
@@ -70,10 +71,10 @@ async def _lines(descriptor: int) -> AsyncGenerator[str, None]:
     Thread(
         target=read, name="mcp-stdin", daemon=True
     ).start()  # a daemon: nothing can end a read that waits
-    rest: list[bytes] = []
+    pending: list[bytes] = []
     while piece := await pieces.get():
         *lines, last = piece.split(b"\n")
         for line in lines:
-            yield b"".join((*rest, line)).decode(errors="replace")
-            rest.clear()
-        rest.append(last)
+            yield b"".join((*pending, line)).decode(errors="replace")
+            pending.clear()
+        pending.append(last)

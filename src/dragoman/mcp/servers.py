@@ -38,7 +38,7 @@ def server(
     options: Options | None = None,
     key: str | bytes | None = None,
 ) -> Server[Any]:
-    """An agent or tools → the official library's server, which `serve_stdio`, `http_app` and that library's own ways serve.
+    """Makes the official library's server of an agent or of tools; `serve_stdio`, `http_app` and that library's own ways serve it.
 
     `name`: the server's, and that of the tool by which an agent is asked; left out, the agent's display name. `expose`: the
     agent as one tool that takes a prompt, its tools one by one, or `both`; tools that are no agent's are served one by one.
@@ -68,14 +68,14 @@ def server(
     title = name or served.display_name
     entry = None if expose == "tools" else agent_entry(title, description, output_type)
     exposure = Exposure(served, entry, tools=expose != "agent", options=options)
-    made = Server[Any](
+    mcp_server = Server[Any](
         title,
         on_list_tools=exposure.list_tools,
         on_call_tool=exposure.call_tool,
         lifespan=exposure.lifespan,
     )
-    made.middleware.append(RequestStateBoundary(_security(key), default_audience=title))
-    return made
+    mcp_server.middleware.append(RequestStateBoundary(_security(key), default_audience=title))
+    return mcp_server
 
 
 def _security(key: str | bytes | None) -> RequestStateSecurity:

@@ -34,21 +34,21 @@ class Sessions:
         self._loops: dict[asyncio.AbstractEventLoop, _Held] = {}
 
     def enter(self) -> None:
-        """One user more, in this event loop."""
-        self._held().users += 1
+        """Counts one user more in this event loop."""
+        self._shared_session().users += 1
 
     async def leave(self) -> None:
-        """One user less."""
-        held = self._held()
-        held.users -= 1
-        if held.users <= 0:
+        """Counts one user less, and closes the session with the last."""
+        shared = self._shared_session()
+        shared.users -= 1
+        if shared.users <= 0:
             self._loops.pop(running_loop(), None)
-            if held.connection is not None:
-                await held.connection.close()
+            if shared.connection is not None:
+                await shared.connection.close()
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection, None]:
-        """The session, opened where there is none or where it broke.
+        """Gives the session, which is opened if there is none or it broke.
 
         Raises:
             SignIn, ToolError: see `Connection.open`.
@@ -57,31 +57,35 @@ class Sessions:
 
         self.enter()
         try:
-            held = self._held()
-            async with held.lock:
-                if held.connection is None or not held.connection.alive:
-                    if held.connection is not None:
-                        await held.connection.close()
-                    held.connection = None
+            shared = self._shared_session()
+            async with shared.lock:
+                if shared.connection is None or not shared.connection.alive:
+                    if shared.connection is not None:
+                        await shared.connection.close()
+                    shared.connection = None
                     opened = Connection(self._options, self._name)
                     await opened.open()
-                    held.connection = opened
-                connection = held.connection
+                    shared.connection = opened
+                connection = shared.connection
             yield connection
         finally:
             await self.leave()
 
     async def drop(self, connection: Connection) -> None:
-        """Has no one use that session any more."""
-        held = self._held()
-        if held.connection is connection:
-            held.connection = None
+        """Closes a session that nobody is to use any more."""
+        shared = self._shared_session()
+        if shared.connection is connection:
+            shared.connection = None
         await connection.close()
 
-    def _held(self) -> _Held:
+    def _shared_session(self) -> _Held:
         loop = running_loop()
         if loop not in self._loops:
-            for ended in [one for one in list(self._loops) if one.is_closed()]:
+            for ended in [
+                loop_of_another
+                for loop_of_another in list(self._loops)
+                if loop_of_another.is_closed()
+            ]:
                 self._loops.pop(ended, None)
             self._loops[loop] = _Held()
         return self._loops[loop]

@@ -53,25 +53,25 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def take_answer(server: str, oauth: OAuth, address: str) -> None:
-    """Keeps the answer to a sign-in that has begun; one to another, or one that was taken, changes nothing.
+    """Stores the answer to a sign-in that has begun. An answer to another one, or one that was taken before, changes nothing.
 
     Raises:
         ToolError: the person was refused, or did not agree.
     """
-    kept = await _load(server, oauth)
-    begun = kept.begun
-    given = parse_qs(urlsplit(address).query if "://" in address else address.lstrip("?"))
-    state = given.get("state", [""])[0]
+    stored = await _load(server, oauth)
+    begun = stored.begun
+    query = parse_qs(urlsplit(address).query if "://" in address else address.lstrip("?"))
+    state = query.get("state", [""])[0]
     if begun is None or not secrets.compare_digest(state.encode(), begun.state.encode()):
         return
-    if "code" not in given:
-        await _save(server, oauth, msgspec.structs.replace(kept, begun=None))
-        why = given.get("error_description", given.get("error", ["no code came back"]))[0]
+    if "code" not in query:
+        await _save(server, oauth, msgspec.structs.replace(stored, begun=None))
+        why = query.get("error_description", query.get("error", ["no code came back"]))[0]
         raise ToolError(f"nobody has signed in: {why[:500]}")
     begun = msgspec.structs.replace(
-        begun, code=given["code"][0], issuer=given.get("iss", [None])[0]
+        begun, code=query["code"][0], issuer=query.get("iss", [None])[0]
     )
-    await _save(server, oauth, msgspec.structs.replace(kept, begun=begun))
+    await _save(server, oauth, msgspec.structs.replace(stored, begun=begun))
 
 
 class SignInAuth(OAuthClientProvider):
@@ -95,22 +95,22 @@ class SignInAuth(OAuthClientProvider):
         self.context.token_expiry_time = (await _load(self._server, self._oauth)).expires_at
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """The code that the person brought, and the verifier of the sign-in that it is for.
+        """Returns the code that the person brought, and the verifier of that sign-in.
 
         Raises:
             SignInNeeded: there is none.
         """
-        kept = await _load(self._server, self._oauth)
-        begun = kept.begun
+        stored = await _load(self._server, self._oauth)
+        begun = stored.begun
         if begun is not None and begun.code is not None:
-            await _save(self._server, self._oauth, msgspec.structs.replace(kept, begun=None))
+            await _save(self._server, self._oauth, msgspec.structs.replace(stored, begun=None))
             validate_authorization_response_iss(begun.issuer, self.context.oauth_metadata)
             self._failure = None
             return begun.code, begun.verifier
         if self._failure is None:
             if begun is None or not 0 <= time.time() - begun.at <= _GOOD_FOR:
                 begun = self._begin()
-                await _save(self._server, self._oauth, msgspec.structs.replace(kept, begun=begun))
+                await _save(self._server, self._oauth, msgspec.structs.replace(stored, begun=begun))
             self._failure = Failure("sign_in", "somebody must sign in", begun.url)
         raise SignInNeeded(self._failure)
 
@@ -163,10 +163,10 @@ class _Storage:
         return None if tokens is None else OAuthToken.model_validate(tokens)
 
     async def set_tokens(self, tokens: OAuthToken) -> None:
-        kept = await _load(self._server, self._oauth)
+        stored = await _load(self._server, self._oauth)
         expires_at = None if tokens.expires_in is None else time.time() + tokens.expires_in
         changed = msgspec.structs.replace(
-            kept, tokens=tokens.model_dump(mode="json"), expires_at=expires_at
+            stored, tokens=tokens.model_dump(mode="json"), expires_at=expires_at
         )
         await _save(self._server, self._oauth, changed)
 
@@ -186,9 +186,9 @@ class _Storage:
         )
 
     async def set_client_info(self, client_info: OAuthClientInformationFull) -> None:
-        kept = await _load(self._server, self._oauth)
+        stored = await _load(self._server, self._oauth)
         client = client_info.model_dump(mode="json", exclude_none=True)
-        await _save(self._server, self._oauth, msgspec.structs.replace(kept, client=client))
+        await _save(self._server, self._oauth, msgspec.structs.replace(stored, client=client))
 
 
 async def _load(server: str, oauth: OAuth) -> _Kept:
@@ -196,5 +196,5 @@ async def _load(server: str, oauth: OAuth) -> _Kept:
     return _Kept() if data is None else msgspec.json.decode(data, type=_Kept)
 
 
-async def _save(server: str, oauth: OAuth, kept: _Kept) -> None:
-    await oauth.store.save(server, msgspec.json.encode(kept))
+async def _save(server: str, oauth: OAuth, stored: _Kept) -> None:
+    await oauth.store.save(server, msgspec.json.encode(stored))

@@ -34,7 +34,8 @@ class Tail:
 
 @asynccontextmanager
 async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerator[Any, None]:
-    """The streams of a server that lives as long as this is entered. It gets a few variables of ours (PATH, HOME, …), and `env`.
+    """Starts a server and gives its streams; it lives as long as this is entered. It gets a few variables of ours (PATH, HOME, …),
+    and `env`.
 
     Raises:
         OSError: it cannot be started.
@@ -67,13 +68,13 @@ async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerat
 async def _keep(reader: int, name: str, tail: Tail) -> None:
     """Reads lines until nobody writes any more."""
     os.set_blocking(reader, False)
-    rest = b""
+    pending = b""
     while True:
         await anyio.wait_readable(reader)
         data = os.read(reader, 65536)
-        *lines, rest = (rest + data).split(b"\n")
-        if not data or len(rest) > _LINE:
-            lines, rest = [*lines, rest], b""
+        *lines, pending = (pending + data).split(b"\n")
+        if not data or len(pending) > _LINE:
+            lines, pending = [*lines, pending], b""
         for line in lines:
             if text := line.decode(errors="replace").strip()[:_LINE]:
                 tail.lines.append(text)

@@ -9,14 +9,14 @@ from typing import Any, Literal, Self
 
 import msgspec
 
-__all__ = ["Failure", "ended", "watched"]
+__all__ = ["Failure", "wait_for_end", "watch_streams"]
 
 
 @asynccontextmanager
-async def watched(
+async def watch_streams(
     transport: AbstractAsyncContextManager[Any], ended: Callable[[], object]
 ) -> AsyncGenerator[tuple[Any, Any], None]:
-    """A transport whose end is told at once: `ended` is called when nothing more comes from the server."""
+    """Opens a transport and calls `ended` as soon as nothing more comes from the server."""
     async with transport as (read, write):
         yield _Watched(read, ended), write
 
@@ -71,22 +71,22 @@ class Failure(msgspec.Struct, frozen=True):
     """Where to sign in."""
 
 
-async def ended(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
-    """Returns when all have ended. Those that go on for longer than so many seconds are cancelled, again and again.
+async def wait_for_end(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
+    """Waits until all tasks have ended. Those that go on for longer than `patience` seconds are cancelled, again and again.
 
     Raises:
         CancelledError: the caller was cancelled, afterwards.
     """
-    left, cancelled = [task for task in tasks if not task.done()], None
-    while left:
+    running, cancelled = [task for task in tasks if not task.done()], None
+    while running:
         if patience <= 0.0:
-            for task in left:
+            for task in running:
                 task.cancel()
         try:
-            _, late = await asyncio.wait(left, timeout=patience or 1.0)
-            left, patience = [*late], 0.0
+            _, late = await asyncio.wait(running, timeout=patience or 1.0)
+            running, patience = [*late], 0.0
         except asyncio.CancelledError as error:
             cancelled = error
-            left = [task for task in left if not task.done()]
+            running = [task for task in running if not task.done()]
     if cancelled is not None:
         raise cancelled

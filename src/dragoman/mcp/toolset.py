@@ -56,7 +56,8 @@ class MCPToolset(Toolset):
         self._known: dict[str, tuple[Any, Tool]] = {}
 
     async def list_tools(self, context: ToolContext[Any] = _NO_RUN) -> Sequence[Tool]:  # noqa: ARG002 - they are the same in all runs
-        """The server's tools. Where somebody must sign in first, the one tool that asks for that.
+        """Returns the server's tools; if somebody must sign in first, the one tool that asks for
+        that.
 
         Raises:
             ToolError: the server cannot be started or reached, or refuses.
@@ -83,12 +84,12 @@ class MCPToolset(Toolset):
         """
         for address in self.addresses(context):
             await self._take(address)
-        known = self._known.get(name)
-        repeats = known is not None and known[1].idempotent
+        listed = self._known.get(name)
+        repeats = listed is not None and listed[1].idempotent
         return await self._ready().call_tool(name, arguments or {}, context, repeats=repeats)
 
     async def list_resources(self) -> list[Resource]:
-        """What the server lets be read.
+        """Returns what the server lets clients read.
 
         Raises:
             ToolError: it cannot be told.
@@ -96,7 +97,7 @@ class MCPToolset(Toolset):
         return await self._ready().list_resources()
 
     async def list_resource_templates(self) -> list[Resource]:
-        """The same by patterns: URIs with gaps to be filled.
+        """Returns patterns of resources: URIs with gaps to be filled.
 
         Raises:
             ToolError: it cannot be told.
@@ -104,7 +105,7 @@ class MCPToolset(Toolset):
         return await self._ready().list_resource_templates()
 
     async def read_resource(self, uri: str) -> tuple[TextPart | DataPart | LinkPart, ...]:
-        """What stands in a resource, as parts for a prompt.
+        """Returns the content of a resource, as parts for a prompt.
 
         Raises:
             ToolError: there is none, or it cannot be read.
@@ -112,7 +113,7 @@ class MCPToolset(Toolset):
         return await self._ready().read_resource(uri)
 
     async def list_prompts(self) -> list[Prompt]:
-        """The prompts that the server has.
+        """Returns the prompts that the server has.
 
         Raises:
             ToolError: they cannot be told.
@@ -120,7 +121,8 @@ class MCPToolset(Toolset):
         return await self._ready().list_prompts()
 
     async def prompt(self, name: str, /, **arguments: str) -> list[Message]:
-        """The messages of a prompt, to be sent or to stand before others: `agent.send(None, history=await server.prompt("review"))`.
+        """Returns the messages of a prompt, to send or to put before others: `agent.send(None, history=await
+        server.prompt("review"))`.
 
         Raises:
             ToolError: there is none, or its arguments do not fit.
@@ -143,9 +145,9 @@ class MCPToolset(Toolset):
         return None
 
     def addresses(self, context: ToolContext[Any]) -> Iterator[str]:
-        """Those answers of a call that are addresses to which somebody was sent back."""
+        """Returns those answers of a call that are addresses to which somebody was sent back."""
         return (
-            (one for one in context.answers if isinstance(one, str))
+            (answer for answer in context.answers if isinstance(answer, str))
             if self._options.oauth is not None
             else iter(())
         )
@@ -181,7 +183,7 @@ class MCPToolset(Toolset):
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
@@ -224,7 +226,7 @@ def mcp(
     expect("prefix", prefix, str)
     for label_, mapping in (("headers", headers), ("env", env)):
         expect(label_, mapping, Mapping, type(None))
-        expect_each(label_, [each for pair in (mapping or {}).items() for each in pair], str)
+        expect_each(label_, [text for pair in (mapping or {}).items() for text in pair], str)
     expect("timeout", timeout, int, float, type(None), hint="it is seconds")
     expect("connect_timeout", connect_timeout, int, float, hint="it is seconds")
     expect("max_result", max_result, int, hint="it is bytes")
@@ -251,36 +253,36 @@ def mcp(
 def _as_tools(
     toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: _Known
 ) -> _Known:
-    """The tools of a list. `known`: those of the last."""
-    found: _Known = {}
-    for one in listed:
-        if not one.name or one.name in found:
+    """Returns the tools of a list. `known`: those of the list before."""
+    tools: _Known = {}
+    for listed_tool in listed:
+        if not listed_tool.name or listed_tool.name in tools:
             _LOG.warning(
                 "%s lists a tool %r that is there already or has no name: it is left out",
                 toolset.name,
-                one.name,
+                listed_tool.name,
             )
             continue
-        before = known.get(one.name)
-        found[one.name] = (
+        before = known.get(listed_tool.name)
+        tools[listed_tool.name] = (
             before
-            if before is not None and before[0] == one
-            else (one, _tool(toolset, options, one))
+            if before is not None and before[0] == listed_tool
+            else (listed_tool, _tool(toolset, options, listed_tool))
         )
-    return found
+    return tools
 
 
-def _tool(toolset: MCPToolset, options: Options, given: types.Tool) -> Tool:
+def _tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
     async def call(dragoman_context: ToolContext[Any], **arguments: Any) -> Any:
-        return await toolset.call_tool(given.name, arguments, dragoman_context)
+        return await toolset.call_tool(listed.name, arguments, dragoman_context)
 
     tool = Tool(
-        options.prefix + given.name,
-        _description(options, given.description),
+        options.prefix + listed.name,
+        _description(options, listed.description),
         call,
-        _schema(given.input_schema),
+        _schema(listed.input_schema),
         timeout=options.timeout,
-        native=_native(given),
+        native=_native(listed),
     )
     hint = hints(tool)
     policy = options.requires_approval
@@ -292,7 +294,7 @@ def _tool(toolset: MCPToolset, options: Options, given: types.Tool) -> Tool:
 
 
 def _description(options: Options, description: str | None) -> str:
-    """As given; behind the name that the caller gave the server."""
+    """Returns a tool's description, behind the name that the caller gave the server."""
     return f"{options.name}: {description}" if options.name and description else description or ""
 
 
@@ -300,16 +302,16 @@ def _schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
     return schema if schema.get("type") == "object" else {"type": "object", **schema}
 
 
-def _native(given: types.Tool) -> dict[str, Any] | None:
-    """What a server says of a tool and no model is told."""
-    fields = given.model_dump(
+def _native(listed: types.Tool) -> dict[str, Any] | None:
+    """Returns what a server says of a tool and no model is told."""
+    fields = listed.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"}
     )
     return {MCP: fields} if fields else None
 
 
 def _sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
-    """The tool that stands for all of a server's until somebody has signed in."""
+    """Returns the tool that stands for all of a server's tools until somebody has signed in."""
 
     async def sign_in(dragoman_context: ToolContext[Any]) -> str:
         address = await toolset.sign_in(next(toolset.addresses(dragoman_context), None))
@@ -318,5 +320,5 @@ def _sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
         return f"Somebody has signed in to {toolset.name}: its tools are there now."
 
     name = re.sub(r"\W+", "_", f"{options.prefix}sign_in_to_{toolset.name}")[:64]
-    words = f"Asks the user to sign in to {toolset.name}, whose tools are there only afterwards. Call it when you need them."
-    return Tool(name, words, sign_in, {"type": "object", "properties": {}}, idempotent=True)
+    description = f"Asks the user to sign in to {toolset.name}, whose tools are there only afterwards. Call it when you need them."
+    return Tool(name, description, sign_in, {"type": "object", "properties": {}}, idempotent=True)

@@ -11,7 +11,6 @@ import msgspec
 from dragoman.codec.marks import answering, interrupt_of
 from dragoman.errors import ResumeError, ToolError
 from dragoman.interrupt import Interrupt, Resume
-from dragoman.loss import Loss
 from dragoman.message import Message, Role, ToolCallPart, ToolResultPart
 from dragoman.orchestration.interrupts import WaitingCall, ids_of
 from dragoman.orchestration.seal import Seal, late
@@ -21,7 +20,7 @@ from dragoman.tools.check import faults
 from dragoman.tools.outcome import succeeded
 from dragoman.tools.record import InnerRun
 
-__all__ = ["Opening", "Decision", "ResumePlan", "decisions"]
+__all__ = ["Decision", "ResumePlan", "decisions"]
 
 
 class Decision(msgspec.Struct, frozen=True):
@@ -64,21 +63,6 @@ class ResumePlan(msgspec.Struct, frozen=True):
     """Messages that follow the results."""
     speaks: bool = False
     """Somebody has said something, so that nothing is waited for any longer."""
-
-
-class Opening(msgspec.Struct, frozen=True):
-    """How a run begins."""
-
-    history: list[Message]
-    """The conversation that it goes on with; with a `plan`: without what the plan adds."""
-    opening: tuple[Message, ...]
-    """Messages of the history that are the run's own."""
-    losses: list[Loss]
-    """What was made up in them."""
-    plan: ResumePlan | None = None
-    """What is to be done first; `None`: the model is asked."""
-    needs_tools: bool = False
-    """Tools decide how it begins, and they are not known yet."""
 
 
 def decisions(

@@ -12,8 +12,8 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman import json_bytes
-from dragoman.serve.calls.service import Service
-from dragoman.serve.http.callers import presented_keys
+from dragoman.serve.core.service import Service
+from dragoman.serve.http.callers import find_keys
 from dragoman.serve.http.observed import CONTENT_TYPE
 from dragoman.serve.http.openapi import description
 from dragoman.serve.http.places import Place
@@ -58,7 +58,7 @@ def operations(service: Service, places: Sequence[Place]) -> list[Route]:
 def _metrics(service: Service) -> Callable[[Request], Awaitable[Response]]:
     async def metrics(request: Request) -> Response:
         """For all whose key may use every model, since it speaks of every client's calls."""
-        presented = presented_keys(request.scope["headers"], b"")
+        presented = find_keys(request.scope["headers"], b"")
         caller = await service.authenticate(presented)
         if caller is None:
             words, headers = (

@@ -13,9 +13,9 @@ import uvicorn
 
 from dragoman.arguments import wrong
 from dragoman.errors import SettingsError
-from dragoman.http_server.listening import configured, listening, on_signals, url_of
+from dragoman.http_server.listening import listening, make_config, on_signals, url_of
 from dragoman.runtime import is_loopback
-from dragoman.serve.calls.service import Service
+from dragoman.serve.core.service import Service
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
@@ -105,7 +105,7 @@ class _Server(uvicorn.Server):
     """uvicorn's, which leaves signals to us and says when it has started."""
 
     def __init__(self, app: Any, ready: Callable[[], object] | None) -> None:
-        super().__init__(configured(app, closing_seconds=_CLOSING_SECONDS))
+        super().__init__(make_config(app, closing_seconds=_CLOSING_SECONDS))
         self._ready = ready
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:

@@ -25,7 +25,7 @@ __all__ = [
     "conversation",
     "error_type",
     "finish_reason",
-    "measured",
+    "metric_attributes",
     "provider_name",
     "recorder",
     "request",
@@ -65,25 +65,25 @@ Failed = Callable[[str, Span, Context, BaseException], None]
 
 
 def provider_name(name: str) -> str:
-    """The conventions' name of a provider; of one that they do not know, its own."""
+    """Returns the conventions' name of a provider; its own name if they have none."""
     record = REGISTRY.find(name)
     return name if record is None else record.otel_name or name
 
 
 @lru_cache(maxsize=256)
 def target(origin: Origin) -> Attributes:
-    """Whom a request goes to; not to be changed."""
+    """Returns the attributes that say whom a request goes to; not to be changed."""
     url = urlsplit(origin.endpoint or "")
-    found = _call(origin)
+    attributes = _call(origin)
     if url.hostname:
-        found["server.address"] = url.hostname
-        found["server.port"] = url.port or _PORTS.get(url.scheme, 443)
-    return found
+        attributes["server.address"] = url.hostname
+        attributes["server.port"] = url.port or _PORTS.get(url.scheme, 443)
+    return attributes
 
 
 @lru_cache(maxsize=256)
-def measured(origin: Origin, served_model: str | None) -> Attributes:
-    """What metrics of a request tell apart; not to be changed."""
+def metric_attributes(origin: Origin, served_model: str | None) -> Attributes:
+    """Returns the attributes that metrics of a request have; not to be changed."""
     return (
         {**_call(origin), "gen_ai.response.model": served_model} if served_model else _call(origin)
     )
@@ -98,68 +98,68 @@ def _call(origin: Origin) -> Attributes:
 
 
 def request(start: ModelStart) -> Attributes:
-    """What is asked, without its content."""
-    request, found = start.request, target(start.target).copy()
+    """Returns the attributes of what is asked, without its content."""
+    request, attributes = start.request, target(start.target).copy()
     if request.stream:
-        found["gen_ai.request.stream"] = True
+        attributes["gen_ai.request.stream"] = True
     if request.output_schema is not None:
-        found["gen_ai.output.type"] = "json"
+        attributes["gen_ai.output.type"] = "json"
     settings = request.settings
     if settings != _NOTHING:
         for name, attribute in _SETTINGS.items():
             if (value := getattr(settings, name)) is not None:
-                found[attribute] = float(value) if name in _FLOATS else value
+                attributes[attribute] = float(value) if name in _FLOATS else value
         if isinstance(settings.reasoning, str):
-            found["gen_ai.request.reasoning.level"] = settings.reasoning
+            attributes["gen_ai.request.reasoning.level"] = settings.reasoning
     if start.run is not None:
-        found |= conversation(start.run)
-    return found
+        attributes |= conversation(start.run)
+    return attributes
 
 
 def response(end: ModelEnd, conventions: str) -> Attributes:
-    """What came of a request, without its content, with the names of a version of the conventions."""
-    found: Attributes = {}
+    """Returns the attributes of a response, without its content, named as in a version of the conventions."""
+    attributes: Attributes = {}
     if (origin := end.origin) is not None:
         if origin.response_id:
-            found["gen_ai.response.id"] = origin.response_id
+            attributes["gen_ai.response.id"] = origin.response_id
         if origin.served_model:
-            found["gen_ai.response.model"] = origin.served_model
+            attributes["gen_ai.response.model"] = origin.served_model
     if (reason := finish_reason(end.finish_reason)) is not None:
-        found["gen_ai.response.finish_reasons"] = (reason,)
+        attributes["gen_ai.response.finish_reasons"] = (reason,)
     if end.first_seconds is not None and end.start.request.stream:
-        found["gen_ai.response.time_to_first_chunk"] = end.first_seconds
+        attributes["gen_ai.response.time_to_first_chunk"] = end.first_seconds
     if (used := end.usage) is not None:
-        found |= usage(used)
+        attributes |= usage(used)
         if used.cache_read_tokens is not None:
-            found["gen_ai.usage.cache_read.input_tokens"] = used.cache_read_tokens
+            attributes["gen_ai.usage.cache_read.input_tokens"] = used.cache_read_tokens
         if used.cache_write_tokens is not None:
-            found[_CACHE_WRITE[conventions]] = used.cache_write_tokens
+            attributes[_CACHE_WRITE[conventions]] = used.cache_write_tokens
         if used.reasoning_tokens is not None:
-            found["gen_ai.usage.reasoning.output_tokens"] = used.reasoning_tokens
-    return found
+            attributes["gen_ai.usage.reasoning.output_tokens"] = used.reasoning_tokens
+    return attributes
 
 
 def usage(used: Usage) -> Attributes:
-    """Tokens of a call, or of a run."""
-    found: Attributes = {}
+    """Returns the attributes for the tokens of a call, or of a run."""
+    attributes: Attributes = {}
     if used.input_tokens is not None:
-        found["gen_ai.usage.input_tokens"] = used.input_tokens
+        attributes["gen_ai.usage.input_tokens"] = used.input_tokens
     if used.output_tokens is not None:
-        found["gen_ai.usage.output_tokens"] = used.output_tokens
-    return found
+        attributes["gen_ai.usage.output_tokens"] = used.output_tokens
+    return attributes
 
 
 def tool_call(start: ToolStart) -> Attributes:
-    """Which tool is called, without the arguments."""
-    found: Attributes = {
+    """Returns the attributes of a tool's call, without the arguments."""
+    attributes: Attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": start.call.name,
         "gen_ai.tool.type": "function",
         "gen_ai.tool.call.id": start.call.id,
     }
     if start.description:
-        found["gen_ai.tool.description"] = start.description
-    return found | conversation(start.run)
+        attributes["gen_ai.tool.description"] = start.description
+    return attributes | conversation(start.run)
 
 
 def conversation(run: RunInfo | None) -> Attributes:
@@ -170,17 +170,17 @@ def conversation(run: RunInfo | None) -> Attributes:
 
 
 def finish_reason(reason: FinishReason) -> str | None:
-    """The conventions' word for why a model stopped; `None`: it is not known."""
+    """Returns the conventions' word for why a model stopped, or None if it is not known."""
     return None if reason is FinishReason.unspecified else _FINISH_REASONS.get(reason, reason.value)
 
 
 def error_type(error: BaseException) -> str:
-    """The class of an error: one of `dragoman.errors`, or of code of the user's."""
+    """Returns the class of an error: one of `dragoman.errors`, or of the user's code."""
     return type(error).__qualname__
 
 
 def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -> Failed:
-    """A function that notes an exception on a span, and as an event of the conventions, with the severity of a warning."""
+    """Returns a function that notes an exception on a span, and as an event of the conventions, with the severity of a warning."""
     from opentelemetry._logs import (
         SeverityNumber,
         get_logger,
@@ -189,14 +189,14 @@ def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -
     logger = get_logger(scope, release, logger_provider)
 
     def failed(what: str, span: Span, context: Context, error: BaseException) -> None:
-        kind, text = error_type(error), words(error) if isinstance(error, Exception) else ""
-        span.set_attribute("error.type", kind)
+        error_name, text = error_type(error), words(error) if isinstance(error, Exception) else ""
+        span.set_attribute("error.type", error_name)
         span.set_status(StatusCode.ERROR, text)
         span.record_exception(error)
         if not what:
             return
         module = type(error).__module__
-        name = kind if module == "builtins" else f"{module}.{kind}"
+        name = error_name if module == "builtins" else f"{module}.{error_name}"
         logger.emit(
             context=context,
             severity_number=SeverityNumber.WARN,

@@ -24,13 +24,13 @@ from dragoman.message import (
 )
 from dragoman.request import ServerTool, ToolSpec
 
-__all__ = ["answer", "conversation", "dumped", "json_text", "result", "tool_definitions"]
+__all__ = ["answer", "conversation", "dump_conversation", "json_text", "result", "tool_definitions"]
 
 _ROLES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, as span attributes have it."""
+    """Returns a value as JSON, as span attributes have it."""
     try:
         return msgspec.json.encode(value, enc_hook=str).decode()
     except UnicodeEncodeError:  # half a character, which only an escape can hold
@@ -38,39 +38,43 @@ def json_text(value: Any) -> str:
 
 
 def conversation(messages: Sequence[Message]) -> dict[str, str]:
-    """Messages as attributes: system instructions at their head, and the rest."""
+    """Returns messages as attributes: system instructions at their head, and the rest."""
     head = next(
-        (place for place, message in enumerate(messages) if message.role is not Role.SYSTEM),
+        (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
     )
-    found: dict[str, str] = {}
+    attributes: dict[str, str] = {}
     if head:
         parts = [_part(part) for message in messages[:head] for part in message.content]
-        found["gen_ai.system_instructions"] = json_text(parts)
+        attributes["gen_ai.system_instructions"] = json_text(parts)
     if messages[head:]:
-        found["gen_ai.input.messages"] = json_text(dumped(messages[head:]))
-    return found
+        attributes["gen_ai.input.messages"] = json_text(dump_conversation(messages[head:]))
+    return attributes
 
 
-def dumped(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Messages with the conventions' roles and parts. Results of tools are messages of their own there."""
-    return [one for message in messages for one in _messages(message)]
+def dump_conversation(messages: Iterable[Message]) -> list[dict[str, Any]]:
+    """Returns messages with the conventions' roles and parts. Results of tools are messages of their own there."""
+    return [dumped_message for message in messages for dumped_message in _messages(message)]
 
 
 def answer(message: Message, finish_reason: str | None) -> str:
-    """What a model said, as the only choice that it gave. Why it stopped stands there too, since readers ask for it."""
+    """Returns what a model said, as the only choice that it gave, with the reason why it
+    stopped."""
     return json_text(
-        [{**one, "finish_reason": finish_reason or "stop"} for one in dumped([message])]
+        [
+            {**dumped_message, "finish_reason": finish_reason or "stop"}
+            for dumped_message in dump_conversation([message])
+        ]
     )
 
 
 def result(part: ToolResultPart) -> Any:
-    """What a tool gave: JSON, or parts."""
-    return [_part(one) for one in part.result] if part.is_content else part.result
+    """Returns what a tool gave: JSON, or parts."""
+    return [_part(piece) for piece in part.result] if part.is_content else part.result
 
 
 def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[dict[str, Any]]:
-    """What a model may call."""
+    """Returns the tools that a model may call."""
     return [
         {
             "type": "function",
@@ -85,16 +89,16 @@ def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[dict[str, A
 
 
 def _messages(message: Message) -> list[dict[str, Any]]:
-    found: list[dict[str, Any]] = []
+    dumped: list[dict[str, Any]] = []
     for part in message.content:
         if isinstance(part, MarkPart):
             continue
         is_result = isinstance(part, ToolResultPart) and part.run_by != "provider"
         role = "tool" if is_result else _ROLES[message.role]
-        if not found or found[-1]["role"] != role:
-            found.append({"role": role, "parts": []})
-        found[-1]["parts"].append(_part(part))
-    return found
+        if not dumped or dumped[-1]["role"] != role:
+            dumped.append({"role": role, "parts": []})
+        dumped[-1]["parts"].append(_part(part))
+    return dumped
 
 
 def _part(part: Content) -> dict[str, Any]:
@@ -138,8 +142,8 @@ def _part(part: Content) -> dict[str, Any]:
 
 
 def _file(mime_type: str | None) -> dict[str, str | None]:
-    kind = (mime_type or "").partition("/")[0]
+    media_type = (mime_type or "").partition("/")[0]
     return {
         "mime_type": mime_type,
-        "modality": kind if kind in ("image", "audio", "video") else "document",
+        "modality": media_type if media_type in ("image", "audio", "video") else "document",
     }

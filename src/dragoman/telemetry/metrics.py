@@ -9,7 +9,7 @@ from opentelemetry.metrics import Meter
 from opentelemetry.trace import INVALID_SPAN, set_span_in_context
 
 from dragoman.hooks import ModelEnd, RunEnd, ToolEnd
-from dragoman.telemetry.attributes import Attributes, error_type, measured
+from dragoman.telemetry.attributes import Attributes, error_type, metric_attributes
 
 __all__ = ["Metrics"]
 
@@ -101,7 +101,9 @@ class Metrics:
         """Records a request to a model; an exemplar, which leads from a metric to its trace, has its duration alone, and only where all is
         recorded: it takes the SDK as long as half a record."""
         origin = end.origin
-        attributes = measured(end.start.target, None if origin is None else origin.served_model)
+        attributes = metric_attributes(
+            end.start.target, None if origin is None else origin.served_model
+        )
         if self._of_parts:
             self._record_parts(end, attributes)
         if end.error is not None:

@@ -82,8 +82,10 @@ class _Current:
     def __enter__(self) -> None:
         self._token = attach(self._context)
 
-    def __exit__(self, kind: type[BaseException] | None, *rest: object) -> None:
-        if kind is not GeneratorExit:  # with which a task is destroyed, and its context with it
+    def __exit__(self, error_type: type[BaseException] | None, *details: object) -> None:
+        if (
+            error_type is not GeneratorExit
+        ):  # with which a task is destroyed, and its context with it
             detach(self._token)
 
 
@@ -110,7 +112,7 @@ class Spans:
         self._calls: dict[ModelStart | ToolStart, _Call] = {}
 
     def hooks(self, *, propagate: bool) -> Hooks:
-        """The functions that make the spans."""
+        """Returns the functions that make the spans."""
         return Hooks(
             run_start=self._run_start,
             run_end=self._run_end,
@@ -155,7 +157,9 @@ class Spans:
             if reason is not None:
                 attributes["gen_ai.response.finish_reasons"] = (reason,)
             if self._content and span.is_recording():
-                answers = [one for one in result.messages if one.role is Role.MODEL][-1:]
+                answers = [message for message in result.messages if message.role is Role.MODEL][
+                    -1:
+                ]
                 if answers:
                     attributes["gen_ai.output.messages"] = content.answer(answers[0], reason)
             span.set_attributes(attributes)
@@ -272,7 +276,7 @@ class Spans:
 
 
 def _release() -> str:
-    """The version of this package; `""`: it is not installed as one."""
+    """Returns the version of this package, or an empty text if it is not installed."""
     try:
         return version("dragoman")
     except PackageNotFoundError:
@@ -280,7 +284,7 @@ def _release() -> str:
 
 
 def _agent_name(start: RunStart) -> Attributes:
-    """The agent's name, where it was given one: else it is called by its provider's."""
+    """Returns the agent's name, if it was given one; otherwise it is called by its provider's."""
     try:
         provider = providers.get(start.model.partition(":")[0]).display_name
     except DragomanError:

@@ -19,7 +19,7 @@ from dragoman.capability import Capability
 from dragoman.errors import DragomanError, SettingsError
 from dragoman.event import Event
 from dragoman.message import Content, Message, Role
-from dragoman.model.defaults import resolve
+from dragoman.model.strings import resolve
 from dragoman.providers.provider import Provider
 from dragoman.request import EmbeddingsRequest, HttpRequest, ModelRequest
 from dragoman.result import Vector

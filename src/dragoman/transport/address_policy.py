@@ -10,8 +10,17 @@ from typing import TYPE_CHECKING
 from dragoman.arguments import expect, expect_callable, expect_each
 from dragoman.errors import InvalidRequestError, SettingsError
 from dragoman.logs import logger
-from dragoman.transport.host_names import USUAL_PORTS, Place, is_name, place_of
-from dragoman.transport.networks import Address, Network, is_private, is_public, judged
+from dragoman.transport.hosts import (
+    USUAL_PORTS,
+    Address,
+    Network,
+    Place,
+    is_name,
+    is_private,
+    is_public,
+    judged,
+    place_of,
+)
 
 if TYPE_CHECKING:
     from concurrent.futures import ThreadPoolExecutor

@@ -6,9 +6,7 @@ import os
 import socket
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from functools import lru_cache
 from ipaddress import ip_address
-from ssl import SSLContext
 from typing import Any
 
 import aiohttp
@@ -28,7 +26,7 @@ from dragoman.logs import logger
 from dragoman.transport import environment
 from dragoman.transport.address_policy import AddressPolicy
 from dragoman.transport.failure import FAILURES
-from dragoman.transport.host_names import Place, unreadable
+from dragoman.transport.hosts import Place, unreadable
 
 __all__ = ["failed", "opened"]
 
@@ -36,7 +34,6 @@ _LOG = logger("transport.checked")
 _HEADERS = {"user-agent": "dragoman", "accept-encoding": "identity"}
 _HEADER_BYTES = 16384
 _CLOSING_SECONDS = 1.0
-_CERTIFICATES = ("SSL_CERT_FILE", "SSL_CERT_DIR", "REQUESTS_CA_BUNDLE")
 
 
 @asynccontextmanager
@@ -85,17 +82,11 @@ async def opened(
             await session.close()
 
 
-@lru_cache(8)
-def _certificates(**variables: str) -> SSLContext | bool:
-    """Certificates take longer to read than a small file does to come: they are read once."""
-    return environment.certificates(variables) or True
-
-
 def _connector(
     policy: AddressPolicy, scheme: str, addresses: Sequence[str]
 ) -> aiohttp.TCPConnector:
-    variables = {name: value for name in _CERTIFICATES if (value := os.environ.get(name))}
-    certificates = _certificates(**variables) if scheme == "https" or policy.proxy else True
+    speaks_tls = scheme == "https" or policy.proxy
+    certificates = (environment.certificates(os.environ) or True) if speaks_tls else True
     if policy.proxy:
         return aiohttp.TCPConnector(ssl=certificates, force_close=True)
 

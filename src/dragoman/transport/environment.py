@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 from urllib.parse import urlsplit
@@ -62,10 +63,17 @@ def certificates(environment: Mapping[str, str]) -> SSLContext | None:
         file, folder = (None, bundle) if Path(bundle).is_dir() else (bundle, None)
     if not file and not folder:
         return None
+    return _context(file or None, folder or None, _version(file), _version(folder))
+
+
+@lru_cache(8)
+def _context(file: str | None, folder: str | None, *versions: tuple[int, ...] | None) -> SSLContext:
+    """The context of these certificates, one in a process: to read a usual bundle takes 25 ms."""
+    del versions  # part of the key: another file under the same name is read anew
     import ssl
 
     try:
-        context = ssl.create_default_context(cafile=file or None, capath=folder or None)
+        context = ssl.create_default_context(cafile=file, capath=folder)
     except OSError as error:
         raise SettingsError(
             f"no certificates could be read from {file or folder} ({error.strerror or error}):"
@@ -73,3 +81,12 @@ def certificates(environment: Mapping[str, str]) -> SSLContext | None:
         ) from error
     context.set_alpn_protocols(["http/1.1"])
     return context
+
+
+def _version(path: str | None) -> tuple[int, ...] | None:
+    """What changes when a file or folder does; `None`: it is not there."""
+    try:
+        found = Path(path).stat() if path else None
+    except OSError:
+        return None
+    return found and (found.st_mtime_ns, found.st_size, found.st_ino)

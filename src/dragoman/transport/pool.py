@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import asyncio
 import os
+import select
 import socket
 from contextlib import suppress
+from functools import partial
 from typing import TYPE_CHECKING, Any
 from weakref import WeakSet
 
@@ -27,6 +29,10 @@ _HEADERS = {
     "accept-encoding": "identity",
 }  # a stream that is compressed arrives in lumps
 _HEADER_BYTES = 65536
+_FEW = 16
+"""Connections up to which it costs less to ask each of them for news than to wait for turns of the event loop."""
+_SELECTABLE = 1024
+"""The number of a file from which on `select` does not take it."""
 _KEEPALIVE = (("TCP_KEEPIDLE", 60), ("TCP_KEEPINTVL", 15), ("TCP_KEEPCNT", 4))
 
 
@@ -38,12 +44,14 @@ class Pool:
         self._bounds = bounds
         self._proxies = environment.proxies()
         self._answers: WeakSet[Answer] = WeakSet()
-        self._used = False
+        self._sockets: WeakSet[socket.socket] = WeakSet()
         self._session = aiohttp.ClientSession(
             connector=aiohttp.TCPConnector(
                 limit=0,
                 ssl=environment.certificates(os.environ) or True,
-                socket_factory=_open_socket,
+                socket_factory=partial(
+                    _open_socket, self._sockets
+                ),  # no method: a cycle would outlive the transport
             ),
             cookie_jar=aiohttp.DummyCookieJar(),
             headers=_HEADERS,
@@ -71,12 +79,10 @@ class Pool:
                 msgspec.json.encode(dict(body)),
                 {"content-type": "application/json", **headers},
             )
-        if (
-            self._used
-        ):  # the loop notices which idle connections were closed meanwhile: it looks, then it tells
+        if self._has_news():
+            # The event loop needs two turns to notice that an idle connection was closed: it reads, then it tells.
             await asyncio.sleep(0)
             await asyncio.sleep(0)
-        self._used = True
         try:
             response = await self._session.request(
                 request.method,
@@ -92,6 +98,13 @@ class Pool:
         self._answers.add(answer)
         return answer
 
+    def _has_news(self) -> bool:
+        """Returns whether something came on a connection that the event loop may not know yet, such as its end."""
+        numbers = [number for opened in self._sockets if (number := opened.fileno()) >= 0]
+        if len(numbers) > _FEW or max(numbers, default=0) >= _SELECTABLE:
+            return True
+        return bool(numbers) and bool(select.select(numbers, [], [], 0)[0])
+
     async def close(self) -> None:
         """Closes all connections; answers that are still being read end with an error."""
         for answer in list(self._answers):
@@ -104,11 +117,12 @@ class Pool:
             self._session.close().send(None)
 
 
-def _open_socket(address: tuple[Any, ...]) -> socket.socket:
+def _open_socket(sockets: WeakSet[socket.socket], address: tuple[Any, ...]) -> socket.socket:
     """Asks the system to notice a peer that goes while a model thinks, and to keep middle boxes from forgetting us."""
     opened = socket.socket(*address[:3])  # family, type, protocol
     opened.setsockopt(socket.SOL_SOCKET, socket.SO_KEEPALIVE, 1)
     for name, value in _KEEPALIVE:
         if hasattr(socket, name):
             opened.setsockopt(socket.IPPROTO_TCP, getattr(socket, name), value)
+    sockets.add(opened)
     return opened

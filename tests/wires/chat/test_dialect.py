@@ -6,7 +6,6 @@ import json
 from typing import Any
 
 import pytest
-from msgspec.structs import replace
 
 from dragoman import Message, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.codec.native import Own
@@ -16,7 +15,7 @@ from dragoman.message import Content, FinishReason, Origin, Role
 from dragoman.request import ModelRequest, Settings, ToolSpec
 from dragoman.wires.chat import Chat
 from dragoman.wires.chat.content import sent_block
-from dragoman.wires.chat.dialect import Outgoing
+from dragoman.wires.chat.record import Outgoing
 from dragoman.wires.chat.usage import FINISH, WORDS
 
 ACME = Chat(
@@ -91,9 +90,12 @@ def test_a_vendor_may_write_plain_texts_in_a_form_of_its_own() -> None:
         block = sent_block(out, position, place, piece)
         return block and {**block, "text": block["text"].upper()}
 
+    class Loud(Chat, frozen=True, kw_only=True, eq=False):
+        sent_block = staticmethod(loud)
+
     messages = [Message.user("a"), Message.model("b")]
     sent = [{"role": "user", "content": "A"}, {"role": "assistant", "content": "B"}]
-    assert replace(ACME, straight=False, sent_block=loud).dump_messages(messages) == sent
+    assert Loud(name="acme", own=Own("acme"), straight=False).dump_messages(messages) == sent
 
 
 def test_a_lone_name_where_names_are_wanted_is_refused() -> None:

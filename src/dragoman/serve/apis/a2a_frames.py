@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import InvalidRequestError
-from dragoman.serve.calls.call import Call
+from dragoman.serve.core.call import Call
 from dragoman.wires import a2a
 
 __all__ = ["Frame", "TaskError", "respond"]
@@ -48,21 +48,19 @@ class Frame(msgspec.Struct, frozen=True):
 
     def shape(self, item: Mapping[str, Any]) -> Mapping[str, Any]:
         """Returns an object of a stream as the client's version has it."""
-        if not self.old:
-            return item
-        return a2a.old_object(item) if self.rpc else a2a.old_rest(item)
+        return self._old_binding.dump_object(item) if self.old else item
 
     def task(self, task: Mapping[str, Any]) -> Any:
         """Returns a task as the client's version has it."""
-        if not self.old:
-            return task
-        return a2a.old_task(task) if self.rpc else a2a.old_rest({"task": task})["task"]
+        return self._old_binding.dump_task(task) if self.old else task
 
     def push(self, config: Mapping[str, Any]) -> Any:
         """Returns an address of notifications as the client's version has it."""
-        if not self.old:
-            return config
-        return a2a.old_push(config) if self.rpc else a2a.old_rest_push(config)
+        return self._old_binding.dump_push(config) if self.old else config
+
+    @property
+    def _old_binding(self) -> a2a.OldBinding:
+        return a2a.OLD_RPC if self.rpc else a2a.OLD_REST
 
     def history_length(self, length: Any) -> Any:
         """Returns how much of a task's history a client wants, or None for all. For clients of 0.3 that is 0 too."""

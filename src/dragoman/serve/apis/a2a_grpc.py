@@ -106,33 +106,35 @@ async def serve_grpc(
         service_name, methods = load_methods()
     except ImportError as error:
         raise SettingsError(f"A2A over gRPC needs a2a-sdk: {extra_hint('a2a')}") from error
-    made: Any = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST_BYTES)])
+    server: Any = grpc.aio.server(options=[("grpc.max_receive_message_length", _MOST_BYTES)])
     handlers: dict[str, Any] = {}
     for name, method in methods.items():
-        kind: Any = (
+        make_handler: Any = (
             grpc.unary_stream_rpc_method_handler
             if method.streams
             else grpc.unary_unary_rpc_method_handler
         )
-        handlers[name] = kind(_stream(app, method) if method.streams else _unary(app, method))
-    made.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
+        handlers[name] = make_handler(
+            _stream(app, method) if method.streams else _unary(app, method)
+        )
+    server.add_generic_rpc_handlers((grpc.method_handlers_generic_handler(service_name, handlers),))
     try:
-        bound: int = made.add_insecure_port(f"{host}:{port}")
+        bound: int = server.add_insecure_port(f"{host}:{port}")
     except RuntimeError as error:
         raise SettingsError(f"{host}:{port} cannot be listened at: {error}") from error
-    await made.start()
+    await server.start()
     service.grpc_address = f"{host}:{bound}"
     try:
         yield service.grpc_address
     finally:
         service.grpc_address = ""
-        await made.stop(grace_seconds)
+        await server.stop(grace_seconds)
 
 
 def _unary(app: Any, method: Method) -> Any:
     async def call(request: bytes, context: Any) -> bytes:
         pieces: list[bytes] = []
-        async with aclosing(_forwarded(app, method, request, context)) as body:
+        async with aclosing(_forward(app, method, request, context)) as body:
             async for piece in body:
                 pieces.append(piece)
         answer = if_object(json_bytes.decode(b"".join(pieces)))
@@ -145,36 +147,36 @@ def _unary(app: Any, method: Method) -> Any:
 
 def _stream(app: Any, method: Method) -> Any:
     async def call(request: bytes, context: Any) -> AsyncGenerator[bytes]:
-        rest = b""
-        async with aclosing(_forwarded(app, method, request, context)) as body:
+        pending = b""
+        async with aclosing(_forward(app, method, request, context)) as body:
             async for piece in body:
-                *frames, rest = (rest + piece).split(b"\n\n")
+                *frames, pending = (pending + piece).split(b"\n\n")
                 for frame in frames:
                     if frame.startswith(b"data: "):
                         answer = if_object(json_bytes.decode(frame.removeprefix(b"data: ")))
                         yield method.write(answer.get("result"))
-        if rest.strip().startswith(b"{"):
-            await _abort(context, if_object(if_object(json_bytes.decode(rest)).get("error")))
+        if pending.strip().startswith(b"{"):
+            await _abort(context, if_object(if_object(json_bytes.decode(pending)).get("error")))
 
     return call
 
 
-async def _forwarded(
-    app: Any, method: Method, request: bytes, context: Any
-) -> AsyncGenerator[bytes]:
-    """The body of the answer, piece by piece. Where it is left, the client has left."""
+async def _forward(app: Any, method: Method, request: bytes, context: Any) -> AsyncGenerator[bytes]:
+    """Yields the body of the answer, piece by piece. Leaving it means that the client has left."""
     params = method.read(request)
     if params is None:
         await _refuse(context, 400)
     data = json_bytes.encode({"jsonrpc": "2.0", "id": 1, "method": method.name, "params": params})
-    given = {
+    metadata = {
         key.lower(): value
         for key, value in context.invocation_metadata() or ()
         if isinstance(value, str)
     }
     headers = [(b"host", b"127.0.0.1"), (b"content-type", b"application/json")]
     headers += [
-        (key.encode(), given[key].encode("latin-1", "replace")) for key in _PASSED if key in given
+        (key.encode(), metadata[key].encode("latin-1", "replace"))
+        for key in _PASSED
+        if key in metadata
     ]
     scope = {
         "type": "http", "asgi": {"version": "3.0"}, "http_version": "1.1", "method": "POST", "scheme": "http",
@@ -233,12 +235,12 @@ class _Pipe:
         return await self.pieces.get()
 
     def leave(self) -> None:
-        """The client has left: nothing waits for it any more."""
+        """Stops waiting for the client, which has left."""
         self.left.set()
         self._room.set()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Marks the end of the answer."""
         self.pieces.put_nowait(None)
 
 
@@ -250,7 +252,7 @@ async def _refuse(context: Any, status: int) -> None:
 
 
 async def _abort(context: Any, error: Mapping[str, Any]) -> None:
-    """Ends a call with what went wrong, and its `ErrorInfo`."""
+    """Ends a call with an error and its `ErrorInfo`."""
     from a2a.utils.grpc_status import status_to_grpc
     from google.protobuf import any_pb2
     from google.rpc import code_pb2, error_details_pb2, status_pb2  # pyright: ignore[reportMissingTypeStubs]

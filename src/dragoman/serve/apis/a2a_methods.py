@@ -13,7 +13,6 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.event import Event, RunError
 from dragoman.interrupt import Interrupt
 from dragoman.request import RunRequest
-from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.apis import a2a_push
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_lists import list_tasks, trim_history
@@ -27,11 +26,12 @@ from dragoman.serve.apis.a2a_tasks import (
     waits,
 )
 from dragoman.serve.apis.cards import show_extended_card
-from dragoman.serve.calls.call import Call
-from dragoman.serve.calls.waiting import look_seconds
-from dragoman.serve.conversations.threads import resource_of, thread_id
-from dragoman.serve.protocols.endpoints import logged
-from dragoman.serve.protocols.runs import Served, begun, read_run, served_agent
+from dragoman.serve.apis.runs import begin_run, is_logged, read_run
+from dragoman.serve.core.agents import Served, served_agent
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.service import look_seconds
+from dragoman.serve.core.shown import show_events
+from dragoman.serve.core.threads import resource_of, thread_id
 from dragoman.serve.store.records import Answered
 from dragoman.wires import a2a
 
@@ -67,9 +67,9 @@ class _Asked(NamedTuple):
 
 async def send_message(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Answers a message with its task, once that is over or waits."""
-    asked = await _read_message(call, params)
+    message = await _read_message(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
-    run_id, progress = await _begin(call, params, asked, served)
+    run_id, progress = await _begin(call, params, message, served)
     options = if_object(params.get("configuration"))
     if options.get("returnImmediately") is not True and options.get("blocking") is not False:
         await _drain(call, run_id)
@@ -81,29 +81,29 @@ async def send_message(call: Call, params: dict[str, Any], frame: Frame) -> None
 
 async def stream_message(call: Call, params: dict[str, Any], frame: Frame) -> None:
     """Answers a message with its task, streamed."""
-    asked = await _read_message(call, params)
+    message = await _read_message(call, params)
     served = served_agent(call, call.parameters.get("model", ""))
-    run_id, _ = await _begin(call, params, asked, served)
+    run_id, _ = await _begin(call, params, message, served)
     leaves = served.policy.on_disconnect == "cancel"
-    await _stream(call, run_id, asked.shown, asked.task_id, frame, cancel_on_leave=leaves)
+    await _stream(call, run_id, message.shown, message.task_id, frame, cancel_on_leave=leaves)
 
 
 async def _begin(
-    call: Call, params: dict[str, Any], asked: _Asked, served: Served
+    call: Call, params: dict[str, Any], message: _Asked, served: Served
 ) -> tuple[str, Progress]:
     """Begins the run of a message, and sends what happens in it where its client wants. Returns the run's id, and what becomes of the
     task."""
-    task_id, before = asked.task_id, asked.before
+    task_id, before = message.task_id, message.before
     task = None if before is None else await load_task(call, before)
     progress = Progress(call, task, goes_on=before is not None)
     config = await a2a_push.subscribe_address(call, task_id, params)
     try:
-        run_id = await begun(
+        run_id = await begin_run(
             call,
-            asked.request,
+            message.request,
             served,
             task_id=task_id,
-            shown=asked.shown.messages,
+            shown=message.shown.messages,
             progress=progress,
         )
     except BaseException:
@@ -111,7 +111,7 @@ async def _begin(
             with anyio.CancelScope(shield=True):
                 await call.service.webhooks.remove(call.caller.id, task_id, config)
         raise
-    await a2a_push.notify(call, run_id, task_id, asked.shown)
+    await a2a_push.notify(call, run_id, task_id, message.shown)
     return run_id, progress
 
 
@@ -134,8 +134,10 @@ async def _read_message(call: Call, params: dict[str, Any]) -> _Asked:
         pending = () if last is None else last.pending
         answer = a2a.answered(request, pending)
         if last is not None and last.task_id and pending and answer.resume:
-            known = last.task_id
-            return _Asked(a2a.in_task(answer, known), a2a.in_task(request, known), known, last)
+            known_task = last.task_id
+            return _Asked(
+                a2a.in_task(answer, known_task), a2a.in_task(request, known_task), known_task, last
+            )
     answer = a2a.answered(request, pending)
     return _Asked(a2a.in_task(answer, ""), a2a.in_task(request, ""), call.id, None)
 
@@ -189,7 +191,7 @@ async def _stream(
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
         async for page in pages:
             call.observed.add(page)
-            if data := b"".join([piece(event) for event in shown(page, resource_of(call))]):
+            if data := b"".join([piece(event) for event in show_events(call, page)]):
                 await connection.write(data)
     await connection.end(end())
 
@@ -221,7 +223,7 @@ async def cancel_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
         if newest is not None and newest.id != run.id:  # the conversation went on, and stays there
             await answers.save(newest)
         call.service.waiting.changed((call.caller.id, task_id))
-    elif run.run_id is not None and await logged(call, run.run_id):
+    elif run.run_id is not None and await is_logged(call, run.run_id):
         await call.service.runs.cancel(run.run_id)
         await _drain(call, run.run_id)
     task = await load_task(call, await find_run(call, task_id))
@@ -239,7 +241,7 @@ async def subscribe_to_task(call: Call, params: dict[str, Any], frame: Frame) ->
     if waits(run):
         run = await _wait_for_change(call, run, task_id, frame)
     run_id = run.run_id
-    if is_over(run) or run_id is None or not await logged(call, run_id):
+    if is_over(run) or run_id is None or not await is_logged(call, run_id):
         await call.connection.end(frame.piece({"task": await load_task(call, run)}))
         return
     await _stream(call, run_id, request_of(call, run), task_id, frame)
@@ -264,7 +266,7 @@ async def _wait_for_change(call: Call, run: Answered, task_id: str, frame: Frame
             if not waits(run):
                 # another process keeps a run a moment before it begins
                 looks += 1
-                if looks > _LOOKS or await logged(call, run.run_id):
+                if looks > _LOOKS or await is_logged(call, run.run_id):
                     break
             with anyio.move_on_after(seconds):
                 await changed.wait()

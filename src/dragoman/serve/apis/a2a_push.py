@@ -10,11 +10,10 @@ from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.errors import ModelNotFoundError
 from dragoman.logs import logger
 from dragoman.request import RunRequest
-from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_tasks import find_run, request_of
-from dragoman.serve.calls.call import Call
-from dragoman.serve.conversations.threads import resource_of
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.shown import show_events
 from dragoman.serve.store.records import Answered
 from dragoman.wires import a2a
 
@@ -30,11 +29,11 @@ async def create_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
     run, task_id = await _push_task(call, params)
     hooks = call.service.webhooks
     config = {name: value for name, value in _config(params).items() if name != "taskId"}
-    kept = await hooks.add(call.caller.id, task_id, config, call.service.new_id())
+    stored = await hooks.add(call.caller.id, task_id, config, call.service.new_id())
     if run.state == "in_progress" and run.run_id is not None:
         objects = _objects(call, run.run_id, task_id, request_of(call, run))
-        hooks.send(call.caller.id, task_id, kept["id"], run.run_id, objects)
-    await frame.respond(call, frame.push(kept))
+        hooks.send(call.caller.id, task_id, stored["id"], run.run_id, objects)
+    await frame.respond(call, frame.push(stored))
 
 
 async def get_push(call: Call, params: dict[str, Any], frame: Frame) -> None:
@@ -92,8 +91,8 @@ async def subscribe_address(call: Call, task_id: str, params: Mapping[str, Any])
     hooks = call.service.webhooks
     if not is_named or hooks.policy is None:
         return None
-    kept = await hooks.add(call.caller.id, task_id, _config(options), call.service.new_id())
-    return kept["id"]
+    stored = await hooks.add(call.caller.id, task_id, _config(options), call.service.new_id())
+    return stored["id"]
 
 
 async def notify(call: Call, run_id: str, task_id: str, request: RunRequest) -> None:
@@ -118,7 +117,7 @@ async def _objects(
     encoder = a2a.encoder(**{**envelope, "now": call.service.clock})
     async with aclosing(call.service.runs.pages(run_id)) as pages:
         async for page in pages:
-            for event in shown(page, resource_of(call)):
+            for event in show_events(call, page):
                 for item in encoder.objects(event):
                     yield item
     for item in encoder.closing():

@@ -20,9 +20,9 @@ from dragoman.event import Event, RunError, RunFinished, RunStarted
 from dragoman.fold import compact, unfold
 from dragoman.message import Message
 from dragoman.request import RunRequest
-from dragoman.serve.agents.shown_events import shown
-from dragoman.serve.calls.call import Call
-from dragoman.serve.conversations.threads import name_of, resource_of
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.shown import show_events
+from dragoman.serve.core.threads import name_of, resource_of
 from dragoman.serve.store.records import Answered
 from dragoman.wires import a2a
 
@@ -81,8 +81,8 @@ async def load_task(call: Call, run: Answered) -> dict[str, Any]:
     """Returns a task as it is now. `run`: its latest."""
     if run.task is None:
         task: Task = {}
-        for each in await _runs(call, run):
-            task = _add_run(call, task, each, await load_events(call, each))
+        for earlier_run in await _runs(call, run):
+            task = _add_run(call, task, earlier_run, await load_events(call, earlier_run))
     elif run.state == "in_progress":
         task = _add_run(call, run.task, run, await load_events(call, run))
     else:
@@ -178,7 +178,7 @@ def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> 
         now=run.updated_at or run.created_at,
     )
     encoder = a2a.encoder(**envelope)
-    seen = shown(compact(events), resource_of(call))
+    seen = show_events(call, compact(events))
     after = a2a.aggregated([item for event in seen for item in encoder.objects(event)])
     if not task:
         return after

@@ -21,7 +21,7 @@ from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
-from dragoman.serve.calls.fields import foreign_losses, shared_tools, without_own
+from dragoman.serve.core.fields import foreign_losses, shared_tools, without_own
 from dragoman.wires.serving import Serving, serving
 
 __all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
@@ -33,28 +33,32 @@ _SAID = ("tools", "settings", "output_schema", "options", "native", "stream")
 def settle_messages(
     sent: Sequence[Message], stored: Sequence[Message], destination: Destination, served: Serving
 ) -> tuple[Message, ...]:
-    """The client's messages for this provider; the very same where nothing is done to them."""
+    """Returns the client's messages for this provider; the very same tuple if nothing is
+    changed."""
     answers = [
         message for message in stored if message.role is Role.MODEL and message.origin is not None
     ]
     if not answers:
         return tuple(sent)
-    restores = served.restores is not None and served.restores(destination.quirks)
-    told = [_said(answer) for answer in answers]
+    demands = served.request_fields.restores
+    restores = demands is not None and demands(destination.quirks)
+    answered = [_spoken_in(answer) for answer in answers]
     out: list[Message] = []
     start = 0
     for message in sent:
         if message.role is not Role.MODEL or message.origin is not None:
             out.append(message)
             continue
-        said = _said(message)
-        match = next((at for at in range(start, len(answers)) if told[at] == said), None)
+        spoken = _spoken_in(message)
+        match = next(
+            (index for index in range(start, len(answers)) if answered[index] == spoken), None
+        )
         if match is None:
             out.append(message)
             continue
         start = match + 1
         out.append(_settle(message, answers[match], destination, restores=restores))
-    changed = any(one is not other for one, other in zip(out, sent, strict=True))
+    changed = any(before is not after for before, after in zip(out, sent, strict=True))
     return tuple(out) if changed or not isinstance(sent, tuple) else sent
 
 
@@ -76,7 +80,7 @@ def _settle(
         for piece in message.content
     ]
     if not thinking and all(
-        one is other for one, other in zip(pieces, message.content, strict=True)
+        before is after for before, after in zip(pieces, message.content, strict=True)
     ):
         return message
     whose = Origin(
@@ -85,17 +89,17 @@ def _settle(
     return message.replace(content=(*thinking, *pieces), origin=whose)
 
 
-def _with_native(call: ToolCallPart, kept: ToolCallPart) -> Content:
-    """A call with those fields of the API that the client's copy has not."""
+def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
+    """Returns a call with those fields of the API that the client's copy lacks."""
     native: dict[str, Any] = {**(call.native or {})}
-    for name, fields in (kept.native or {}).items():
+    for name, fields in (stored.native or {}).items():
         native[name] = {**fields, **native.get(name, {})}
     same: Native = call.native or {}
     return call if native == same else msgspec.structs.replace(call, native=native)
 
 
-def _said(message: Message) -> tuple[Any, ...]:
-    """What a message says: its text, and its calls by their ids."""
+def _spoken_in(message: Message) -> tuple[Any, ...]:
+    """Returns what a message says: its text, and its calls by their ids."""
     return message.text, [
         (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
     ]
@@ -120,7 +124,7 @@ class Fitting:
     def __init__(
         self,
         request: ModelRequest,
-        asked: str,
+        requested_model: str,
         client: ClientCopy | None,
         recalled: tuple[Message, ...],
         *,
@@ -136,7 +140,7 @@ class Fitting:
             stores: whether providers may keep what clients of other APIs ask.
         """
         self._messages, self._recalled = request.messages, recalled
-        self._asked, self._client, self._stores = asked, client, stores
+        self._asked, self._client, self._stores = requested_model, client, stores
 
     def batches(
         self, request: ModelRequest, following: Batches, target: Target
@@ -155,7 +159,7 @@ class Fitting:
     def fit(
         self, request: ModelRequest, destination: Destination, losses: list[Loss]
     ) -> ModelRequest:
-        """The request for this provider. What it leaves out there is added to `losses`."""
+        """Returns the request for this provider, and adds to `losses` what it leaves out there."""
         wire = request.wire or destination.wire
         if wire != destination.wire:
             return self._for_another(request, wire, destination, losses)
@@ -182,7 +186,7 @@ class Fitting:
         served: Serving,
         losses: list[Loss],
     ) -> Mapping[str, Any] | None:
-        """The body to send; `None`: it is to be written."""
+        """Returns the body to send, or None if it is to be written."""
         if served.forward is None:
             return None
         if self._asked in (
@@ -193,14 +197,16 @@ class Fitting:
             return body
         if destination.quirks is not None:
             return None
-        if served.adapt is None:
+        adapt = served.request_fields.adapt
+        if adapt is None:
             return body
-        return served.adapt(request.replace(model=destination.model), body, losses)
+        return adapt(request.replace(model=destination.model), body, losses)
 
     def _for_another(
         self, request: ModelRequest, wire: str, destination: Destination, losses: list[Loss]
     ) -> ModelRequest:
-        """The request for a provider of another API. What the model's messages hold of the client's stays with them: nobody writes it."""
+        """Returns the request for a provider of another API. What the model's messages hold of the client's API stays in them: no
+        wire writes it."""
         if request.messages is self._messages:  # no middleware has changed it
             request = request.replace(messages=self._recalled)
         if not request.tools and request.settings.tool_choice in (
@@ -213,7 +219,7 @@ class Fitting:
         shared, lost = shared_tools(request, wire, destination.wire)
         losses += [*foreign_losses(request, wire), *lost]
         request = without_own(shared, wire)
-        unstored = serving(wires.get(destination.wire)).unstored
+        unstored = serving(wires.get(destination.wire)).request_fields.unstored
         return request.replace(options=unstored) if unstored and not self._stores else request
 
 
@@ -223,15 +229,15 @@ async def with_losses(
     on_loss: OnLoss,
     behind: Sequence[Loss] = (),
 ) -> AsyncGenerator[list[Event], None]:
-    """An answer whose first start says these losses too, or the error that refuses them. `behind`: those to be said last."""
-    told = bool(losses or behind)
+    """Yields an answer whose first start has these losses too, or the error that refuses them. `behind`: losses to put last."""
+    is_pending = bool(losses or behind)
     async with aclosing(following):
         if on_loss == "error" and (refused := refusal([*losses, *behind])) is not None:
             yield [RunError(refused)]
             return
         async for events in following:
-            if told and any(type(event) is MessageStarted for event in events):
-                events, told = _noted(events, losses, behind), False
+            if is_pending and any(type(event) is MessageStarted for event in events):
+                events, is_pending = _note_losses(events, losses, behind), False
             yield events
 
 
@@ -244,7 +250,7 @@ def _says_the_same(request: ModelRequest, sent: ModelRequest) -> bool:
 
 
 def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages, those of the model's that have no origin with this one."""
+    """Returns the messages; those of the model that have no origin get this one."""
     return tuple(
         message.replace(origin=origin)
         if message.role is Role.MODEL and message.origin is None
@@ -253,11 +259,13 @@ def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
     )
 
 
-def _noted(events: Sequence[Event], losses: Sequence[Loss], behind: Sequence[Loss]) -> list[Event]:
-    """The events, whose first start of a message says these losses too."""
+def _note_losses(
+    events: Sequence[Event], losses: Sequence[Loss], behind: Sequence[Loss]
+) -> list[Event]:
+    """Returns the events with these losses in the first start of a message."""
     noted = list(events)
-    at = next(place for place, event in enumerate(events) if type(event) is MessageStarted)
-    start = events[at]
+    first = next(index for index, event in enumerate(events) if type(event) is MessageStarted)
+    start = events[first]
     if isinstance(start, MessageStarted):
-        noted[at] = msgspec.structs.replace(start, losses=(*losses, *start.losses, *behind))
+        noted[first] = msgspec.structs.replace(start, losses=(*losses, *start.losses, *behind))
     return noted

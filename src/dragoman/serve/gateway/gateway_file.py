@@ -89,27 +89,27 @@ def load_gateway(
     """
     file = _File(Path(path), environment or {})
     top = file.table((), _TOP)
-    given: dict[str, Any] = {
-        name: file.value((name,), kind) for name, kind in _PLAIN.items() if name in top
+    arguments: dict[str, Any] = {
+        name: file.value((name,), value_type) for name, value_type in _PLAIN.items() if name in top
     }
-    if "record" in given:
-        given["record"] = file.folder / given["record"]
+    if "record" in arguments:
+        arguments["record"] = file.folder / arguments["record"]
     if "settings" in top:
         file.table(("settings",), _SETTINGS)
-        given["settings"] = file.made(
+        arguments["settings"] = file.make(
             ("settings",), lambda: msgspec.convert(top["settings"], Settings)
         )
     if "fetch" in top:
         fetch = file.table(("fetch",), (*_POLICY, *_FETCHED))
-        given["middleware"] = file.made(("fetch",), lambda: [_fetching(fetch)])
+        arguments["middleware"] = file.make(("fetch",), lambda: [_fetching(fetch)])
     if "seal_keys" in top:
         from dragoman.serve.seals.sealer import Sealer
 
         seals = file.secrets("seal_keys")
-        file.made(
+        file.make(
             ("seal_keys",), lambda: Sealer(seals)
         )  # what is wrong with them is said of their line
-        given["seal_key"] = seals
+        arguments["seal_key"] = seals
     if "models" not in top:
         raise file.wrong(
             (), 'models are missing; write [models] and below it fast = "openai:gpt-4o-mini"'
@@ -117,11 +117,14 @@ def load_gateway(
     providers = file.table(("providers",)) if "providers" in top else {}
     for name in providers:
         file.table(("providers", name), _PROVIDER)
-    places = {
+    names_by_field = {
         field: [name for name in providers if field in providers[name]] for field in _PROVIDER
     }
-    keys = {name: file.secret(("providers", name, "key")) for name in places["key"]}
-    urls = {name: file.value(("providers", name, "base_url"), str) for name in places["base_url"]}
+    keys = {name: file.secret(("providers", name, "key")) for name in names_by_field["key"]}
+    urls = {
+        name: file.value(("providers", name, "base_url"), str)
+        for name in names_by_field["base_url"]
+    }
 
     def make_gateway() -> T:
         return make(
@@ -130,10 +133,10 @@ def load_gateway(
             base_urls=urls,
             transport=transport,
             environment=environment,
-            **given,
+            **arguments,
         )
 
-    return file.made(("models",), make_gateway)
+    return file.make(("models",), make_gateway)
 
 
 def _fetching(table: Mapping[str, Any]) -> Middleware:
@@ -159,104 +162,114 @@ class _File:
         except tomllib.TOMLDecodeError as error:
             raise SettingsError(f"{path} is no TOML: {error}") from None
 
-    def table(self, at: tuple[str, ...], known: Collection[str] | None = None) -> dict[str, Any]:
-        """The table at a place, with no other names than the known ones."""
-        found = self._at(at)
-        if not isinstance(found, dict):
-            raise self.wrong(at, f"it must be a table; write [{'.'.join(at)}]")
-        table = cast("dict[str, Any]", found)
-        for name in table if known is not None else ():
-            if known is not None and name not in known:
-                near = get_close_matches(name, known, n=1)
+    def table(
+        self, path: tuple[str, ...], allowed: Collection[str] | None = None
+    ) -> dict[str, Any]:
+        """Returns the table at a path; `allowed`: the names that it may have."""
+        value = self._at(path)
+        if not isinstance(value, dict):
+            raise self.wrong(path, f"it must be a table; write [{'.'.join(path)}]")
+        table = cast("dict[str, Any]", value)
+        for name in table if allowed is not None else ():
+            if allowed is not None and name not in allowed:
+                near = get_close_matches(name, allowed, n=1)
                 hint = (
-                    f"did you mean {near[0]}?" if near else f"there are {', '.join(sorted(known))}"
+                    f"did you mean {near[0]}?"
+                    if near
+                    else f"there are {', '.join(sorted(allowed))}"
                 )
-                raise self.wrong((*at, name), f"there is no such entry; {hint}")
+                raise self.wrong((*path, name), f"there is no such entry; {hint}")
         return table
 
-    def value(self, at: tuple[str, ...], kind: type) -> Any:
-        """The value at a place, of one type."""
-        found = self._at(at)
-        if not isinstance(found, kind) or (isinstance(found, bool) and kind is not bool):
-            words = {str: "a text", int: "a whole number", bool: "true or false"}
-            raise self.wrong(at, f"it must be {words[kind]}")
-        return found
+    def value(self, path: tuple[str, ...], value_type: type) -> Any:
+        """Returns the value at a path, of one type."""
+        value = self._at(path)
+        if not isinstance(value, value_type) or (
+            isinstance(value, bool) and value_type is not bool
+        ):
+            type_names = {str: "a text", int: "a whole number", bool: "true or false"}
+            raise self.wrong(path, f"it must be {type_names[value_type]}")
+        return value
 
-    def secret(self, at: tuple[str, ...]) -> str:
-        """What a key's place leads to. No part of a key is in an error."""
-        return self._secret(at, self.value(at, str))
+    def secret(self, path: tuple[str, ...]) -> str:
+        """Returns the secret that a value names. No part of a key is in an error."""
+        return self._secret(path, self.value(path, str))
 
     def secrets(self, name: str) -> list[str]:
-        """What a list of places leads to."""
-        found = self._at((name,))
-        if not isinstance(found, list) or not all(
-            isinstance(each, str) for each in cast("list[object]", found)
+        """Returns the secrets that a list names."""
+        values = self._at((name,))
+        if not isinstance(values, list) or not all(
+            isinstance(value, str) for value in cast("list[object]", values)
         ):
             raise self.wrong((name,), 'it must be a list of texts, such as ["env:NAME"]')
-        return [self._secret((name,), place) for place in cast("list[str]", found)]
+        return [self._secret((name,), source) for source in cast("list[str]", values)]
 
-    def _secret(self, at: tuple[str, ...], place: str) -> str:
-        kind, _, where = place.partition(":")
-        if kind == "env" and where:
-            found = self._environment.get(where) or os.environ.get(where)
-            if not found:
-                raise self.wrong(at, f"the environment has no {where}")
-            return found
-        if kind == "file" and where:
+    def _secret(self, path: tuple[str, ...], source: str) -> str:
+        scheme, _, where = source.partition(":")
+        if scheme == "env" and where:
+            secret = self._environment.get(where) or os.environ.get(where)
+            if not secret:
+                raise self.wrong(path, f"the environment has no {where}")
+            return secret
+        if scheme == "file" and where:
             try:
-                found = (self.folder / where).read_text("utf-8").strip()
+                secret = (self.folder / where).read_text("utf-8").strip()
             except (OSError, UnicodeDecodeError):
-                raise self.wrong(at, f"the file {where} cannot be read") from None
-            if not found:
-                raise self.wrong(at, f"the file {where} is empty")
-            return found
-        raise self.wrong(at, 'a key does not stand here; write "env:NAME" or "file:PATH"')
+                raise self.wrong(path, f"the file {where} cannot be read") from None
+            if not secret:
+                raise self.wrong(path, f"the file {where} is empty")
+            return secret
+        raise self.wrong(path, 'a key does not stand here; write "env:NAME" or "file:PATH"')
 
-    def made(self, at: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        """What a function makes of a place; what it refuses is an error there."""
+    def make(self, path: tuple[str, ...], make: Callable[[], Any]) -> Any:
+        """Calls a function for an entry; what it refuses is an error at that entry."""
         try:
             return make()
         except (SettingsError, msgspec.ValidationError, TypeError) as error:
-            words = error.message if isinstance(error, SettingsError) else str(error)
+            message = error.message if isinstance(error, SettingsError) else str(error)
             patterns = {
                 (): r"Gateway\((\w+)=",
                 ("models",): r'"([^"]+)"',
                 ("providers",): r" for (\S+),",
             }
             named = [
-                (*place, found[1])
-                for place, each in patterns.items()
-                if (found := re.search(each, words))
+                (*candidate, match[1])
+                for candidate, pattern in patterns.items()
+                if (match := re.search(pattern, message))
             ]
             raise self.wrong(
-                next((place for place in named if self._has(place)), at), words
+                next((candidate for candidate in named if self._has(candidate)), path), message
             ) from None
 
-    def wrong(self, at: tuple[str, ...], words: str) -> SettingsError:
-        """The error at a place."""
-        line = self._line(at)
+    def wrong(self, path: tuple[str, ...], message: str) -> SettingsError:
+        """Returns the error for an entry, with its line."""
+        line = self._line(path)
         where = ", ".join(
-            [str(self._path), *([f"line {line}"] if line else []), *([".".join(at)] if at else [])]
+            [
+                str(self._path),
+                *([f"line {line}"] if line else []),
+                *([".".join(path)] if path else []),
+            ]
         )
-        return SettingsError(f"{where}: {words}")
+        return SettingsError(f"{where}: {message}")
 
-    def _has(self, place: tuple[str, ...]) -> bool:
-        *above, name = place
-        found = self._content if not above else self._content.get(above[0])
-        return isinstance(found, dict) and name in found
+    def _has(self, path: tuple[str, ...]) -> bool:
+        *above, name = path
+        table = self._content if not above else self._content.get(above[0])
+        return isinstance(table, dict) and name in table
 
-    def _at(self, at: tuple[str, ...]) -> Any:
-        found: Any = self._content
-        for name in at:
-            found = found[name]
-        return found
+    def _at(self, path: tuple[str, ...]) -> Any:
+        value: Any = self._content
+        for name in path:
+            value = value[name]
+        return value
 
-    def _line(self, at: tuple[str, ...]) -> int | None:
-        """The line in which an entry begins, where that can be seen."""
-        return next((number for number, place in self._places() if place == at), None)
+    def _line(self, path: tuple[str, ...]) -> int | None:
+        """Returns the line in which an entry begins, if it can be found."""
+        return next((number for number, entry in self._places() if entry == path), None)
 
     def _places(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """The lines that begin an entry or a table, with its place."""
+        """Yields the lines that begin an entry or a table, with its path."""
         table: tuple[str, ...] = ()
         for number, line in enumerate(self._text.splitlines(), 1):
             if (header := re.match(r"\s*\[([^\[\]]+)\]", line)) is not None:

@@ -11,11 +11,10 @@ import msgspec
 from dragoman import providers
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.model.defaults import resolve
 from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
-from dragoman.model.strings import parse_model_string
+from dragoman.model.strings import parse_model_string, resolve
 from dragoman.providers import Provider
-from dragoman.serve.http.callers import starred
+from dragoman.serve.http.callers import match_star
 
 __all__ = ["Offered", "Pattern", "offers", "pattern_of", "providers_of"]
 
@@ -43,34 +42,34 @@ class Pattern(msgspec.Struct, frozen=True):
         return self.model.partition(":")[0]
 
     def string(self, name: str) -> str | None:
-        """The model string of a client's name; `None`: it is not of this pattern, or no plain model string."""
-        part = starred(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST else None
+        """Returns the model string of a client's name, or None if the name is not of this pattern, or gives no plain model string."""
+        part = match_star(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST else None
         if part is None:
             return None
         string = self.model.replace("*", part)
         return string if string.isprintable() and _is_plain(string) else None
 
     def name(self, model: str) -> str | None:
-        """The inverse: what a client asks for to get this model of the provider."""
-        part = starred(model, self.model.partition(":")[2])
+        """Returns the name by which a client gets this model of the provider, or None."""
+        part = match_star(model, self.model.partition(":")[2])
         name = "" if part is None else f"{self.before}{part}{self.after}"
         return name if name and self.string(name) is not None else None
 
 
 def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
-    """What is offered by name, and by pattern.
+    """Returns what is offered by name, and by pattern.
 
     Raises:
         SettingsError: a name or a model is empty or malformed, or no provider has that name.
     """
-    given: Mapping[str, ModelChoice] = (
+    choices: Mapping[str, ModelChoice] = (
         offered if isinstance(offered, Mapping) else _by_themselves(offered)
     )
-    if not given:
+    if not choices:
         raise SettingsError("a gateway needs a model: there is no model in it")
     names: dict[str, ModelChoice] = {}
     patterns: list[Pattern] = []
-    for name, choice in given.items():
+    for name, choice in choices.items():
         expect("a model's name", name, str)
         if not name.strip() or len(name) > _LONGEST:
             raise SettingsError(
@@ -88,7 +87,7 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
 
 
 def pattern_of(name: str, choice: ModelChoice) -> Pattern:
-    """The pattern that a name with a `*` is.
+    """Returns the pattern of a name with a `*`.
 
     Raises:
         SettingsError: it is none, or its provider is not known.
@@ -112,17 +111,17 @@ def pattern_of(name: str, choice: ModelChoice) -> Pattern:
 
 
 def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
-    """The names of all providers that are behind these models and patterns."""
-    found: set[str] = set()
-    for each in offered:
-        if isinstance(each, Pattern):
-            found.add(providers.get(each.provider).name)
+    """Returns the names of all providers behind these models and patterns."""
+    names: set[str] = set()
+    for choice in offered:
+        if isinstance(choice, Pattern):
+            names.add(providers.get(choice.provider).name)
             continue
-        first, layer = chosen(each)
-        found |= {
+        first, layer = chosen(choice)
+        names |= {
             resolve(model)[1].name for model in [first, *(() if layer is None else layer.models)]
         }
-    return found
+    return names
 
 
 def _by_themselves(strings: Iterable[str]) -> dict[str, ModelChoice]:
@@ -151,7 +150,7 @@ def _check(name: str, model: str | Provider) -> None:
 
 
 def _is_plain(string: str) -> bool:
-    """Whether a model string is written in the one form `provider:model`, so that nothing in a name changes what it means."""
+    """True if a model string has the one form `provider:model`, so that nothing in a name changes what it means."""
     try:
         parsed = parse_model_string(string)
     except SettingsError:

@@ -69,7 +69,7 @@ class Upstreams:
         self._lately: OrderedDict[str, Models] = OrderedDict()
 
     def models(self, choice: ModelChoice) -> Models:
-        """The models of a choice.
+        """Returns the models of a choice.
 
         Raises:
             SettingsError: as `Models`.
@@ -89,24 +89,25 @@ class Upstreams:
         )
 
     def lately(self, string: str) -> Models:
-        """The models of a model string that a client named; kept for the next time.
+        """Returns the models of a model string that a client named, and keeps them for the next
+        time.
 
         Raises:
             SettingsError: as `Models`.
         """
-        found = self._lately.get(string)
-        if found is None:
-            found = self._lately[string] = self.models(string)
+        models = self._lately.get(string)
+        if models is None:
+            models = self._lately[string] = self.models(string)
             if len(self._lately) > _MOST:
                 self._lately.popitem(last=False)
         self._lately.move_to_end(string)
-        return found
+        return models
 
     def access(self, provider: Provider) -> Access:
-        """The way to a provider."""
-        found = self._accesses.get(provider.name)
-        if found is None or found.provider is not provider:
-            found = self._accesses[provider.name] = Access(
+        """Returns the access to a provider."""
+        access = self._accesses.get(provider.name)
+        if access is None or access.provider is not provider:
+            access = self._accesses[provider.name] = Access(
                 provider,
                 self.transport,
                 api_key=self._keys.get(provider.name),
@@ -114,7 +115,7 @@ class Upstreams:
                 environment=self._environment,
                 system=os.environ,
             )
-        return found
+        return access
 
     def key_error(self, name: str) -> AuthenticationError | None:
         """Returns the error for a provider's missing key, or None."""
@@ -130,8 +131,8 @@ class Upstreams:
         Raises:
             SettingsError: there is one.
         """
-        for kind, given in (("key", self._keys), ("base URL", self._base_urls)):
-            for name in given.keys() - used:
+        for what, values in (("key", self._keys), ("base URL", self._base_urls)):
+            for name in values.keys() - used:
                 meant = get_close_matches(name, used, n=1)
                 hint = (
                     f"did you mean {meant[0]}?"
@@ -139,20 +140,20 @@ class Upstreams:
                     else f"the models' providers are {', '.join(sorted(used))}"
                 )
                 raise SettingsError(
-                    f"there is a {kind} for {name}, and no model of the gateway is there; {hint}"
+                    f"there is a {what} for {name}, and no model of the gateway is there; {hint}"
                 )
 
 
-def _by_name(what: str, given: Mapping[str, T]) -> dict[str, T]:
-    """By the providers' own names, where aliases or names in other letters were given. `what`: the argument's name."""
-    expect(what, given, Mapping, hint=f'give them by their providers: {what}={{"openai": …}}')
+def _by_name(what: str, values: Mapping[str, T]) -> dict[str, T]:
+    """Returns the values by the providers' own names, where aliases or other spellings were given. `what`: the argument's name."""
+    expect(what, values, Mapping, hint=f'give them by their providers: {what}={{"openai": …}}')
     named: dict[str, T] = {}
-    for name, value in given.items():
+    for name, value in values.items():
         try:
-            known = providers.get(name).name
+            own_name = providers.get(name).name
         except SettingsError:
-            known = name  # of a record that only the gateway's models know
-        named[known] = value
+            own_name = name  # of a record that only the gateway's models know
+        named[own_name] = value
     return named
 
 
@@ -165,14 +166,18 @@ class Listings:
         self._lists: dict[str, tuple[float, Sequence[ModelInfo]]] = {}
 
     async def of(self, patterns: Sequence[Pattern]) -> list[ModelInfo]:
-        """What clients may ask for by these patterns, as far as it is known."""
-        found = {each.provider: providers.get(each.provider) for each in patterns}
+        """Returns what clients may ask for by these patterns, as far as it is known."""
+        listed = {pattern.provider: providers.get(pattern.provider) for pattern in patterns}
         async with anyio.create_task_group() as group:
-            for provider in found.values():
+            for provider in listed.values():
                 group.start_soon(self._refresh, provider)
-        return [info for each in patterns for info in self._named(each, found[each.provider])]
+        return [
+            info
+            for pattern in patterns
+            for info in self._named_by(pattern, listed[pattern.provider])
+        ]
 
-    def _named(self, pattern: Pattern, provider: Provider) -> Iterator[ModelInfo]:
+    def _named_by(self, pattern: Pattern, provider: Provider) -> Iterator[ModelInfo]:
         for info in self._lists[provider.name][1]:
             if (name := pattern.name(info.name)) is not None:
                 yield ModelInfo(name, provider.name, info.kinds, info.display_name)
@@ -181,8 +186,8 @@ class Listings:
         until, before = self._lists.get(provider.name, (0.0, None))
         if before is not None and self._clock() < until:
             return
-        known = (provider.chat_model, "chat"), (provider.embeddings_model, "embeddings")
-        usual = [ModelInfo(name, provider.name, (kind,)) for name, kind in known if name]
+        defaults = (provider.chat_model, "chat"), (provider.embeddings_model, "embeddings")
+        usual = [ModelInfo(name, provider.name, (kind,)) for name, kind in defaults if name]
         self._lists[provider.name] = (
             self._clock() + _AGAIN,
             before or usual,

@@ -23,7 +23,7 @@ class BodyTimeoutError(InvalidRequestError):
     """The body did not come whole in time."""
 
 
-def _taken(count: int) -> None:
+def _count_nothing(count: int) -> None:
     """Nobody counts."""
 
 
@@ -31,7 +31,7 @@ async def read_body(
     receive: Receive,
     headers: Mapping[str, str],
     limits: ServerLimits,
-    take: Callable[[int], None] = _taken,
+    take: Callable[[int], None] = _count_nothing,
 ) -> bytes:
     """The bytes of a body. `take`: is given how many more there are, before they are held.
 

@@ -33,9 +33,9 @@ __all__ = [
     "authenticator",
     "fits_pattern",
     "keys_in",
-    "presented_keys",
+    "find_keys",
     "read_keys",
-    "starred",
+    "match_star",
 ]
 
 _SHORTEST = 8
@@ -56,10 +56,10 @@ _MOST_KEY_BYTES = 1024 * 1024
 def fits_pattern(name: str, pattern: str) -> bool:
     """Returns whether a name is of a pattern, in which each `*` stands for any characters, none too. The time is bounded by
     the product of both lengths."""
-    first, *rest = pattern.split("*")
-    if not rest:
+    first, *pieces = pattern.split("*")
+    if not pieces:
         return name == pattern
-    *middle, last = rest
+    *middle, last = pieces
     start, end = len(first), len(name) - len(last)
     if start > end or not name.startswith(first) or not name.endswith(last):
         return False
@@ -71,7 +71,7 @@ def fits_pattern(name: str, pattern: str) -> bool:
     return True
 
 
-def starred(name: str, pattern: str) -> str | None:
+def match_star(name: str, pattern: str) -> str | None:
     """Returns what is in the place of a pattern's only `*`, or None if the name is not of the pattern or nothing is there."""
     before, _, after = pattern.partition("*")
     if len(name) <= len(before) + len(after) or not fits_pattern(name, pattern):
@@ -155,42 +155,44 @@ def authenticator(auth: Auth) -> Authenticate:
         return _anybody
     if callable(auth) and not isinstance(auth, Mapping):
         return _by_function(auth)
-    return _by_keys(_known(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth)))
+    return _by_keys(_digests_of(cast("str | Key | Iterable[str | Key] | Mapping[str, str]", auth)))
 
 
 async def _anybody(presented: Sequence[str]) -> Caller:  # noqa: ARG001 the type's
     return ANONYMOUS
 
 
-def _known(auth: str | Key | Iterable[str | Key] | Mapping[str, str]) -> list[tuple[bytes, Caller]]:
+def _digests_of(
+    auth: str | Key | Iterable[str | Key] | Mapping[str, str],
+) -> list[tuple[bytes, Caller]]:
     if isinstance(auth, str | Key):
-        given: Iterable[str | Key] = [auth]
+        keys_given: Iterable[str | Key] = [auth]
     elif isinstance(auth, Mapping):
-        given = [Key(secret, name) for name, secret in cast("Mapping[str, str]", auth).items()]
+        keys_given = [Key(secret, name) for name, secret in cast("Mapping[str, str]", auth).items()]
     else:
-        given = expect_sequence("auth", auth, "keys")
-    keys = [each if isinstance(each, Key) else Key(each) for each in given]
+        keys_given = expect_sequence("auth", auth, "keys")
+    keys = [key if isinstance(key, Key) else Key(key) for key in keys_given]
     if not keys:
         raise SettingsError(
             "auth= holds no key, so that nobody could call; give one, or None to let everybody in"
         )
-    known = [(_digest(key.secret), key.caller) for key in keys]
-    if len({digest for digest, _ in known}) < len(known):
+    digests = [(_digest(key.secret), key.caller) for key in keys]
+    if len({digest for digest, _ in digests}) < len(digests):
         raise SettingsError(
             "two keys of auth= are the same, so that it would not be clear who calls"
         )
-    return known
+    return digests
 
 
-def _by_keys(known: Sequence[tuple[bytes, Caller]]) -> Authenticate:
+def _by_keys(digests: Sequence[tuple[bytes, Caller]]) -> Authenticate:
     async def authenticate(presented: Sequence[str]) -> Caller | None:
-        found: Caller | None = None
+        match: Caller | None = None
         for key in presented:
             digest = _digest(key)
-            for expected, caller in known:  # all of them, always: how long it takes tells nothing
+            for expected, caller in digests:  # all of them, always: how long it takes tells nothing
                 if compare_digest(digest, expected):
-                    found = found or caller
-        return found
+                    match = match or caller
+        return match
 
     return authenticate
 
@@ -198,12 +200,12 @@ def _by_keys(known: Sequence[tuple[bytes, Caller]]) -> Authenticate:
 def _by_function(function: Callable[[str], Any]) -> Authenticate:
     async def authenticate(presented: Sequence[str]) -> Caller | None:
         for key in presented:
-            found = function(key)
-            if inspect.isawaitable(found):
-                found = await found
-            if found is not None:
-                expect("what the function of auth= returns", found, Caller, type(None))
-                return cast("Caller", found)
+            caller = function(key)
+            if inspect.isawaitable(caller):
+                caller = await caller
+            if caller is not None:
+                expect("what the function of auth= returns", caller, Caller, type(None))
+                return cast("Caller", caller)
         return None
 
     return authenticate
@@ -213,26 +215,26 @@ def _digest(secret: str) -> bytes:
     return blake2b(secret.encode(), digest_size=32).digest()
 
 
-def presented_keys(
+def find_keys(
     headers: Iterable[tuple[bytes, bytes]], query: bytes, places: Sequence[KeyPlace] = BEARER
 ) -> list[str]:
     """The keys that a request presents in these places, each once. `headers`: names in lower case; `query`: as the URL has it.
 
     A place that holds two different keys holds none: what stands before this server may have looked at the other.
     """
-    given = list(headers)
-    found: list[str] = []
+    header_list = list(headers)
+    keys: list[str] = []
     for place in places:
         if place.kind == "query":
             values = _of_query(query, place.name)
         else:
             name = place.name.encode()
-            values = [_text(value).strip() for header, value in given if header == name]
+            values = [_text(value).strip() for header, value in header_list if header == name]
         if place.kind == "bearer":
             values = [_bearer(value) for value in values]
         if len(set(values)) == 1:
-            found += values[:1]
-    return list(dict.fromkeys(filter(None, found)))
+            keys += values[:1]
+    return list(dict.fromkeys(filter(None, keys)))
 
 
 def _of_query(query: bytes, name: str) -> list[str]:

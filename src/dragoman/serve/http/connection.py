@@ -45,7 +45,7 @@ class Connection:
         headers: Mapping[str, str] | None = None,
     ) -> None:
         """`receive`: whose body was read already; `headers`: of whatever is answered."""
-        self._headers = [*_encoded(headers or {}), _NO_SNIFFING]
+        self._headers = [*_encode(headers or {}), _NO_SNIFFING]
         self._receive = receive
         self._send = send
         self._limits = limits
@@ -76,7 +76,7 @@ class Connection:
 
     async def __aexit__(
         self,
-        kind: type[BaseException] | None,
+        error_type: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> bool | None:
@@ -87,7 +87,7 @@ class Connection:
             pinging.cancel()
             with anyio.CancelScope(shield=True):
                 await asyncio.wait((pinging,))
-        return await self._group.__aexit__(kind, error, trace)
+        return await self._group.__aexit__(error_type, error, trace)
 
     async def run(self, work: Callable[[], Awaitable[None]]) -> Exception | None:
         """Does what answers the request. What ended it before its time: its error, an interruption, or that it took too long; `None`:
@@ -120,7 +120,7 @@ class Connection:
         """A stream is to come: it begins with the first `write`, or where nothing comes for long. `ping`: a sign of life; empty: the
         format has none. `error_bytes`: how the format ends a stream with an error."""
         self._start, self._ping, self._error_bytes = (
-            self._begun(200, {**headers, **_AT_ONCE}),
+            self._start_message(200, {**headers, **_AT_ONCE}),
             ping,
             error_bytes,
         )
@@ -128,7 +128,7 @@ class Connection:
     def add_headers(self, headers: Mapping[str, str]) -> None:
         """Headers of a stream that has not begun; later they are left out."""
         if self._start is not None and headers:
-            self._start["headers"] = [*self._start["headers"], *_encoded(headers)]
+            self._start["headers"] = [*self._start["headers"], *_encode(headers)]
 
     async def write(self, data: bytes) -> None:
         """The next piece of a stream."""
@@ -138,7 +138,7 @@ class Connection:
             await asyncio.wait((self._pinging,))
         if not self.started:
             await self._begin()
-        await self._sent({"type": "http.response.body", "body": data, "more_body": True})
+        await self._send_message({"type": "http.response.body", "body": data, "more_body": True})
 
     async def end(self, data: bytes = b"") -> None:
         """The end of a stream, with its last piece."""
@@ -147,7 +147,7 @@ class Connection:
         if not self.started:
             await self._begin()
         self.ended = True
-        await self._sent({"type": "http.response.body", "body": data, "more_body": False})
+        await self._send_message({"type": "http.response.body", "body": data, "more_body": False})
 
     async def end_with(self, error: DragomanError) -> None:
         """The end of a stream that has begun and cannot go on, as its format has it."""
@@ -157,22 +157,24 @@ class Connection:
     async def respond(self, status: int, headers: Mapping[str, str], body: bytes) -> None:
         """A whole response."""
         self.started = self.ended = True
-        await self._sent(self._begun(status, {**headers, "content-length": str(len(body))}))
-        await self._sent({"type": "http.response.body", "body": body, "more_body": False})
+        await self._send_message(
+            self._start_message(status, {**headers, "content-length": str(len(body))})
+        )
+        await self._send_message({"type": "http.response.body", "body": body, "more_body": False})
 
-    def _begun(self, status: int, headers: Mapping[str, str]) -> Message:
+    def _start_message(self, status: int, headers: Mapping[str, str]) -> Message:
         return {
             "type": "http.response.start",
             "status": status,
-            "headers": [*_encoded(headers), *self._headers],
+            "headers": [*_encode(headers), *self._headers],
         }
 
     async def _begin(self) -> None:
         assert self._start is not None, "stream() comes before what is streamed"
         self.started = True
-        await self._sent(self._start)
+        await self._send_message(self._start)
 
-    async def _sent(self, message: Message) -> None:
+    async def _send_message(self, message: Message) -> None:
         if self._is_gone:
             return
         self._writing_since = self._loop.time()
@@ -214,14 +216,14 @@ class Connection:
             if not self.started:
                 await self._begin()
             if self._ping:
-                await self._sent(
+                await self._send_message(
                     {"type": "http.response.body", "body": self._ping, "more_body": True}
                 )
         finally:
             self._pinging = None
 
 
-def _encoded(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
+def _encode(headers: Mapping[str, str]) -> list[tuple[bytes, bytes]]:
     return [
         (name.lower().encode("latin-1"), _one_line(value).encode("latin-1", "replace"))
         for name, value in headers.items()
@@ -233,7 +235,7 @@ def _one_line(value: str) -> str:
     return (
         value
         if value.isprintable()
-        else "".join([each if each.isprintable() else " " for each in value])
+        else "".join([character if character.isprintable() else " " for character in value])
     )
 
 
@@ -260,7 +262,7 @@ class Gate:
             OverloadedError: as many run as may, or the server is about to end.
             RateLimitError: as many run with this key as may.
         """
-        limits, mine = self._limits, self._by_caller
+        limits, open_calls = self._limits, self._by_caller
         if self.closed:
             raise OverloadedError(
                 "the server is being restarted; send the request again", retry_after=_AGAIN_SECONDS
@@ -270,20 +272,20 @@ class Gate:
                 "the server has as many calls open as it takes; try again",
                 retry_after=_AGAIN_SECONDS,
             )
-        if limits.calls_per_caller is not None and mine[caller.id] >= limits.calls_per_caller:
+        if limits.calls_per_caller is not None and open_calls[caller.id] >= limits.calls_per_caller:
             raise RateLimitError(
                 "as many calls are open with this key as may be; try again",
                 retry_after=_AGAIN_SECONDS,
             )
         self.open += 1
-        mine[caller.id] += 1
+        open_calls[caller.id] += 1
         try:
             yield
         finally:
             self.open -= 1
-            mine[caller.id] -= 1
-            if not mine[caller.id]:
-                del mine[caller.id]
+            open_calls[caller.id] -= 1
+            if not open_calls[caller.id]:
+                del open_calls[caller.id]
             if not self.open:
                 self._idle.set()
 
@@ -291,23 +293,23 @@ class Gate:
     def room(self) -> Generator[Callable[[int], None]]:
         """Counts the bytes of a body that are given to it as long as its call runs; it raises an `OverloadedError` where all bodies together
         have more than may be."""
-        held = 0
+        taken = 0
 
         def take(count: int) -> None:
-            nonlocal held
+            nonlocal taken
             most = self._limits.bodies_bytes
             if most is not None and self.bytes + count > most:
                 raise OverloadedError(
                     "the server holds as many bytes of requests as it takes; try again",
                     retry_after=_AGAIN_SECONDS,
                 )
-            held += count
+            taken += count
             self.bytes += count
 
         try:
             yield take
         finally:
-            self.bytes -= held
+            self.bytes -= taken
 
     @contextmanager
     def connection(self, connection: Connection) -> Generator[None]:

@@ -36,7 +36,8 @@ _OPERATIONS: Mapping[str, Any] = {
 
 
 def description(places: Iterable[Place], *, has_keys: bool) -> dict[str, Any]:
-    """What is there: methods, parameters, keys, bodies and answers."""
+    """Returns the OpenAPI document of these places: methods, parameters, keys, bodies and
+    answers."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -44,8 +45,8 @@ def description(places: Iterable[Place], *, has_keys: bool) -> dict[str, Any]:
     except PackageNotFoundError:
         number = "0"
     paths: dict[str, dict[str, Any]] = {
-        path: {"get": _own(path, words, content, statuses)}
-        for path, (words, content, statuses) in _OPERATIONS.items()
+        path: {"get": _own(path, summary, content, statuses)}
+        for path, (summary, content, statuses) in _OPERATIONS.items()
     }
     wires: dict[str, Wire] = {}
     for place in places:
@@ -74,15 +75,15 @@ def description(places: Iterable[Place], *, has_keys: bool) -> dict[str, Any]:
 
 def _operation(place: Place, *, has_keys: bool) -> dict[str, Any]:
     wire, route = place.candidates[0]
-    also = list(dict.fromkeys(each.name for each, _ in place.candidates))
-    made: dict[str, Any] = {
+    also = list(dict.fromkeys(wire.name for wire, _ in place.candidates))
+    operation: dict[str, Any] = {
         "operationId": _id(place),
         "summary": PURPOSES.get(route.purpose, route.purpose),
         "tags": also,
         "responses": {"200": _answer(wire, route), "default": _refusal(also)},
     }
     if names := _NAMES.findall(place.path):
-        made["parameters"] = [
+        operation["parameters"] = [
             {
                 "name": name,
                 "in": "path",
@@ -92,7 +93,7 @@ def _operation(place: Place, *, has_keys: bool) -> dict[str, Any]:
             for name in names
         ]
     if place.method == "POST":
-        bodies = [body for each, one in place.candidates if (body := _body(each, one))]
+        bodies = [body for wire, route in place.candidates if (body := _body(wire, route))]
         schema = (
             {"type": "object"}
             if not bodies
@@ -100,14 +101,14 @@ def _operation(place: Place, *, has_keys: bool) -> dict[str, Any]:
             if len(bodies) == 1
             else {"anyOf": bodies}
         )
-        made["requestBody"] = {
+        operation["requestBody"] = {
             "required": bool(bodies),
             "content": {"application/json": {"schema": schema}},
         }
     if has_keys:
-        names = dict.fromkeys(_scheme(key) for each, _ in place.candidates for key in _keys(each))
-        made["security"] = [{name: []} for name in names]
-    return made
+        names = dict.fromkeys(_scheme(key) for wire, _ in place.candidates for key in _keys(wire))
+        operation["security"] = [{name: []} for name in names]
+    return operation
 
 
 def _answer(wire: Wire, route: Route) -> dict[str, Any]:
@@ -130,21 +131,21 @@ def _refusal(names: Sequence[str]) -> dict[str, Any]:
     }
 
 
-def _own(path: str, words: str, content: Any, statuses: set[str]) -> dict[str, Any]:
+def _own(path: str, summary: str, content: Any, statuses: set[str]) -> dict[str, Any]:
     responses: dict[str, Any] = {
-        each: {"description": words, "content": content} for each in ("200",)
+        status: {"description": summary, "content": content} for status in ("200",)
     }
     for status in sorted(statuses - {"200"}):
         responses[status] = {"description": "It may not, or does not."}
     return {
         "operationId": path.strip("/").replace(".", "_"),
-        "summary": words,
+        "summary": summary,
         "responses": responses,
     }
 
 
 def _body(wire: Wire, route: Route) -> Mapping[str, Any] | None:
-    """The JSON Schema of a body, as the wire has it; `None`: it has none."""
+    """Returns the JSON Schema of a body, as the wire has it, or None."""
     return serving(wire).bodies.get(route.path)
 
 
@@ -172,17 +173,18 @@ def _error(wire: Wire) -> Any:
 
 
 def _shape(value: Any) -> dict[str, Any]:
-    """A JSON Schema that a value of this shape fits; texts and nothing may stand for each other."""
+    """Returns a JSON Schema that a value of this shape fits; a text and null may stand for each
+    other."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         return {
             "type": "object",
             "required": list(fields),
-            "properties": {name: _shape(each) for name, each in fields.items()},
+            "properties": {name: _shape(field_value) for name, field_value in fields.items()},
         }
     if isinstance(value, list):
         return {"type": "array"}
-    kind = _KIND[type(value)]
-    return (
-        {"type": [kind, "null"]} if kind == "string" else {} if kind == "null" else {"type": kind}
-    )
+    type_name = _KIND[type(value)]
+    if type_name == "null":
+        return {}
+    return {"type": [type_name, "null"] if type_name == "string" else type_name}

@@ -3,7 +3,7 @@ where nothing stands."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -29,38 +29,43 @@ class Place(NamedTuple):
     """What is there: the first whose route names a header that the request has, else the first that names none, else the first."""
 
 
-def places(served: Iterable[Wire], purposes: Collection[str]) -> list[Place]:
-    """The places of these wires' routes that have one of these purposes. At the root the first wire that has a path has it."""
-    found = [
+def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> list[Place]:
+    """Returns the places of these wires' routes whose purpose is offered. At the root the first wire
+    that has a path has it."""
+    entries = [
         (route.method, prefix + route.path, wire, route)
         for wire in served
         for route in wire.routes
-        if route.purpose in purposes
+        if is_offered(wire, route.purpose)
         for prefix in ("", f"/{wire.name}")
     ]
-    return list(_grouped(found))
+    return list(_group(entries))
 
 
-def _sureness(one: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
-    """A sure path goes before a pattern, a long one before what may be its beginning, and all before a name at the end, which may hold slashes."""
-    method, path, _, _ = one
+def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
+    """Returns the sort key of a place: fixed paths before patterns, long ones before what may be their beginning, and a name at the
+    end, which may hold slashes, last."""
+    method, path, _, _ = entry
     return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
 
 
-def _grouped(found: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
-    ordered = sorted(found, key=_sureness)
-    for (path, method), same in groupby(ordered, key=lambda one: (one[1], one[0])):
+def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
+    ordered = sorted(entries, key=_sureness)
+    for (path, method), same in groupby(ordered, key=lambda entry: (entry[1], entry[0])):
         yield Place(method, path, tuple([(wire, route) for _, _, wire, route in same]))
 
 
 async def absent(request: Request, error: Exception) -> Response:
-    """An error of the form that most APIs have, for a path or a method that is not there."""
+    """Returns an error in the form that most APIs have, for a path or a method that is not
+    there."""
     status = error.status_code if isinstance(error, HTTPException) else 404
-    given = (error.headers if isinstance(error, HTTPException) else None) or {}
-    place = f"{request.url.path:.200}"
-    if allowed := given.get("Allow"):
-        words = f"{place} is not asked with {request.method}, but with {allowed}"
+    headers = (error.headers if isinstance(error, HTTPException) else None) or {}
+    path = f"{request.url.path:.200}"
+    if allowed := headers.get("Allow"):
+        message = f"{path} is not asked with {request.method}, but with {allowed}"
     else:
-        words = f"there is nothing at {request.method} {place}; a base URL may be wrong, or its end given twice, such as /v1/v1"
-    body = {"error": {"message": words, "type": "not_found_error", "param": None, "code": None}}
-    return Response(json_bytes.encode(body), status, {**given, "content-type": "application/json"})
+        message = f"there is nothing at {request.method} {path}; a base URL may be wrong, or its end given twice, such as /v1/v1"
+    body = {"error": {"message": message, "type": "not_found_error", "param": None, "code": None}}
+    return Response(
+        json_bytes.encode(body), status, {**headers, "content-type": "application/json"}
+    )

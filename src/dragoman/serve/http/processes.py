@@ -26,7 +26,7 @@ def process_count(
     environment: Mapping[str, str] = os.environ,
     process_name: str | None = None,
 ) -> int:
-    """How many processes there are at least.
+    """Returns how many processes there are at least.
 
     Args:
         arguments: the command line; by default that of this process, which a worker inherits.
@@ -39,9 +39,9 @@ def process_count(
     counts = [1, *([int(spawned[1])] if spawned else [])]
     if environment.get("WEB_CONCURRENCY", "").isdecimal():
         counts.append(int(environment["WEB_CONCURRENCY"]))
-    for place, argument in enumerate(arguments):
+    for index, argument in enumerate(arguments):
         if option := _WORKERS.fullmatch(argument):
-            value = option[1] or next(iter(arguments[place + 1 : place + 2]), "")
+            value = option[1] or next(iter(arguments[index + 1 : index + 2]), "")
             counts.append(int(value) if value.isdecimal() else 1)
     return max(counts)
 

@@ -35,8 +35,8 @@ __all__ = [
     "is_sealed",
     "pack",
     "pack_call",
-    "restored",
-    "restored_calls",
+    "restore",
+    "restore_calls",
     "split_id",
     "unpack",
 ]
@@ -50,15 +50,16 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def is_sealed(text: str) -> bool:
-    """Whether a text looks like a token of any server's, or like what is left of one; whether it opens, `Sealer.open` says."""
+    """True if a text looks like a token of any server, or what is left of one; `Sealer.open` says if it opens."""
     return text.startswith(MARK) or text.rstrip("=").endswith(MARK)
 
 
 def split_id(call_id: str) -> tuple[str, str] | None:
-    """A call's id that holds a token → the id and the token; `None` for any other."""
-    if MARK not in call_id or (found := _ID.fullmatch(call_id)) is None:
+    """Splits a call's id that holds a token into the id and the token. Returns None for any
+    other id."""
+    if MARK not in call_id or (match := _ID.fullmatch(call_id)) is None:
         return None
-    return found[1], found[2]
+    return match[1], match[2]
 
 
 class _Text(msgspec.Struct, frozen=True, omit_defaults=True, tag="length"):
@@ -94,7 +95,8 @@ _decode = msgspec.msgpack.Decoder(_Sealed).decode
 
 
 def is_needed(message: Message) -> bool:
-    """Whether a message has anything that its provider must have back and another format cannot say."""
+    """True if a message has anything that its provider must get back and another format cannot
+    say."""
     if message.origin is None:
         return False
     hidden = any(_is_hidden(piece) for piece in message.content if not isinstance(piece, TextPart))
@@ -102,80 +104,84 @@ def is_needed(message: Message) -> bool:
 
 
 def pack(message: Message) -> bytes | None:
-    """The content of a message's token; `None`: it holds what cannot be written."""
+    """Returns the content of a message's token, or None if it cannot be written."""
     assert message.origin is not None
-    return _written(
+    return _write(
         _Sealed(
             message.origin,
             _digest(*_visible(message.content)),
             _pieces(message.content),
-            _sent(message.native),
+            _sendable(message.native),
         )
     )
 
 
 def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes | None:
-    """The content of a call's token. `content`: the message as far as the call, its last piece; `since`: how many of these pieces the
-    tokens of earlier calls hold."""
-    text, shown = _visible(content[:since])
+    """Returns the content of a call's token. `content`: the message as far as the call, its last piece; `since`: how many of these
+    pieces the tokens of earlier calls hold."""
+    text, pieces_shown = _visible(content[:since])
     pieces = _pieces(content[since:])
-    return _written(
-        _Sealed(origin, _call_digest(*_visible(content)), pieces, after=(len(text), len(shown)))
+    return _write(
+        _Sealed(
+            origin, _call_digest(*_visible(content)), pieces, after=(len(text), len(pieces_shown))
+        )
     )
 
 
 def unpack(content: bytes) -> _Sealed | None:
-    """What `pack` or `pack_call` wrote; `None`: it is of another release."""
+    """Reads what `pack` or `pack_call` wrote; None if it is of another release."""
     try:
         return _decode(content)
     except (msgspec.MsgspecError, ValueError, RecursionError):
         return None
 
 
-def restored(message: Message, sealed: _Sealed) -> Message | None:
-    """The message as its provider made it; `None`: the token is not this message's, or somebody changed the message."""
+def restore(message: Message, sealed: _Sealed) -> Message | None:
+    """Returns the message as its provider made it, or None if the token is not this message's, or the message was changed."""
     if sealed.after is not None:
         return None
-    shown = _visible(message.content)[1]
+    pieces_shown = _visible(message.content)[1]
     for text in _readings(message.content, [sealed]):
-        if _digest(text, shown) == sealed.digest:
-            content = tuple(_filled(sealed.pieces, text, shown))
+        if _digest(text, pieces_shown) == sealed.digest:
+            content = tuple(_fill(sealed.pieces, text, pieces_shown))
             return message.replace(content=content, origin=sealed.origin, native=sealed.native)
     return None
 
 
-def restored_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
-    """The same from the tokens of its calls, in their order. What follows the last of them is as the client has it."""
-    shown = _visible(message.content)[1]
+def restore_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
+    """Returns the message as its provider made it, from the tokens of its calls in their order. What follows the last of them stays
+    as the client has it."""
+    pieces_shown = _visible(message.content)[1]
     for text in _readings(message.content, sealed):
-        content = _filled_calls(sealed, text, shown)
+        content = _fill_calls(sealed, text, pieces_shown)
         if content is not None:
             return message.replace(content=tuple(content), origin=sealed[0].origin)
     return None
 
 
-def _filled_calls(
-    sealed: Sequence[_Sealed], text: str, shown: Sequence[Content]
+def _fill_calls(
+    sealed: Sequence[_Sealed], text: str, pieces_shown: Sequence[Content]
 ) -> list[Content] | None:
-    """The content that the tokens of calls make of a text and the pieces beside it; `None`: a token is not of these."""
+    """Returns the content that the tokens of calls make of a text and the pieces beside it, or None if a token does not belong to
+    these."""
     content: list[Content] = []
     letters = calls = 0
     for token in sealed:
         if token.after is None or token.after[0] < letters or token.after[1] < calls:
             return None
         before, calls_before = token.after
-        content += _plain(text[letters:before], shown[calls:calls_before])
+        content += _plain(text[letters:before], pieces_shown[calls:calls_before])
         letters = before + sum(piece.length for piece in token.pieces if isinstance(piece, _Text))
         calls = calls_before + sum(isinstance(piece, _Shown) for piece in token.pieces)
-        if _call_digest(text[:letters], shown[:calls]) != token.digest:
+        if _call_digest(text[:letters], pieces_shown[:calls]) != token.digest:
             return None
-        content += _filled(token.pieces, text[before:], shown[calls_before:])
-    content += _plain(text[letters:], shown[calls:])
+        content += _fill(token.pieces, text[before:], pieces_shown[calls_before:])
+    content += _plain(text[letters:], pieces_shown[calls:])
     return content
 
 
 def _readings(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator[str]:
-    """The texts that a client's message may hold of what its tokens count: without the blank pieces that the tokens hold."""
+    """Yields the texts that a client's message may hold of what its tokens count: without the blank pieces that the tokens hold."""
     # A format keeps blank pieces, and then joins them with the text beside them, or leaves all of them out.
     text = "".join([piece.text for piece in content if isinstance(piece, TextPart)])
     if (without := _without_blanks(text, sealed)) is not None:
@@ -184,13 +190,13 @@ def _readings(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator
 
 
 def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
-    """A text without the blank pieces that its tokens hold; `None`: one of them is not where it should be."""
-    kept: list[str] = []
+    """Returns a text without the blank pieces that its tokens hold, or None if one of them is not where it should be."""
+    texts: list[str] = []
     position = letters = 0
 
     def keep(length: int) -> None:
         nonlocal position, letters
-        kept.append(text[position : position + length])
+        texts.append(text[position : position + length])
         position += length
         letters += length
 
@@ -203,12 +209,12 @@ def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
                 if not text.startswith(piece.piece.text, position):
                     return None
                 position += len(piece.piece.text)
-    kept.append(text[position:])
-    return "".join(kept)
+    texts.append(text[position:])
+    return "".join(texts)
 
 
 def _visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
-    """What every format shows of a message: its text, and the pieces beside it."""
+    """Returns what every format shows of a message: its text, and the pieces beside it."""
     text = "".join(
         [piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)]
     )
@@ -219,34 +225,36 @@ def _visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
     ]
 
 
-def _plain(text: str, shown: Sequence[Content]) -> list[Content]:
-    return [*([TextPart(text)] if text else []), *shown]
+def _plain(text: str, pieces_shown: Sequence[Content]) -> list[Content]:
+    return [*([TextPart(text)] if text else []), *pieces_shown]
 
 
-def _filled(
-    pieces: Sequence[_Text | _Shown | _Hidden], text: str, shown: Sequence[Content]
+def _fill(
+    pieces: Sequence[_Text | _Shown | _Hidden], text: str, pieces_shown: Sequence[Content]
 ) -> list[Content]:
-    """The pieces of a token, with what the client has of them."""
+    """Returns the pieces of a token, filled with what the client has of them."""
     content: list[Content] = []
-    left, start = iter(shown), 0
-    for each in pieces:
-        if isinstance(each, _Hidden):
-            content.append(each.piece)
-        elif isinstance(each, _Text):
-            content.append(TextPart(text[start : start + each.length], each.native))
-            start += each.length
-        elif isinstance(piece := next(left), ToolCallPart):
-            content.append(msgspec.structs.replace(piece, native=each.native, raw=each.raw))
+    remaining, start = iter(pieces_shown), 0
+    for sealed_piece in pieces:
+        if isinstance(sealed_piece, _Hidden):
+            content.append(sealed_piece.piece)
+        elif isinstance(sealed_piece, _Text):
+            content.append(TextPart(text[start : start + sealed_piece.length], sealed_piece.native))
+            start += sealed_piece.length
+        elif isinstance(piece := next(remaining), ToolCallPart):
+            content.append(
+                msgspec.structs.replace(piece, native=sealed_piece.native, raw=sealed_piece.raw)
+            )
         else:
             content.append(
                 msgspec.structs.replace(
-                    piece, native={**(piece.native or {}), **(each.native or {})} or None
+                    piece, native={**(piece.native or {}), **(sealed_piece.native or {})} or None
                 )
             )
     return content
 
 
-def _written(sealed: _Sealed) -> bytes | None:
+def _write(sealed: _Sealed) -> bytes | None:
     try:
         return _encode(sealed)
     except (TypeError, ValueError, RecursionError, OverflowError):
@@ -259,14 +267,14 @@ def _pieces(content: Sequence[Content]) -> tuple[_Text | _Shown | _Hidden, ...]:
 
 def _piece(piece: Content) -> _Text | _Shown | _Hidden:
     if _is_hidden(piece):
-        return _Hidden(msgspec.structs.replace(piece, native=_sent(piece.native)))
+        return _Hidden(msgspec.structs.replace(piece, native=_sendable(piece.native)))
     if isinstance(piece, TextPart):
-        return _Text(len(piece.text), _sent(piece.native))
-    return _Shown(_sent(piece.native), piece.raw if isinstance(piece, ToolCallPart) else None)
+        return _Text(len(piece.text), _sendable(piece.native))
+    return _Shown(_sendable(piece.native), piece.raw if isinstance(piece, ToolCallPart) else None)
 
 
 def _is_hidden(piece: Content) -> bool:
-    """Whether a format may leave the piece out, or show it in a form of its own."""
+    """True if a format may leave the piece out, or show it in a form of its own."""
     if isinstance(piece, TextPart):
         return not piece.text.strip()
     return (
@@ -278,9 +286,9 @@ def _own(native: Native) -> bool:
     return any(NOTES not in wire and fields for wire, fields in (native or {}).items())
 
 
-def _sent(native: Native) -> Native:
-    """The native mapping without what stood around the message in a response, which is never sent."""
-    kept: dict[str, Any] = {}
+def _sendable(native: Native) -> Native:
+    """Returns the native mapping without what stood around the message in a response, which is never sent."""
+    wires: dict[str, Any] = {}
     for wire, fields in (native or {}).items():
         if NOTES in wire:
             fields = {
@@ -289,23 +297,23 @@ def _sent(native: Native) -> Native:
                 if name not in ("response", "echo")
             }
         if fields or NOTES not in wire:
-            kept[wire] = fields
-    return kept or None
+            wires[wire] = fields
+    return wires or None
 
 
-def _digest(text: str, shown: Sequence[Content]) -> bytes:
-    """Of all that every format shows: the text, and the calls in their order."""
-    return _hashed(text, [_facts(piece) for piece in shown])
+def _digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
+    """Returns a digest of all that every format shows: the text, and the calls in their order."""
+    return _hash(text, [_facts(piece) for piece in pieces_shown])
 
 
-def _call_digest(text: str, shown: Sequence[Content]) -> bytes:
-    """Of what is known when the last of these calls begins."""
-    return _hashed(
-        text, [[getattr(piece, "id", None), getattr(piece, "name", None)] for piece in shown]
+def _call_digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
+    """Returns a digest of what is known when the last of these calls begins."""
+    return _hash(
+        text, [[getattr(piece, "id", None), getattr(piece, "name", None)] for piece in pieces_shown]
     )
 
 
-def _hashed(text: str, facts: Sequence[Iterable[Any]]) -> bytes:
+def _hash(text: str, facts: Sequence[Iterable[Any]]) -> bytes:
     written = msgspec.json.encode([text.encode("utf-8", "surrogatepass"), facts], order="sorted")
     return blake2b(written, digest_size=16).digest()
 

@@ -57,11 +57,11 @@ class Sealer:
             raise SettingsError(
                 f"a key of Sealer must have {_LEAST_KEY} bytes or more; secrets.token_bytes(32) makes one"
             )
-        self._keys = [_derived(secret, purpose) for secret in secrets]
+        self._keys = [_derive(secret, purpose) for secret in secrets]
         self._purpose = purpose.encode()
 
     def seal(self, content: bytes, owner: str = "") -> str | None:
-        """A token of this content that only `owner` can bring back; `None`: it is too long for one."""
+        """Returns a token of this content that only `owner` can bring back, or None if it is too long for one."""
         if len(content) > MOST_BYTES:
             return None
         packed = zlib.compress(content, 6)
@@ -69,12 +69,12 @@ class Sealer:
         key_id, cipher = self._keys[0]
         head, nonce = _MARK + _VERSION + key_id, urandom(_NONCE)
         sealed = head + nonce + cipher.encrypt(nonce, plain, self._bound(head, owner))
-        token = urlsafe_b64encode(_framed(sealed)).decode() + MARK
+        token = urlsafe_b64encode(_frame(sealed)).decode() + MARK
         return token if len(token) <= MOST_TOKEN else None
 
     def open(self, token: str, owner: str = "") -> bytes | None:
-        """The content; `None` for a token that was forged, cut or changed, is another owner's, or was sealed with a key that is not
-        among these. Never raises."""
+        """Returns the content, or None for a token that was forged, cut or changed, is another owner's, or was sealed with a key
+        that is not among these. Never raises."""
         if len(token) > MOST_TOKEN or not is_sealed(token):
             return None
         text = token.replace("+", "-").replace("/", "_")
@@ -83,15 +83,19 @@ class Sealer:
         framed = urlsafe_b64decode(text.removesuffix(MARK))
         fill = framed[-1] if framed else 0
         sealed = framed[: max(len(framed) - 3 - fill, 0)]
-        if framed != _framed(sealed):
+        if framed != _frame(sealed):
             return None
-        head, nonce, rest = sealed[:_HEAD], sealed[_HEAD : _HEAD + _NONCE], sealed[_HEAD + _NONCE :]
-        if len(rest) < _ID or not head.startswith(_MARK + _VERSION):
+        head, nonce, encrypted = (
+            sealed[:_HEAD],
+            sealed[_HEAD : _HEAD + _NONCE],
+            sealed[_HEAD + _NONCE :],
+        )
+        if len(encrypted) < _ID or not head.startswith(_MARK + _VERSION):
             return None
         for key_id, cipher in self._keys:
             if key_id == head[-_ID:]:
                 try:
-                    return _unpacked(cipher.decrypt(nonce, rest, self._bound(head, owner)))
+                    return _unpack(cipher.decrypt(nonce, encrypted, self._bound(head, owner)))
                 except (InvalidTag, ValueError):
                     continue
         return None
@@ -100,19 +104,19 @@ class Sealer:
         return b"\0".join([head, self._purpose, owner.encode("utf-8", "surrogatepass")])
 
 
-def _framed(sealed: bytes) -> bytes:
-    """Made up to a multiple of three bytes, and how many that took: so a token is base64 without padding."""
+def _frame(sealed: bytes) -> bytes:
+    """Returns the bytes padded to a multiple of three, with the number of those added, so that a token is base64 without padding."""
     fill = -len(sealed) % 3
     return sealed + bytes(fill) + bytes([0, 0, fill])
 
 
-def _derived(secret: bytes, purpose: str) -> tuple[bytes, AESGCMSIV]:
+def _derive(secret: bytes, purpose: str) -> tuple[bytes, AESGCMSIV]:
     info = b"dragoman sealer 1 " + purpose.encode()
     material = HKDF(algorithm=SHA256(), length=32 + _ID, salt=None, info=info).derive(secret)
     return material[32:], AESGCMSIV(material[:32])
 
 
-def _unpacked(plain: bytes) -> bytes | None:
+def _unpack(plain: bytes) -> bytes | None:
     if plain[:1] == _PLAIN:
         return plain[1:]
     unpacker = zlib.decompressobj()

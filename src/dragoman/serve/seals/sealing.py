@@ -31,8 +31,8 @@ from dragoman.serve.seals.sealed_message import (
     is_sealed,
     pack,
     pack_call,
-    restored,
-    restored_calls,
+    restore,
+    restore_calls,
     split_id,
     unpack,
 )
@@ -67,38 +67,39 @@ class Sealing:
     def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
         """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
         hold one."""
-        its = serving(wire)
-        self._dump, self._load, self._dump_call = its.dump_seal, its.load_seal, its.dump_call_seal
+        form = serving(wire).seal
+        self._dump, self._load, self._dump_call = form.dump, form.load, form.dump_call
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
         self._is_idle = self._dump is None and self._dump_call is None and not longest_id
         self._messages: dict[str, _Open] = {}
 
     def feed(self, event: Event) -> list[Event]:
-        """One event → itself, a call with its token, and before the end of a message the piece that holds its token."""
+        """Returns an event as the client gets it: a call with its token, and before the end of a message the piece that holds its
+        token."""
         if type(event) is PartDelta or self._is_idle:
             return [event]
         if isinstance(event, MessageStarted) and event.role is Role.MODEL:
             self._messages[event.message_id] = _Open(event)
         elif isinstance(event, PartStarted | PartFinished) and (
-            known := self._messages.get(event.message_id)
+            message := self._messages.get(event.message_id)
         ):
-            return [self._part(known, event)]
+            return [self._part(message, event)]
         elif isinstance(event, MessageDropped):
             self._messages.pop(event.message_id, None)
         elif isinstance(event, RunError):
             self._messages.clear()
         elif isinstance(event, MessageFinished) and (
-            known := self._messages.pop(event.message_id, None)
+            message := self._messages.pop(event.message_id, None)
         ):
-            return [*self._sealed(known, event), event]
+            return [*self._seal_message(message, event), event]
         return [event]
 
-    def _part(self, known: _Open, event: PartStarted | PartFinished) -> Event:
-        known.last = max(known.last, event.index)
+    def _part(self, message: _Open, event: PartStarted | PartFinished) -> Event:
+        message.last = max(message.last, event.index)
         if isinstance(event, PartFinished):
-            known.parts[event.index] = event.part
-            sealed_id = known.ids.get(event.index)
+            message.parts[event.index] = event.part
+            sealed_id = message.ids.get(event.index)
             if sealed_id is None or not isinstance(event.part, ToolCallPart):
                 return event
             return msgspec.structs.replace(
@@ -106,46 +107,47 @@ class Sealing:
             )
         if not isinstance(event.part, ToolCallPart) or event.part.run_by == "provider":
             return event
-        known.parts[event.index] = event.part
-        token = self._call_token(known, event.index)
+        message.parts[event.index] = event.part
+        token = self._call_token(message, event.index)
         return (
             event
             if token is None
-            else msgspec.structs.replace(event, part=self._with(token, known, event))
+            else msgspec.structs.replace(event, part=self._with(token, message, event))
         )
 
-    def _call_token(self, known: _Open, index: int) -> str | None:
-        """What a call holds of the message so far: all that no earlier call does."""
-        origin = known.start.origin
+    def _call_token(self, message: _Open, index: int) -> str | None:
+        """Returns the token of a call: it holds the message so far, from the call before it that
+        has a token."""
+        origin = message.start.origin
         if origin is None or wire_of(origin.prefix or "") == self._wire:
             return None
         if self._dump_call is None and not self._longest_id:
             return None
-        before = [at for at in sorted(known.parts) if at <= index]
-        content = [known.parts[at] for at in before]
-        since = sum(at <= known.held for at in before)
+        before = [position for position in sorted(message.parts) if position <= index]
+        content = [message.parts[position] for position in before]
+        since = sum(position <= message.held for position in before)
         if not is_needed(Message(Role.MODEL, tuple(content[since:]), origin=origin)):
             return None
         packed = pack_call(origin, content, since)
         return None if packed is None else self._sealer.seal(packed, self._owner)
 
-    def _with(self, token: str, known: _Open, event: PartStarted) -> Content:
+    def _with(self, token: str, message: _Open, event: PartStarted) -> Content:
         call = event.part
         assert isinstance(call, ToolCallPart)
         if len(call.id) + len(token) <= self._longest_id:
-            known.ids[event.index], known.held = call.id + token, event.index
+            message.ids[event.index], message.held = call.id + token, event.index
             return msgspec.structs.replace(call, id=call.id + token)
         if self._dump_call is None:
             return call
-        known.held = event.index
+        message.held = event.index
         return self._dump_call(token, call)
 
-    def _sealed(self, known: _Open, finish: MessageFinished) -> list[Event]:
+    def _seal_message(self, unfinished: _Open, finish: MessageFinished) -> list[Event]:
         if self._dump is None:
             return []
-        content = tuple([part for _, part in sorted(known.parts.items())])
-        native = {**(known.start.native or {}), **(finish.native or {})} or None
-        origin = _joined(known.start.origin, finish.origin)
+        content = tuple([part for _, part in sorted(unfinished.parts.items())])
+        native = {**(unfinished.start.native or {}), **(finish.native or {})} or None
+        origin = _join_origins(unfinished.start.origin, finish.origin)
         if (
             origin is not None
             and wire_of(origin.prefix or "") == self._wire
@@ -157,15 +159,15 @@ class Sealing:
         token = None if packed is None else self._sealer.seal(packed, self._owner)
         if token is None:
             return []
-        piece, index = self._dump(token), known.last + 1
+        piece, index = self._dump(token), unfinished.last + 1
         return [
             PartStarted(finish.message_id, index, piece),
             PartFinished(finish.message_id, index, piece),
         ]
 
     def _is_from_a_gateway(self, content: Sequence[Content]) -> bool:
-        """Whether a gateway that was asked has put a token of its own into an answer: no server takes another's from a client, so that it
-        comes back within this one's."""
+        """True if a gateway that was asked has put a token of its own into an answer. No server takes another's token from a client,
+        so it must come back within this one's."""
         tokens = [self._load(piece) for piece in content] if self._load is not None else []
         return any(isinstance(token, str) and is_sealed(token) for token in tokens)
 
@@ -173,19 +175,19 @@ class Sealing:
 def seal_events(
     events: Sequence[Event], wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0
 ) -> list[Event]:
-    """A whole answer, with its tokens (see `Sealing`)."""
+    """Returns a whole answer with its tokens (see `Sealing`)."""
     sealing = Sealing(wire, sealer, owner, longest_id=longest_id)
     return [sealed for event in events for sealed in sealing.feed(event)]
 
 
-def _joined(start: Origin | None, end: Origin | None) -> Origin | None:
-    """An origin, with what the end of the answer adds to it."""
+def _join_origins(start: Origin | None, end: Origin | None) -> Origin | None:
+    """Returns an origin with what the end of the answer adds to it."""
     if start is None or end is None:
         return end or start
-    known = {
+    end_fields = {
         name: value for name in end.__struct_fields__ if (value := getattr(end, name)) is not None
     }
-    return msgspec.structs.replace(start, **known)
+    return msgspec.structs.replace(start, **end_fields)
 
 
 def open_messages(
@@ -197,14 +199,14 @@ def open_messages(
     out: list[Message] = []
     losses: list[Loss] = []
     for position, message in enumerate(messages):
-        taken = _taken(wire, message)
+        taken = _take_tokens(wire, message)
         if taken is None:
             out.append(message)
             continue
         if message.role is not Role.MODEL:
             out += [taken.message] if taken.message.content else []
             continue
-        whole = _opened(taken, sealer, owner)
+        whole = _open_message(taken, sealer, owner)
         if whole is None:
             losses.append(Loss(position, taken.place, Lost.signature, _WHY))
         if whole is not None or taken.message.content:
@@ -224,61 +226,64 @@ class _Taken(msgspec.Struct, frozen=True):
     """Those of its calls."""
 
 
-def _taken(wire: Wire, message: Message) -> _Taken | None:
-    """`None`: there is no token in it."""
-    load, load_call = serving(wire).load_seal, serving(wire).load_call_seal
+def _take_tokens(wire: Wire, message: Message) -> _Taken | None:
+    """Takes the tokens out of a message. Returns None if there is none in it."""
+    form = serving(wire).seal
+    load, load_call = form.load, form.load_call
     content: list[Content] = []
-    places: list[int] = []
+    positions: list[int] = []
     tokens: list[str] = []
     calls: list[str] = []
-    for place, piece in enumerate(message.content):
-        left: Content | None = piece
+    for index, piece in enumerate(message.content):
+        remaining: Content | None = piece
         if isinstance(piece, ToolCallPart | ToolResultPart):
-            left, found = _without(load_call, piece)
-            calls += found if isinstance(piece, ToolCallPart) else ()
+            remaining, piece_tokens = _without(load_call, piece)
+            calls += piece_tokens if isinstance(piece, ToolCallPart) else ()
         elif load is not None and isinstance(token := load(piece), str) and is_sealed(token):
-            left = None
+            remaining = None
             tokens.append(token)
-        if left is not piece:
-            places.append(place)
-        if left is not None:
-            content.append(left)
+        if remaining is not piece:
+            positions.append(index)
+        if remaining is not None:
+            content.append(remaining)
     return (
-        _Taken(message.replace(content=tuple(content)), places[0], tokens, calls)
-        if places
+        _Taken(message.replace(content=tuple(content)), positions[0], tokens, calls)
+        if positions
         else None
     )
 
 
 def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Content, list[str]]:
-    """A call, or its result, without the tokens in it, and these."""
+    """Returns a call, or its result, without the tokens in it, and these."""
     tokens: list[str] = []
     if isinstance(piece, ToolCallPart) and load_call is not None:
-        found = load_call(piece)
-        if found is not None and is_sealed(found[0]):
-            tokens.append(found[0])
-            piece = found[1]
+        loaded = load_call(piece)
+        if loaded is not None and is_sealed(loaded[0]):
+            tokens.append(loaded[0])
+            piece = loaded[1]
     if split := split_id(piece.id):
         tokens.append(split[1])
         piece = msgspec.structs.replace(piece, id=split[0])
     return piece, tokens
 
 
-def _opened(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
-    """The message as its provider made it; `None`: no token of it opens."""
+def _open_message(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
+    """Returns the message as its provider made it, or None if no token of it opens."""
     if sealer is None:
         return None
     for token in reversed(taken.tokens):  # the last is of the gateway that is next to the client
-        sealed = _unsealed(sealer, token, owner)
-        if sealed is not None and (whole := restored(taken.message, sealed)) is not None:
+        sealed = _unseal(sealer, token, owner)
+        if sealed is not None and (whole := restore(taken.message, sealed)) is not None:
             return whole
     if taken.tokens:
         return None  # somebody changed what the calls' tokens do not know of
-    parts = [_unsealed(sealer, token, owner) for token in taken.calls]
-    known = [each for each in parts if each is not None]
-    return restored_calls(taken.message, known) if known and len(known) == len(parts) else None
+    parts = [_unseal(sealer, token, owner) for token in taken.calls]
+    readable = [sealed for sealed in parts if sealed is not None]
+    return (
+        restore_calls(taken.message, readable) if readable and len(readable) == len(parts) else None
+    )
 
 
-def _unsealed(sealer: Sealer, token: str, owner: str) -> Any:
+def _unseal(sealer: Sealer, token: str, owner: str) -> Any:
     content = sealer.open(token, owner)
     return None if content is None else unpack(content)

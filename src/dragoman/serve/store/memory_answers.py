@@ -64,7 +64,7 @@ class MemoryAnswers:
         """See `AnswerStore`."""
         share = self._shares.setdefault(answered.owner, _Share())
         before = share.answers.get(answered.id)
-        kept = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
+        all_keys = tuple(dict.fromkeys([*(before.keys if before else ()), *keys]))
         self._remove(answered.owner, answered.id, replaced=True)
         data = msgspec.json.encode(answered)
         if len(data) > self._most_bytes:
@@ -73,7 +73,7 @@ class MemoryAnswers:
         share.answers[answered.id] = _Kept(
             next(self._numbers),
             data,
-            kept,
+            all_keys,
             answered.parent,
             answered.created_at,
             answered.task_id,
@@ -84,7 +84,7 @@ class MemoryAnswers:
         share.bytes += len(data)
         self._bytes += len(data)
         self._count += 1
-        for key in kept:
+        for key in all_keys:
             share.by_key.setdefault(key, {})[answered.id] = None
         if answered.task_id is not None:
             runs = share.by_task.pop(answered.task_id, {})
@@ -99,8 +99,8 @@ class MemoryAnswers:
     async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
         share = self._shares.get(owner)
-        found = None if share is None else share.answers.get(id)
-        return None if found is None else self._of(found)
+        stored = None if share is None else share.answers.get(id)
+        return None if stored is None else self._of(stored)
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
         """See `AnswerStore`."""
@@ -111,15 +111,15 @@ class MemoryAnswers:
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
         answers = self._shares.get(owner, _Share()).answers
-        found: dict[str, _Kept] = {}
-        at: str | None = id
-        while at is not None and at not in found and len(found) < _LONGEST_CHAIN:
-            if (one := answers.get(at)) is None:
+        stored: dict[str, _Kept] = {}
+        next_id: str | None = id
+        while next_id is not None and next_id not in stored and len(stored) < _LONGEST_CHAIN:
+            if (answer := answers.get(next_id)) is None:
                 break
-            found[at] = one
-            at = one.parent
-        check_conversation(sum([len(one.data) for one in found.values()]), most_bytes)
-        return [self._of(one) for one in reversed(found.values())]
+            stored[next_id] = answer
+            next_id = answer.parent
+        check_conversation(sum([len(answer.data) for answer in stored.values()]), most_bytes)
+        return [self._of(answer) for answer in reversed(stored.values())]
 
     async def task(self, owner: str, task_id: str) -> list[Answered]:
         """See `AnswerStore`."""
@@ -130,12 +130,12 @@ class MemoryAnswers:
         """See `AnswerStore`."""
         share = self._shares.get(owner, _Share())
         latest = [share.answers[next(reversed(runs))] for runs in reversed(share.by_task.values())]
-        found = sorted(
-            [each for each in latest if _is_wanted(each, wanted)], key=lambda each: -each.number
+        matches = sorted(
+            [run for run in latest if _is_wanted(run, wanted)], key=lambda run: -run.number
         )
-        after = [each for each in found if wanted.after is None or each.number < wanted.after]
-        page = [(each.number, self._of(each)) for each in after[: wanted.most]]
-        return TaskPage(page, len(found), more=len(after) > len(page))
+        after = [run for run in matches if wanted.after is None or run.number < wanted.after]
+        page = [(run.number, self._of(run)) for run in after[: wanted.most]]
+        return TaskPage(page, len(matches), more=len(after) > len(page))
 
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
         """See `AnswerStore`."""
@@ -147,7 +147,7 @@ class MemoryAnswers:
 
     async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
         """See `AnswerStore`."""
-        return [dict(each) for each in self._push.get((owner, task_id), {}).values()]
+        return [dict(config) for config in self._push.get((owner, task_id), {}).values()]
 
     async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
@@ -161,11 +161,11 @@ class MemoryAnswers:
         count = self._count
         for owner, share in list(self._shares.items()):
             needed: set[str | None] = set()
-            for answer, kept in reversed(
+            for answer, stored in reversed(
                 list(share.answers.items())
             ):  # what goes on comes after what it goes on from
-                if kept.created_at >= before or answer in needed:
-                    needed.add(kept.parent)
+                if stored.created_at >= before or answer in needed:
+                    needed.add(stored.parent)
                 else:
                     self._remove(owner, answer)
         return count - self._count
@@ -177,27 +177,27 @@ class MemoryAnswers:
     async def close(self) -> None:
         """Nothing is held that others could use."""
 
-    def _of(self, kept: _Kept) -> Answered:
-        return self._decoded.of(kept.number, kept.data)
+    def _of(self, stored: _Kept) -> Answered:
+        return self._decoded.of(stored.number, stored.data)
 
     def _remove_oldest(self, owner: str) -> None:
         self._remove(owner, next(iter(self._shares[owner].answers)))
 
     def _remove(self, owner: str, id: str, *, replaced: bool = False) -> bool:  # noqa: A002 what it is
         share = self._shares.get(owner)
-        found = None if share is None else share.answers.pop(id, None)
-        if share is None or found is None:
+        stored = None if share is None else share.answers.pop(id, None)
+        if share is None or stored is None:
             return False
-        share.bytes -= len(found.data)
-        self._bytes -= len(found.data)
+        share.bytes -= len(stored.data)
+        self._bytes -= len(stored.data)
         self._count -= 1
-        for key in found.keys:
+        for key in stored.keys:
             ids = share.by_key[key]
             ids.pop(id, None)
             if not ids:
                 del share.by_key[key]
-        if found.task is not None:
-            self._leave_task(owner, share.by_task, found.task, id, replaced=replaced)
+        if stored.task is not None:
+            self._leave_task(owner, share.by_task, stored.task, id, replaced=replaced)
         if not share.answers:
             del self._shares[owner]
         return True
@@ -218,9 +218,9 @@ class MemoryAnswers:
                 self._push.pop((owner, task), None)
 
 
-def _is_wanted(kept: _Kept, wanted: TaskQuery) -> bool:
+def _is_wanted(stored: _Kept, wanted: TaskQuery) -> bool:
     return (
-        wanted.thread in (None, kept.thread)
-        and (wanted.stages is None or kept.stage in wanted.stages)
-        and (wanted.since is None or kept.updated_at >= wanted.since)
+        wanted.thread in (None, stored.thread)
+        and (wanted.stages is None or stored.stage in wanted.stages)
+        and (wanted.since is None or stored.updated_at >= wanted.since)
     )

@@ -10,7 +10,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from dragoman.history.projection import is_shared, key
+from dragoman.history.pieces import is_shared, said_key
 from dragoman.interrupt import Interrupt
 from dragoman.message import Content, Message, Role, TextPart, Usage
 from dragoman.request import ModelRequest, RunRequest
@@ -86,7 +86,9 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
         """How far the task is whose latest run this is."""
         if self.state == "completed" and self.pending:
             return (
-                "signing_in" if all(each.reason == "auth" for each in self.pending) else "waiting"
+                "signing_in"
+                if all(interrupt.reason == "auth" for interrupt in self.pending)
+                else "waiting"
             )
         if self.state == "failed":
             return "refused" if self.refused else "failed"
@@ -108,21 +110,22 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def conversation_key(conversation: Iterable[Message], scope: str) -> str:
-    """The key of a conversation as its client has it; what no client shows, and system texts, do not count. `scope`: within which it is looked for."""
-    shown = [
+    """Returns the key of a conversation as its client has it; system texts and what no client shows do not count. `scope`: within
+    which it is looked for."""
+    visible = [
         message for message in conversation if message.role is not Role.SYSTEM and message.parts
     ]
-    return f"conversation:{_digest(scope, *[_key_of(message) for message in shown])}"
+    return f"conversation:{_digest(scope, *[_key_of(message) for message in visible])}"
 
 
 def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
-    """The keys of an answer. `conversation`: all that the client has before it; both as the client has them.
+    """Returns the keys of an answer. `conversation`: all that the client has before it; both as the client has them.
 
     A call is known by its id, and by what it is and what it answers: many providers number the calls of each conversation.
     """
     before = _key_of(conversation[-1]) if conversation else ""
     calls = [
-        f"call:{_digest(scope, before, call.id, key(Message.model(call)))}"
+        f"call:{_digest(scope, before, call.id, said_key(Message.model(call)))}"
         for message in answer
         for call in message.tool_calls
         if call.id
@@ -131,9 +134,10 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
 
 
 def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
-    """The keys under which the latest answer of a conversation may be found, as its client sends it back."""
+    """Returns the keys under which the latest answer of a conversation may be found, as its client sends it back."""
     last = max(
-        (at for at, message in enumerate(conversation) if message.role is Role.MODEL), default=None
+        (index for index, message in enumerate(conversation) if message.role is Role.MODEL),
+        default=None,
     )
     if last is None:
         return []
@@ -141,7 +145,7 @@ def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
 
 
 def _key_of(message: Message) -> str:
-    """What a message says. Clients of many formats join texts that stand beside each other."""
+    """Returns the key of a message. Texts that stand beside each other count as one, since clients of many formats join them."""
     joined: list[Content] = []
     for piece in message.content:
         if not is_shared(piece):
@@ -151,7 +155,7 @@ def _key_of(message: Message) -> str:
             joined[-1] = TextPart(before.text + piece.text)
         else:
             joined.append(piece)
-    return key(Message(message.role, tuple(joined)))
+    return said_key(Message(message.role, tuple(joined)))
 
 
 def _digest(*texts: str) -> str:
@@ -180,8 +184,8 @@ class DecodedAnswers:
 
     def get(self, number: int) -> Answered | None:
         """An answer, where it is known. May be called from any thread."""
-        found = self._known.get(number)
-        return None if found is None else found[0]
+        entry = self._known.get(number)
+        return None if entry is None else entry[0]
 
     def of(self, number: int, data: bytes | Answered) -> Answered:
         """An answer. `data`: its JSON, or what `get` gave."""
@@ -189,9 +193,9 @@ class DecodedAnswers:
             if number in self._known:
                 self._known.move_to_end(number)
             return data
-        if (known := self.get(number)) is not None:
+        if (decoded := self.get(number)) is not None:
             self._known.move_to_end(number)
-            return known
+            return decoded
         answered = _ANSWERED.decode(data)
         self._known[number] = answered, len(data)
         self._bytes += len(data)

@@ -34,6 +34,7 @@ from dragoman.serve.store.answers import TaskPage, TaskQuery
 from dragoman.serve.store.records import Answered, DecodedAnswers
 from dragoman.serve.store.sql_tables import MIGRATIONS, answers, keys, push_configs
 from dragoman.sql.database import Database
+from dragoman.sql.engine import DIALECTS
 
 __all__ = ["SqlAnswers", "read_tasks"]
 
@@ -55,9 +56,12 @@ _KEYS_OF_ANSWER = (
     .where(*_SAME)
 )
 _DELETE_ANSWER = delete(answers).where(*_SAME)
-_INSERT = insert(answers).returning(answers.c.number)
 _GREATEST = select(func.coalesce(func.max(answers.c.number), 0)).scalar_subquery()
-_INSERT_SQLITE = _INSERT.values(number=func.max(_GREATEST + 1, bindparam("least")))
+_INSERT = {
+    name: dialect.insert(answers).on_conflict_do_nothing().returning(answers.c.number)
+    for name, dialect in DIALECTS.items()
+}
+_INSERT["sqlite"] = _INSERT["sqlite"].values(number=func.max(_GREATEST + 1, bindparam("least")))
 """With a number that no answer has had. SQLite would give that of the latest one again once it was deleted, and processes know answers
 that they have read by their numbers. The time goes on when the greatest number does not."""
 _INSERT_KEYS = insert(keys)
@@ -103,28 +107,26 @@ class SqlAnswers:
         """See `AnswerStore`."""
         wanted = [_key(key) for key in keys]
         return self._one(
-            await self._database.read(lambda connection: _found(connection, owner, wanted))
+            await self._database.read(lambda connection: _find(connection, owner, wanted))
         )
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 the protocol's
         """See `AnswerStore`. Only what was not read before is read whole."""
-        found = await self._database.read(
+        rows = await self._database.read(
             lambda connection: _chain(connection, owner, _sendable(id), self._decoded, most_bytes)
         )
-        return [self._decoded.of(number, data) for number, data in reversed(found)]
+        return [self._decoded.of(number, data) for number, data in reversed(rows)]
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
         return bool(
-            await self._database.write(
-                lambda connection: _deleted(connection, owner, _sendable(id))
-            )
+            await self._database.write(lambda connection: _delete(connection, owner, _sendable(id)))
         )
 
     async def prune(self, before: datetime) -> int:
         """See `AnswerStore`. So many at a time that others come between."""
         count, time = 0, _microseconds(before)
-        while gone := await self._database.write(lambda connection: _pruned(connection, time)):
+        while gone := await self._database.write(lambda connection: _prune(connection, time)):
             count += gone
         is_old = push_configs.c.created_at < time  # a younger one's task may be about to begin
         await self._database.write(lambda connection: _forget_push(connection, is_old))
@@ -140,11 +142,11 @@ class SqlAnswers:
     async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
         """See `AnswerStore`."""
         thread = None if wanted.thread is None else _key(wanted.thread)
-        found, total = await self._database.read(
+        rows, total = await self._database.read(
             lambda connection: read_tasks(connection, owner, wanted, thread)
         )
-        page = [(number, self._decoded.of(number, body)) for number, body in found[: wanted.most]]
-        return TaskPage(page, total, more=len(found) > len(page))
+        page = [(number, self._decoded.of(number, body)) for number, body in rows[: wanted.most]]
+        return TaskPage(page, total, more=len(rows) > len(page))
 
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
         """See `AnswerStore`."""
@@ -161,8 +163,10 @@ class SqlAnswers:
 
     async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 the protocol's
         """See `AnswerStore`."""
-        task, one = _sendable(task_id), _sendable(id)
-        await self._database.write(lambda connection: _delete_push(connection, owner, task, one))
+        task, config_id = _sendable(task_id), _sendable(id)
+        await self._database.write(
+            lambda connection: _delete_push(connection, owner, task, config_id)
+        )
 
     async def close(self) -> None:
         """See `AnswerStore`."""
@@ -180,10 +184,6 @@ def _note_failure(writing: asyncio.Future[None]) -> None:
 def _save(
     connection: Connection, answered: Answered, body: bytes, wanted_keys: Sequence[str]
 ) -> None:
-    same = {"of_owner": answered.owner, "of_id": answered.id}
-    rows = connection.execute(_KEYS_OF_ANSWER, same).all()
-    if rows:
-        connection.execute(_DELETE_ANSWER, same)
     values = {
         "owner": answered.owner,
         "answer_id": answered.id,
@@ -192,11 +192,20 @@ def _save(
         "body": body,
         **_task_columns(answered, _key(answered.thread_id or "")),
     }
-    if connection.dialect.name == "sqlite":
-        inserted = connection.execute(_INSERT_SQLITE, {**values, "least": time_ns() // 1000})
-    else:
-        inserted = connection.execute(_INSERT, values)
-    number = inserted.scalar_one()
+    dialect = connection.dialect.name
+    if dialect == "sqlite":
+        values["least"] = time_ns() // 1000
+    number: int | None = None
+    rows: Sequence[Any] = ()
+    # What begins, and what no run makes, is hardly ever there: it is written without looking first.
+    if answered.state == "in_progress" or answered.run_id is None:
+        number = connection.execute(_INSERT[dialect], values).scalar()
+    if number is None:
+        same = {"of_owner": answered.owner, "of_id": answered.id}
+        rows = connection.execute(_KEYS_OF_ANSWER, same).all()
+        if rows:
+            connection.execute(_DELETE_ANSWER, same)
+        number = connection.execute(_INSERT[dialect], values).scalar_one()
     sendable = [_key(key) for key in wanted_keys if _sendable(key) == key]
     old_keys = [key for _, key in rows if key is not None]
     if all_keys := dict.fromkeys([*old_keys, *sendable]):
@@ -204,7 +213,7 @@ def _save(
         connection.execute(_INSERT_KEYS, key_rows)
 
 
-def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any, Any] | None:
+def _find(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any, Any] | None:
     for key in wanted:
         latest = (
             select(answers.c.number, answers.c.body)
@@ -218,7 +227,7 @@ def _found(connection: Connection, owner: str, wanted: Sequence[str]) -> Row[Any
     return None
 
 
-def _deleted(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is
+def _delete(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002 what it is
     gone = (
         delete(answers)
         .where(answers.c.owner == owner, answers.c.answer_id == id)
@@ -230,7 +239,7 @@ def _deleted(connection: Connection, owner: str, id: str) -> bool:  # noqa: A002
     return row is not None
 
 
-def _pruned(connection: Connection, before: int) -> int:
+def _prune(connection: Connection, before: int) -> int:
     """Forgets some answers from which none goes on, and then those that they went on from → how many."""
     later = answers.alias("later")
     goes_on = exists().where(
@@ -257,7 +266,7 @@ def _chain(
     connection: Connection,
     owner: str,
     id: str,  # noqa: A002 what it is
-    known: DecodedAnswers,
+    decoded: DecodedAnswers,
     most_bytes: int | None,
 ) -> list[tuple[int, bytes | Answered]]:
     """An answer and those that it goes on from, the latest first; as JSON those that are not known."""
@@ -284,21 +293,23 @@ def _chain(
     chain = first.union_all(before)
     wanted = select(chain.c.number, chain.c.size).order_by(chain.c.depth)
     bodies = select(answers.c.number, answers.c.body)
-    found: dict[int, bytes | Answered | None] = {}
+    bodies_by_number: dict[int, bytes | Answered | None] = {}
     for _ in range(_TRIES):
         rows = connection.execute(wanted).all()
         check_conversation(sum([size for _, size in rows]), most_bytes)
-        found = {number: found.get(number) or known.get(number) for number, _ in rows}
-        numbers = [number for number, body in found.items() if body is None]
+        bodies_by_number = {
+            number: bodies_by_number.get(number) or decoded.get(number) for number, _ in rows
+        }
+        numbers = [number for number, body in bodies_by_number.items() if body is None]
         for start in range(0, len(numbers), _AT_ONCE):
             some = answers.c.number.in_(numbers[start : start + _AT_ONCE])
-            found.update(
+            bodies_by_number.update(
                 [(number, body) for number, body in connection.execute(bodies.where(some))]
             )
-        if None not in found.values():
+        if None not in bodies_by_number.values():
             break
-    there = takewhile(lambda each: each[1] is not None, found.items())
-    return [(number, body) for number, body in there if body is not None]
+    readable = takewhile(lambda item: item[1] is not None, bodies_by_number.items())
+    return [(number, body) for number, body in readable if body is not None]
 
 
 def _task_columns(answered: Answered, thread: str) -> dict[str, Any]:
@@ -370,10 +381,10 @@ def _save_push(
 
 def _read_push(connection: Connection, owner: str, task_id: str) -> list[dict[str, Any]]:
     """All of a task, the oldest first."""
-    mine = select(push_configs.c.body).where(
+    configs = select(push_configs.c.body).where(
         push_configs.c.owner == owner, push_configs.c.task == task_id
     )
-    ordered = mine.order_by(push_configs.c.created_at, push_configs.c.config_id)
+    ordered = configs.order_by(push_configs.c.created_at, push_configs.c.config_id)
     return [
         dict(if_object(json_bytes.decode(body))) for body in connection.execute(ordered).scalars()
     ]

@@ -25,15 +25,7 @@ from dragoman.wires.a2a.errors import (
 )
 from dragoman.wires.a2a.interrupts import answered
 from dragoman.wires.a2a.messages import dump_messages, load_messages, votes
-from dragoman.wires.a2a.old import (
-    new_params,
-    old_card,
-    old_object,
-    old_push,
-    old_rest,
-    old_rest_push,
-    old_task,
-)
+from dragoman.wires.a2a.old import OLD_REST, OLD_RPC, OldBinding, new_params, old_card
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, REPLY, Quirks
 from dragoman.wires.a2a.runs import (
     OLD_METHODS,
@@ -115,16 +107,6 @@ __all__ += [
     "rpc_error",
 ]
 __all__ += ["OLD_METHODS", "rpc_request", "rpc_result", "rpc_failure", "framed"]
-__all__ += [
-    "new_params",
-    "old_card",
-    "old_object",
-    "old_push",
-    "old_rest",
-    "old_rest_push",
-    "old_task",
-    "in_task",
-    "task_of",
-]
+__all__ += ["OLD_REST", "OLD_RPC", "OldBinding", "new_params", "old_card", "in_task", "task_of"]
 __all__ += ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
 __all__ += ["TOOL_CALLS_KEY", "TOOL_RESULTS_KEY"]

@@ -1,18 +1,21 @@
 """An agent of A2A, asked like a model. It keeps the conversation: each request has what is new to it, in the task that waits for it.
 
-What was said before the agent was first asked, or since by others, is told as a text before that.
+What was said before the agent was first asked, or since by others, goes before that as one text (`_retell`): the protocol takes one
+message of the user's, and no history.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from itertools import compress
 from typing import Any
 
 from dragoman.codec.agent_answer import AgentAnswer, AnswerDecoder
 from dragoman.codec.agent_turns import AgentTurns, agent_turns
-from dragoman.codec.json_values import if_list, if_object, merged
+from dragoman.codec.json_values import Json, if_list, if_object, merged, rest
 from dragoman.codec.media import label
 from dragoman.fold import arguments_text
+from dragoman.interrupt import Resume
 from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
@@ -31,10 +34,10 @@ from dragoman.message import (
 from dragoman.request import HttpRequest, ModelRequest, RunRequest, Settings, ToolSpec
 from dragoman.wires.a2a import decode
 from dragoman.wires.a2a.errors import load_error
-from dragoman.wires.a2a.old import old_params
+from dragoman.wires.a2a.old import OLD_RPC
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, Quirks
-from dragoman.wires.a2a.runs import dump_run, rpc_request
-from dragoman.wires.a2a.tools import TOOL_RESULTS_KEY, result_text
+from dragoman.wires.a2a.runs import OLD_NAMES, dump_run, rpc_request
+from dragoman.wires.a2a.tools import RESULT, TOOL_RESULTS_KEY, result_text
 
 __all__ = ["decoder", "dump_cancel", "dump_http", "dump_request", "load_error", "name"]
 
@@ -57,11 +60,6 @@ _LOST: Mapping[type, Lost] = {
     ProviderPart: Lost.provider,
 }
 """What is not told, or in words alone, of what others said."""
-_OLD_METHODS = {
-    "SendMessage": "message/send",
-    "SendStreamingMessage": "message/stream",
-    "CancelTask": "tasks/cancel",
-}
 
 
 def dump_request(
@@ -70,139 +68,135 @@ def dump_request(
     target: Origin | None = None,
     quirks: Any = None,
     losses: list[Loss] | None = None,
-) -> dict[str, Any]:
+) -> Json:
     """A request → the parameters of `SendMessage`. Options are further fields of them."""
     peer = quirks if isinstance(quirks, Quirks) else Quirks()
-    lost = [] if losses is None else losses
+    if losses is None:
+        losses = []
     turns = agent_turns(request.messages, OWN, target)
-    run, specs = request.run, tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
-    lost += _unsent(request, specs if peer.extras else ())
     run_request = RunRequest(
-        tuple(_new(turns, lost)),
+        tuple(_unheard_messages(turns, losses)),
         thread_id=turns.thread_id,
-        run_id=run.run_id if run is not None else None,
-        tools=specs if peer.extras else (),
-        context=run.context if run is not None and peer.extras else (),
-        state=run.state if run is not None and peer.extras else None,
+        run_id=None if request.run is None else request.run.run_id,
         resume=turns.resume,
-        settings=request.settings if peer.extras and request.settings != Settings() else None,
         native=OWN.note({"taskId": turns.waits} if turns.waits else None),
     )
+    if peer.extras:
+        run_request = _with_carried(run_request, request)
+    losses += _unsent(request, run_request.tools)
     params = dump_run(run_request)
     message = if_object(params["message"])
     message["messageId"] = f"{run_request.run_id or 'message'}-{len(request.messages)}"
     if not peer.extras:
-        message["parts"] = _plain(run_request, if_list(message["parts"]))
-        message = {
-            key: value for key, value in message.items() if key not in ("metadata", "extensions")
-        }
-    params = {**params, "message": message, "configuration": {"acceptedOutputModes": list(_OUTPUT)}}
+        message["parts"] = _plain_parts(run_request, if_list(message["parts"]))
+        params["message"] = rest(message, "metadata", "extensions")
+    params["configuration"] = {"acceptedOutputModes": list(_OUTPUT)}
     return merged(params, request.options)
 
 
+def _with_carried(run_request: RunRequest, request: ModelRequest) -> RunRequest:
+    """Returns the request with what our extension carries to agents that know it."""
+    run = request.run
+    return run_request.replace(
+        tools=tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)]),
+        context=() if run is None else run.context,
+        state=None if run is None else run.state,
+        settings=None if request.settings == Settings() else request.settings,
+    )
+
+
 def _unsent(request: ModelRequest, sent: Sequence[ToolSpec]) -> list[Loss]:
-    """What the protocol, or the agent, has no field for."""
-    lost = [
+    """Returns what the protocol, or the agent, has no field for."""
+    losses = [
         Loss(None, None, Lost.tool, "the agent takes no tools of its clients", tool.name)
         for tool in request.tools
         if tool not in sent
     ]
     if request.output_schema is not None:
-        lost.append(Loss(None, None, Lost.output_schema, "A2A has no field for it"))
-    return lost
+        losses.append(Loss(None, None, Lost.output_schema, "A2A has no field for it"))
+    return losses
 
 
-def _new(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
-    """What the agent has not heard: what its user says now, and before it, in words, what was said by others and to them."""
-    new = turns.messages[turns.known :]
-    last = next((at for at in range(len(new), 0, -1) if new[at - 1].role is not Role.USER), 0)
+def _unheard_messages(turns: AgentTurns, losses: list[Loss]) -> list[Message]:
+    """Returns what the agent has not heard: what its user says now, and before it, in words, what was said by others and to them."""
+    messages = turns.messages[turns.known :]
+    answers = [at for at, message in enumerate(messages) if message.role is not Role.USER]
+    start = answers[-1] + 1 if answers else 0
     calls = {call.id for message in turns.messages[: turns.known] for call in message.tool_calls}
     texts: list[str] = []
     sent: list[Message] = []
-    for at, message in enumerate(new):
-        own = [
-            at >= last and not (isinstance(piece, ToolResultPart) and piece.id not in calls)
+    for at, message in enumerate(messages):
+        # What its user says now is sent as it is, but for results of calls that others made.
+        as_is = [
+            at >= start and not (isinstance(piece, ToolResultPart) and piece.id not in calls)
             for piece in message.content
         ]
-        lines = [
-            _words(piece) for piece, is_own in zip(message.content, own, strict=True) if not is_own
-        ]
-        losses += [
-            Loss(
-                turns.known + at,
-                place,
-                what,
-                "what was said to others is told an agent of A2A in words",
-            )
-            for place, piece in enumerate(message.content)
-            if not own[place] and (what := _LOST.get(type(piece))) is not None
-        ]
-        if message.role is Role.SYSTEM:
-            losses.append(
-                Loss(turns.known + at, None, Lost.system_message, "A2A has none; its text is sent")
-            )
-        if text := "\n".join(filter(None, lines)):
+        if text := _retell(message, as_is, turns.known + at, losses):
             texts.append(f"{_SPEAKERS[message.role]}: {text}")
-        if all(own):
-            sent.append(message)
-        elif any(own):
-            sent.append(
-                message.replace(
-                    content=tuple(
-                        [p for p, is_own in zip(message.content, own, strict=True) if is_own]
-                    )
-                )
-            )
-    return (
-        [Message.user("What was said before:\n\n" + "\n\n".join(texts)), *sent] if texts else sent
-    )
+        pieces = tuple(compress(message.content, as_is))
+        if pieces or not message.content:
+            sent.append(message.replace(content=pieces))
+    if texts:
+        sent = [Message.user("What was said before:\n\n" + "\n\n".join(texts)), *sent]
+    return sent
 
 
-def _words(piece: Content) -> str:
+def _retell(message: Message, as_is: Sequence[bool], at: int, losses: list[Loss]) -> str:
+    """Returns in words what is not sent `as_is` of a message. `at`: its place in the conversation."""
+    why = "what was said to others is told an agent of A2A in words"
+    texts: list[str] = []
+    for index, (piece, is_sent) in enumerate(zip(message.content, as_is, strict=True)):
+        if is_sent:
+            continue
+        texts.append(_words_of(piece))
+        if (what := _LOST.get(type(piece))) is not None:
+            losses.append(Loss(at, index, what, why))
+    if message.role is Role.SYSTEM:
+        losses.append(Loss(at, None, Lost.system_message, "A2A has none; its text is sent"))
+    return "\n".join(filter(None, texts))
+
+
+def _words_of(piece: Content) -> str:
     if isinstance(piece, TextPart):
         return piece.text
     if isinstance(piece, ToolCallPart):
-        return f"[calls {piece.name} with {arguments_text(piece) if piece.state == 'complete' else piece.raw}]"
+        arguments = arguments_text(piece) if piece.state == "complete" else piece.raw
+        return f"[calls {piece.name} with {arguments}]"
     if isinstance(piece, ToolResultPart):
         return f"[{piece.name or piece.id} gave {result_text(piece)}]"
     return f"[{label(piece)}]" if isinstance(piece, _FILES) else ""
 
 
-def _plain(run_request: RunRequest, parts: list[Any]) -> list[Any]:
-    """The parts for an agent that does not know our extension. It is answered in words; results are told as older agents have them."""
-    made: list[Any] = []
-    for resume in run_request.resume:
-        payload = if_object(resume.payload)
-        if resume.status == "cancelled":
-            made.append({"text": "cancelled"})
-        elif "approved" in payload:
-            reason = payload.get("reason")
-            made.append(
-                {
-                    "text": "yes"
-                    if payload["approved"] is True
-                    else f"no: {reason}"
-                    if reason
-                    else "no"
-                }
-            )
-        else:
-            value = payload.get("value")
-            made.append({"text": value} if isinstance(value, str) else {"data": value})
-    results = [piece for message in run_request.messages for piece in message.tool_results]
+def _plain_parts(run_request: RunRequest, parts: list[Any]) -> list[Any]:
+    """Returns the parts for an agent that does not know our extension. It is answered in words; results are told as older agents have
+    them."""
+    answers: list[Any] = [_plain_answer(resume) for resume in run_request.resume]
+    results = [
+        {"call_id": result.id, "name": result.name, "output": result_text(result)}
+        for message in run_request.messages
+        for result in message.tool_results
+    ]
     if results:
-        listed = [
-            {"call_id": each.id, "name": each.name, "output": result_text(each)} for each in results
-        ]
-        made.append({"data": {TOOL_RESULTS_KEY: listed}})
-    return [
-        *made,
-        *[part for part in parts[len(run_request.resume) :] if not _is_result(part)],
-    ] or [{"text": ""}]
+        answers.append({"data": {TOOL_RESULTS_KEY: results}})
+    others = [part for part in parts[len(run_request.resume) :] if not _is_result(part)]
+    return [*answers, *others] or [{"text": ""}]
+
+
+def _plain_answer(resume: Resume) -> Json:
+    payload = if_object(resume.payload)
+    if resume.status == "cancelled":
+        return {"text": "cancelled"}
+    if "approved" not in payload:
+        value = payload.get("value")
+        return {"text": value} if isinstance(value, str) else {"data": value}
+    if payload["approved"] is True:
+        return {"text": "yes"}
+    reason = payload.get("reason")
+    return {"text": f"no: {reason}" if reason else "no"}
 
 
 def _is_result(part: Any) -> bool:
-    return if_object(if_object(part).get("data")).get("type") == "tool-result"
+    return if_object(if_object(part).get("data")).get("type") == RESULT
 
 
 def dump_http(
@@ -227,7 +221,7 @@ def dump_cancel(task_id: str, quirks: Any = None) -> HttpRequest:
     return _sent("CancelTask", f"/tasks/{task_id}:cancel", {"id": task_id}, peer)
 
 
-def _sent(method: str, path: str, params: dict[str, Any], peer: Quirks) -> HttpRequest:
+def _sent(method: str, path: str, params: Json, peer: Quirks) -> HttpRequest:
     headers = {
         "accept": "text/event-stream" if method == "SendStreamingMessage" else "application/json"
     }
@@ -238,7 +232,7 @@ def _sent(method: str, path: str, params: dict[str, Any], peer: Quirks) -> HttpR
     if peer.binding == "rest":
         return HttpRequest(path, headers, params)
     if peer.version == "0.3":
-        return HttpRequest("", headers, rpc_request(_OLD_METHODS[method], old_params(params)))
+        return HttpRequest("", headers, rpc_request(OLD_NAMES[method], OLD_RPC.dump_params(params)))
     return HttpRequest("", headers, rpc_request(method, params))
 
 

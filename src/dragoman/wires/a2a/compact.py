@@ -9,13 +9,14 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from importlib import import_module
+from itertools import chain
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.message import Message, Role
-from dragoman.wires.a2a.quirks import EXTENSION
+from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION
 from dragoman.wires.a2a.tools import CALL, TOOL_CALLS_KEY, TOOL_RESULTS_KEY
 from dragoman.wires.a2a.tools import RESULT as RESULT_PART
 
@@ -44,7 +45,6 @@ __all__ = [
     "tool_results_of",
 ]
 
-Json = dict[str, Any]
 Calls = Sequence[tuple[str, Any]]
 """Id of each call, and its arguments."""
 _TRIES = 20
@@ -72,10 +72,10 @@ class Entry(msgspec.Struct, frozen=True):
 class Remaining:
     """An entry that stays."""
 
-    __slots__ = ("arguments", "is_text", "place")
+    __slots__ = ("arguments", "index", "is_text")
 
-    def __init__(self, place: int, *, is_text: bool = False) -> None:
-        self.place = place
+    def __init__(self, index: int, *, is_text: bool = False) -> None:
+        self.index = index
         self.is_text = is_text
         """It stays as the end of an answer: a chunk behind which no end came, or the text of a call that came again without it."""
         self.arguments: dict[str, Json] = {}
@@ -85,8 +85,8 @@ class Remaining:
 def reduce_entries(entries: Sequence[Entry]) -> list[Remaining]:
     """The entries that stay, in their order (T-20 to T-28)."""
     compaction = _Compaction(entries)
-    for place, entry in enumerate(entries):
-        compaction.add(place, entry)
+    for index, entry in enumerate(entries):
+        compaction.add(index, entry)
     return compaction.end()
 
 
@@ -95,7 +95,7 @@ class _Compaction:
         self._entries = entries
         self._remaining: dict[int, Remaining] = {}
         self._chunks: list[int] = []
-        """Places of chunks whose text no later entry holds yet."""
+        """Indexes of chunks whose text no later entry holds yet."""
         self._repeatable: dict[str, Remaining] = {}
         """Id of a call → where it stays, while the same answer may still say it again."""
         self._calls: dict[str, Remaining] = {}
@@ -103,9 +103,9 @@ class _Compaction:
         self._early: dict[str, Json] = {}
         """Id of a call that did not come yet → its arguments."""
 
-    def add(self, place: int, entry: Entry) -> None:
+    def add(self, index: int, entry: Entry) -> None:
         if entry.kind == CHUNK:
-            self._add_chunk(place, entry.text)
+            self._add_chunk(index, entry.text)
         elif entry.kind == ARGS:
             self._add_arguments(entry.calls)
         else:
@@ -113,37 +113,35 @@ class _Compaction:
                 self._cover(entry.text)
             if entry.kind in (CONTENT, RESULT):
                 self._begin_turn(keeps_early=entry.kind == RESULT)
-            stays = self._remaining[place] = Remaining(place)
+            remaining = self._remaining[index] = Remaining(index)
             if entry.kind == START:
-                self._add_start(stays, entry)
+                self._add_start(remaining, entry)
             elif entry.kind == END:
                 self._repeatable.clear()
 
     def end(self) -> list[Remaining]:
         self._keep(self._chunks)
-        return [self._remaining[place] for place in sorted(self._remaining)]
+        return [self._remaining[index] for index in sorted(self._remaining)]
 
-    def _add_chunk(self, place: int, text: str) -> None:
+    def _add_chunk(self, index: int, text: str) -> None:
         if self._chunks and holds(text, self._entries[self._chunks[-1]].text):
             self._chunks.pop()
-        self._chunks.append(place)
+        self._chunks.append(index)
 
     def _cover(self, text: str) -> None:
         """The answer says `text` at its end: chunks that it holds go, also where each had only what was new."""
-        texts = [self._entries[place].text for place in self._chunks]
-        first = next(
-            (at for at in range(min(len(texts), _TRIES)) if holds(text, "".join(texts[at:]))),
-            len(texts),
-        )
-        self._keep(
-            [place for place in self._chunks[:first] if not holds(text, self._entries[place].text)]
-        )
+        texts = [self._entries[index].text for index in self._chunks]
+        # Some agents send only what is new in each chunk. Which chunk such an answer began with is tried from the oldest on.
+        starts = range(min(len(texts), _TRIES))
+        matches = (start for start in starts if holds(text, "".join(texts[start:])))
+        earlier = self._chunks[: next(matches, len(texts))]
+        self._keep([index for index in earlier if not holds(text, self._entries[index].text)])
         self._chunks.clear()
 
     def _keep(self, chunks: Sequence[int]) -> None:
-        for place in chunks:
-            if self._entries[place].text:
-                self._remaining[place] = Remaining(place, is_text=True)
+        for index in chunks:
+            if self._entries[index].text:
+                self._remaining[index] = Remaining(index, is_text=True)
 
     def _begin_turn(self, *, keeps_early: bool) -> None:
         self._keep(self._chunks)
@@ -161,30 +159,37 @@ class _Compaction:
             target.setdefault(id_, {}).update(if_object(arguments))
 
     def _add_start(self, start: Remaining, entry: Entry) -> None:
-        pieces: dict[str, Json] = {}
-        repeatable = {
-            id(stays): stays
-            for id_, _ in entry.calls
-            if (stays := self._repeatable.get(id_)) is not None
-        }
-        for earlier in filter(lambda stays: self._is_repeated(stays, entry), repeatable.values()):
-            for id_, arguments in self._entries[earlier.place].calls:
-                pieces[id_] = merge_arguments(arguments, earlier.arguments.get(id_, {}))
-            if holds(entry.text, self._entries[earlier.place].text):
-                del self._remaining[earlier.place]
-            else:
-                earlier.is_text, earlier.arguments = True, {}
+        pieces = self._take_back_repeated(entry)
         for id_, arguments in entry.calls:
-            before = {**pieces.get(id_, {}), **self._early.pop(id_, {})}
+            merged = {**pieces.get(id_, {}), **self._early.pop(id_, {})}
             if isinstance(arguments, dict):
-                before |= if_object(arguments)
-            if before and (isinstance(arguments, dict) or not arguments) and before != arguments:
-                start.arguments[id_] = before
+                merged |= if_object(arguments)
+            takes_pieces = isinstance(arguments, dict) or not arguments
+            if merged and takes_pieces and merged != arguments:
+                start.arguments[id_] = merged
             self._calls[id_] = self._repeatable[id_] = start
+
+    def _take_back_repeated(self, entry: Entry) -> dict[str, Json]:
+        """Drops earlier events of the same calls, of which only other text stays. Returns the arguments that they had, by call."""
+        # Several calls of the entry may stand in one earlier event, which counts once.
+        earlier = {
+            id(start): start for id_, _ in entry.calls if (start := self._repeatable.get(id_))
+        }
+        pieces: dict[str, Json] = {}
+        for start in earlier.values():
+            if not self._is_repeated(start, entry):
+                continue
+            for id_, arguments in self._entries[start.index].calls:
+                pieces[id_] = merge_arguments(arguments, start.arguments.get(id_, {}))
+            if holds(entry.text, self._entries[start.index].text):
+                del self._remaining[start.index]
+            else:
+                start.is_text, start.arguments = True, {}
+        return pieces
 
     def _is_repeated(self, earlier: Remaining, entry: Entry) -> bool:
         """Whether a later call event has all calls of this one, so that it is the same one, gone on (T-25)."""
-        before = {id_ for id_, _ in self._entries[earlier.place].calls}
+        before = {id_ for id_, _ in self._entries[earlier.index].calls}
         return bool(before) and "" not in before and before <= {id_ for id_, _ in entry.calls}
 
 
@@ -213,11 +218,11 @@ def continuation(text: str, earlier: str) -> str:
 
 
 def compact_messages(messages: Sequence[Any]) -> list[tuple[int, Any]]:
-    """The messages that stay of a list, with their places in it. One in which nothing came in pieces is left as it is."""
-    if not any(_named_kind(message) in (CHUNK, ARGS) or _calls(message) for message in messages):
+    """The messages that stay of a list, with their indexes in it. One in which nothing came in pieces is left as it is."""
+    if not any(_kind_of(message) in (CHUNK, ARGS) or _calls(message) for message in messages):
         return list(enumerate(messages))
-    remaining = reduce_entries([_entry(message) for message in messages])
-    return [(stays.place, _reduced(messages[stays.place], stays)) for stays in remaining]
+    entries = reduce_entries([_entry(message) for message in messages])
+    return [(entry.index, _reduce(messages[entry.index], entry)) for entry in entries]
 
 
 def _entry(message: Any) -> Entry:
@@ -227,53 +232,52 @@ def _entry(message: Any) -> Entry:
     return Entry(kind if kind in KINDS else CONTENT, text_in(message) or "", _calls(message))
 
 
-def _named_kind(message: Any) -> str:
-    return if_text(if_object(if_object(message).get("metadata")).get("canonical_type"))
+def _kind_of(message: Any) -> str:
+    return if_text(if_object(if_object(message).get("metadata")).get(CANONICAL))
 
 
 def _calls(message: Any) -> Calls:
-    calls = [
-        call for part in if_list(if_object(message).get("parts")) for call in _listed_calls(part)
-    ]
+    calls = [call for part in if_list(if_object(message).get("parts")) for call in _calls_in(part)]
     return [(if_text(call.get("call_id")), call.get("arguments")) for call in map(if_object, calls)]
 
 
-def _listed_calls(part: Any) -> list[Any]:
+def _calls_in(part: Any) -> list[Any]:
     fields = if_object(part)
     data = if_object(fields.get("data", if_object(fields.get("root")).get("data")))
     return if_list(data.get(TOOL_CALLS_KEY))
 
 
-def _reduced(message: Any, stays: Remaining) -> Any:
-    if not stays.arguments and not stays.is_text:
+def _reduce(message: Any, remaining: Remaining) -> Any:
+    if not remaining.arguments and not remaining.is_text:
         return message
     parts = if_list(if_object(message)["parts"])
-    if stays.is_text:
-        return {**if_object(message), "parts": [part for part in parts if not _listed_calls(part)]}
-    return {**if_object(message), "parts": [_merged_part(part, stays.arguments) for part in parts]}
-
-
-def _merged_part(part: Any, arguments: Mapping[str, Json]) -> Any:
-    if not _listed_calls(part):
-        return part
-    inner = if_object(if_object(part).get("root")) or if_object(part)
-    data = if_object(inner["data"])
-    calls = [_merged_call(call, arguments) for call in if_list(data[TOOL_CALLS_KEY])]
-    return {**inner, "data": {**data, TOOL_CALLS_KEY: calls}}
-
-
-def _merged_call(call: Any, arguments: Mapping[str, Json]) -> Any:
-    pieces = arguments.get(if_text(if_object(call).get("call_id")))
-    if pieces is None:
-        return call
+    if remaining.is_text:
+        return {**if_object(message), "parts": [part for part in parts if not _calls_in(part)]}
     return {
-        **if_object(call),
-        "arguments": merge_arguments(if_object(call).get("arguments"), pieces),
+        **if_object(message),
+        "parts": [_merge_part(part, remaining.arguments) for part in parts],
     }
 
 
+def _merge_part(part: Any, arguments: Mapping[str, Json]) -> Any:
+    if not _calls_in(part):
+        return part
+    inner = if_object(if_object(part).get("root")) or if_object(part)
+    data = if_object(inner["data"])
+    calls = [_merge_call(call, arguments) for call in if_list(data[TOOL_CALLS_KEY])]
+    return {**inner, "data": {**data, TOOL_CALLS_KEY: calls}}
+
+
+def _merge_call(call: Any, arguments: Mapping[str, Json]) -> Any:
+    fields = if_object(call)
+    pieces = arguments.get(if_text(fields.get("call_id")))
+    if pieces is None:
+        return call
+    return {**fields, "arguments": merge_arguments(fields.get("arguments"), pieces)}
+
+
 def canonical_type(message: Message) -> str:
-    """Which event a message is."""
+    """Returns the canonical type of a message of ours."""
     if message.role is Role.MODEL:
         return START if message.tool_calls else END
     return RESULT if message.tool_results else CONTENT
@@ -281,9 +285,9 @@ def canonical_type(message: Message) -> str:
 
 def get_agui_event_type_from_a2a_message(message: Any) -> str:
     """The canonical type of a message: what its metadata says, else by its role and its parts."""
-    named = field(field(message, "metadata"), "canonical_type")
-    if isinstance(named, str) and named:
-        return named
+    kind = field(field(message, "metadata"), CANONICAL)
+    if isinstance(kind, str) and kind:
+        return kind
     role = role_name(message)
     has_text = text_in(message) is not None
     if role == "user" and tool_results_of(message) is not None:
@@ -299,7 +303,7 @@ def field(value: Any, *names: str) -> Any:
     for name in names:
         if isinstance(value, Mapping):
             if name in value:
-                return cast("Mapping[str, Any]", value)[name]
+                return cast("JsonMap", value)[name]
         elif hasattr(value, name):
             return getattr(value, name)
     return None
@@ -323,9 +327,11 @@ def role_name(message: Any) -> str:
 def parts_of(message: Any) -> list[Any]:
     """The parts of a message, each out of its wrapper."""
     parts = field(message, "parts")
-    found = list(cast("list[Any]", parts)) if isinstance(parts, list | tuple) else []
-    roots = [field(part, "root") for part in found]
-    return [part if root is None else root for part, root in zip(found, roots, strict=True)]
+    if not isinstance(parts, list | tuple):
+        return []
+    listed = list(cast("list[Any]", parts))
+    roots = [field(part, "root") for part in listed]
+    return [part if root is None else root for part, root in zip(listed, roots, strict=True)]
 
 
 def text_in(message: Any) -> str | None:
@@ -340,20 +346,13 @@ def tool_calls_of(message: Any) -> list[Any] | None:
 
 
 def tool_results_of(message: Any) -> list[Any] | None:
-    """The results, likewise."""
+    """The results of all its parts; `None`: no part has results, not even an empty list."""
     return _tools(message, TOOL_RESULTS_KEY, RESULT_PART)
 
 
 def _tools(message: Any, key: str, kind: str) -> list[Any] | None:
-    found: list[Any] | None = None
-    for part in parts_of(message):
-        data = if_object(field(part, "data"))
-        if key in data:
-            listed = data[key]
-            found = [
-                *(found or []),
-                *(cast("list[Any]", listed) if isinstance(listed, list) else []),
-            ]
-        elif data.get("type") == kind:
-            found = [*(found or []), data]
-    return found
+    """What the parts have under the key of older agents, and today's parts of that kind."""
+    data = [if_object(field(part, "data")) for part in parts_of(message)]
+    matches = [value for value in data if key in value or value.get("type") == kind]
+    entries = [if_list(value[key]) if key in value else [value] for value in matches]
+    return [*chain.from_iterable(entries)] if matches else None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from base64 import b64decode, b64encode
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, filled, first_text, if_object, if_text, rest
 from dragoman.codec.media import as_text, decoded
 from dragoman.errors import HistoryError
 from dragoman.message import (
@@ -33,43 +33,62 @@ _THOUGHTS = ("thought", "adk_thought")
 _READ = ("kind", "text", "raw", "url", "data", "file", "mediaType", "filename")
 
 
-def dump_content(piece: Content) -> list[dict[str, Any]]:
-    """A piece → the parts that show it; none: it is not shown. What they do not hold is told beside them, by the extension."""
-    if isinstance(piece, TextPart):
-        return [{**OWN.fields(piece.native), "text": piece.text}]
-    if isinstance(piece, DataPart):
-        if OWN.form(piece.native).get("data") and (value := _json(piece.data)) is not None:
-            return [{**OWN.fields(piece.native), "data": value[0]}]
-        raw = {"raw": b64encode(piece.data).decode(), "mediaType": piece.mime_type}
-        return [{**OWN.fields(piece.native), **raw, **_named(piece.name)}]
-    if isinstance(piece, LinkPart):
-        kind = {"mediaType": piece.mime_type} if piece.mime_type else {}
-        return [{**OWN.fields(piece.native), "url": piece.url, **kind, **_named(piece.name)}]
-    if isinstance(piece, FilePart):
-        return [{"text": as_text(piece)}]
-    if isinstance(piece, ToolCallPart):
-        return [dump_data(dump_call(piece))]
-    if isinstance(piece, ToolResultPart):
-        beside = (
-            [each for each in piece.result if isinstance(each, DataPart | LinkPart)]
-            if piece.is_content
-            else []
-        )
-        shown = [
-            {**part, "metadata": {"toolCallId": piece.id}}
-            for each in beside
-            for part in dump_content(each)
-        ]
-        return [dump_data(dump_result(piece)), *shown]
-    return []
+def dump_content(piece: Content) -> list[Json]:
+    """Returns the parts that show a piece; none if it is not shown. What they do not hold is told beside them, by the extension."""
+    dump = _DUMPS.get(type(piece))
+    return [] if dump is None else dump(piece)
 
 
-def dump_data(value: Any) -> dict[str, Any]:
+def _dump_text(piece: TextPart) -> list[Json]:
+    return [{**OWN.fields(piece.native), "text": piece.text}]
+
+
+def _dump_bytes(piece: DataPart) -> list[Json]:
+    fields = OWN.fields(piece.native)
+    if OWN.form(piece.native).get("data") and (value := _json(piece.data)) is not None:
+        return [{**fields, "data": value[0]}]
+    raw = {"raw": b64encode(piece.data).decode(), "mediaType": piece.mime_type}
+    return [{**fields, **raw, **filled({"filename": piece.name})}]
+
+
+def _dump_link(piece: LinkPart) -> list[Json]:
+    named = filled({"mediaType": piece.mime_type, "filename": piece.name})
+    return [{**OWN.fields(piece.native), "url": piece.url, **named}]
+
+
+def _dump_file(piece: FilePart) -> list[Json]:
+    return [{"text": as_text(piece)}]
+
+
+def _dump_call(call: ToolCallPart) -> list[Json]:
+    return [dump_data(dump_call(call))]
+
+
+def _dump_result(result: ToolResultPart) -> list[Json]:
+    """A result, and the files in it, which say to which call they belong."""
+    pieces = result.result if result.is_content else ()
+    files = [piece for piece in pieces if isinstance(piece, DataPart | LinkPart)]
+    metadata = {"metadata": {"toolCallId": result.id}}
+    parts = [{**part, **metadata} for file in files for part in dump_content(file)]
+    return [dump_data(dump_result(result)), *parts]
+
+
+_DUMPS: Mapping[type, Callable[[Any], list[Json]]] = {
+    TextPart: _dump_text,
+    DataPart: _dump_bytes,
+    LinkPart: _dump_link,
+    FilePart: _dump_file,
+    ToolCallPart: _dump_call,
+    ToolResultPart: _dump_result,
+}
+
+
+def dump_data(value: Any) -> Json:
     """A JSON value → a data part."""
     return {"data": value, "mediaType": JSON_TYPE}
 
 
-def load_content(part: Mapping[str, Any]) -> list[Content]:
+def load_content(part: JsonMap) -> list[Content]:
     """A part → the pieces that it shows.
 
     Raises:
@@ -78,12 +97,7 @@ def load_content(part: Mapping[str, Any]) -> list[Content]:
     if isinstance(part.get("root"), dict):  # as objects of older libraries have it
         part = if_object(part["root"])
     if "text" in part:
-        text = part["text"]
-        if not isinstance(text, str):
-            raise HistoryError("the text of a part is a text; send it as one")
-        if any(if_object(part.get("metadata")).get(key) is True for key in _THOUGHTS):
-            return [ThinkingPart(text)] if text else []
-        return [TextPart(text, _native(part, "mediaType", "filename"))] if text else []
+        return _load_text(part)
     if "file" in part:
         return [_file(if_object(part["file"]), part)]
     if "raw" in part or "url" in part:
@@ -93,35 +107,38 @@ def load_content(part: Mapping[str, Any]) -> list[Content]:
     raise HistoryError("a part has one of text, raw, url and data; this one has none")
 
 
-def load_data(part: Mapping[str, Any]) -> list[Content]:
+def _load_text(part: JsonMap) -> list[Content]:
+    text = part["text"]
+    if not isinstance(text, str):
+        raise HistoryError("the text of a part is a text; send it as one")
+    if not text:
+        return []
+    metadata = if_object(part.get("metadata"))
+    if any(metadata.get(key) is True for key in _THOUGHTS):
+        return [ThinkingPart(text)]
+    return [TextPart(text, _native(part, "mediaType", "filename"))]
+
+
+def load_data(part: JsonMap) -> list[Content]:
     """A data part → calls, results, or the value as a file of JSON."""
     value = part["data"]
-    if isinstance(value, dict) and (found := load_tools(if_object(value))) is not None:
-        return [*found]
+    tools = load_tools(if_object(value)) if isinstance(value, dict) else None
+    if tools is not None:
+        return [*tools]
     mime_type = if_text(part.get("mediaType")) or JSON_TYPE
     fields = OWN.fields(_native(part, "mediaType", "filename"))
-    return [
-        DataPart(text_of(value).encode(), mime_type, native=OWN.note(fields, form={"data": True}))
-    ]
+    native = OWN.note(fields, form={"data": True})
+    return [DataPart(text_of(value).encode(), mime_type, native=native)]
 
 
-def _file(fields: Mapping[str, Any], part: Mapping[str, Any]) -> Content:
-    name = next((each for key in ("filename", "name") if (each := if_text(fields.get(key)))), None)
-    mime_type = next(
-        (
-            each
-            for key in ("mediaType", "mimeType", "mime_type")
-            if (each := if_text(fields.get(key)))
-        ),
-        None,
-    )
-    raw = next(
-        (fields[key] for key in ("raw", "bytes") if key in fields and fields[key] is not None), None
-    )
+def _file(fields: JsonMap, part: JsonMap) -> Content:
+    """A file, by the names of any version. `fields`: where its bytes or its address are."""
+    name = first_text(fields, "filename", "name") or None
+    mime_type = first_text(fields, "mediaType", "mimeType", "mime_type") or None
+    raw = next((fields[key] for key in ("raw", "bytes") if fields.get(key) is not None), None)
     if raw is not None:
-        data = _bytes(raw)
-        return DataPart(data, mime_type or _FILE, name, _native(part))
-    url = next((each for key in ("url", "uri") if (each := if_text(fields.get(key)))), "")
+        return DataPart(_bytes(raw), mime_type or _FILE, name, _native(part))
+    url = first_text(fields, "url", "uri")
     if not url:
         raise HistoryError("a file has its bytes or a URL; this one has neither")
     return LinkPart(url, mime_type, name, _native(part))
@@ -132,6 +149,7 @@ def _bytes(raw: Any) -> bytes:
         return data
     if not isinstance(raw, str):
         raise HistoryError("the bytes of a file are base64; send them as a text")
+    # Some agents write the alphabet of URLs, or leave the padding out.
     plain = raw.replace("-", "+").replace("_", "/").rstrip("=")
     try:
         return b64decode(plain + "=" * (-len(plain) % 4), validate=True)
@@ -139,14 +157,10 @@ def _bytes(raw: Any) -> bytes:
         raise HistoryError("the bytes of a file are no base64; encode them so") from error
 
 
-def _native(part: Mapping[str, Any], *more: str) -> Native:
+def _native(part: JsonMap, *more: str) -> Native:
     """Fields of a part that its piece has none for."""
-    left = rest(part, *(name for name in _READ if name not in more))
-    return OWN.note({name: value for name, value in left.items() if value not in (None, "", {})})
-
-
-def _named(name: str | None) -> dict[str, str]:
-    return {"filename": name} if name else {}
+    fields = rest(part, *(name for name in _READ if name not in more))
+    return OWN.note({name: value for name, value in fields.items() if value not in (None, "", {})})
 
 
 def _json(data: bytes) -> tuple[Any] | None:

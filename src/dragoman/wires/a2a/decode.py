@@ -12,9 +12,9 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.carried import changed
-from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.codec.run_decoder import Fields, OpenPart
+from dragoman.codec.carried import apply_difference
+from dragoman.codec.json_values import Json, if_list, if_object, if_text
+from dragoman.codec.run_decoder import OpenPart
 from dragoman.event import (
     Event,
     MessageFinished,
@@ -47,7 +47,7 @@ class Decoder(PlainDecoder):
         self._texts: dict[str, Key] = {}
         """Id of an artifact → the part that it shows."""
 
-    def admit(self, kind: str, fields: Fields) -> bool:
+    def admit(self, kind: str, fields: Json) -> bool:
         """See `RunDecoder.admit`. `False`: the object is told already, by what it carries."""
         super().admit(kind, fields)
         carried = extras(fields.get("metadata"))
@@ -57,16 +57,16 @@ class Decoder(PlainDecoder):
             return not self._tell_text(if_object(fields.get("artifact")))
         return not (kind == "statusUpdate" and self._is_bare(if_object(fields.get("status"))))
 
-    def _is_bare(self, status: Fields) -> bool:
+    def _is_bare(self, status: Json) -> bool:
         """True for a status of ours that goes on and has no message."""
         is_going_on = not is_over(state_of(status.get("state")))
         return self._is_ours and is_going_on and "message" not in status
 
-    def _tell_carried(self, kind: str, fields: Fields, carried: Mapping[str, str]) -> bool:
+    def _tell_carried(self, kind: str, fields: Json, carried: Mapping[str, str]) -> bool:
         """Tells what an object carries. `False`: that cannot be read."""
         if kind == "task" and "run" in carried:  # a whole task has all events of its run
             carried = {"events": carried["run"]}
-        events = load_events(carried) if "events" in carried else None
+        events = load_events(carried.get("events", ""))
         if events is None:
             return False
         self._is_ours = True
@@ -97,7 +97,7 @@ class Decoder(PlainDecoder):
                 event = msgspec.structs.replace(event, origin=self._model)
         self._events.append(event)
 
-    def _tell_text(self, artifact: Fields) -> bool:
+    def _tell_text(self, artifact: Json) -> bool:
         """Tells the text of an artifact as a delta of the part that it shows. `False`: it is none of ours."""
         key = self._texts.get(if_text(artifact.get("artifactId")))
         if key is None:
@@ -119,7 +119,7 @@ class Decoder(PlainDecoder):
         fields = {"native": last} if len(finished) == 4 else if_object(last)
         if built is None and "type" not in fields:
             return
-        whole = changed(cast("Content", built), fields, Content)
+        whole = apply_difference(cast("Content", built), fields, Content)
         self._events.append(PartFinished(*key, whole))
 
 

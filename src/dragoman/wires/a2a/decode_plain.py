@@ -14,8 +14,8 @@ from typing import Any
 
 from dragoman import errors
 from dragoman.codec.emitter import Emitter
-from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.codec.run_decoder import Fields, OpenPart, RunDecoder
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
+from dragoman.codec.run_decoder import OpenPart, RunDecoder
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import (
     Custom,
@@ -44,7 +44,7 @@ from dragoman.wires.a2a.content import load_content
 from dragoman.wires.a2a.errors import error_of
 from dragoman.wires.a2a.interrupts import QUESTION, load_pending
 from dragoman.wires.a2a.messages import SHARED, group_artifacts, load_message
-from dragoman.wires.a2a.quirks import CANONICAL, PATCH_TYPE, extras, others
+from dragoman.wires.a2a.quirks import CANONICAL, OLD_KINDS, PATCH_TYPE, extras, others
 from dragoman.wires.a2a.runs import is_rpc
 from dragoman.wires.a2a.tasks import is_over, load_finish, load_usage, state_of
 
@@ -54,13 +54,8 @@ _ERRORS: Mapping[str, type[DragomanError]] = {
     "TASK_STATE_FAILED": errors.ProviderError,
     "TASK_STATE_REJECTED": errors.ContentRefusedError,
 }
-_OLD_KINDS: Mapping[str, str] = {
-    "task": "task",
-    "message": "message",
-    "status-update": "statusUpdate",
-    "artifact-update": "artifactUpdate",
-}
-"""Kind of an event in 0.3 → the member that 1.0 has it in."""
+_MEMBERS = {kind: name for name, kind in OLD_KINDS.items()}
+"""Kind of an object in 0.3 → the member that 1.0 has it in."""
 
 
 class PlainDecoder(RunDecoder[OpenPart]):
@@ -81,13 +76,13 @@ class PlainDecoder(RunDecoder[OpenPart]):
         """Id of an artifact, or of a growing text, that is open → what becomes of it."""
         self._told: set[str] = set()
         """Ids of messages that were told."""
-        self._parts: dict[str, list[Fields]] = {}
+        self._parts: dict[str, list[Json]] = {}
         """Id of an artifact → its parts so far."""
         self._growing: tuple[Emitter, str] | None = None
         """The text so far of an agent that sends all of it each time."""
         self._growing_ids: set[str] = set()
 
-    def kind_of(self, event: Fields) -> tuple[str, Fields]:
+    def kind_of(self, event: Json) -> tuple[str, Json]:
         """See `RunDecoder.kind_of`."""
         if is_rpc(event):
             if event.get("error") is not None:
@@ -102,14 +97,16 @@ class PlainDecoder(RunDecoder[OpenPart]):
             "an object of the stream is none of task, message, statusUpdate and artifactUpdate"
         )
 
-    def admit(self, kind: str, fields: Fields) -> bool:
+    def admit(self, kind: str, fields: Json) -> bool:
         """See `RunDecoder.admit`."""
         self.task_id = if_text(fields.get("id" if kind == "task" else "taskId")) or self.task_id
         return True
 
-    def read_object(self, kind: str, fields: Fields) -> None:
+    def read_object(self, kind: str, fields: Json) -> None:
         """See `RunDecoder.read_object`. A message, or a state in which nothing more comes, ends the run."""
         super().read_object(kind, fields)
+        if kind == "artifactUpdate":
+            return
         state = state_of(if_object(fields.get("status")).get("state"))
         if kind == "message" or is_over(state):
             self._over = True
@@ -129,12 +126,12 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
     # steps
 
-    def _read_message(self, fields: Fields) -> None:
+    def _read_message(self, fields: Json) -> None:
         self._start("message", fields)
         self._tell_message(fields)
         self._events.append(RunFinished(self._run_id))
 
-    def _read_task(self, fields: Fields) -> None:
+    def _read_task(self, fields: Json) -> None:
         self._start(if_text(fields.get("id")) or "task", fields)
         status = if_object(fields.get("status"))
         is_last = is_over(state_of(status.get("state")))
@@ -145,11 +142,11 @@ class PlainDecoder(RunDecoder[OpenPart]):
                 self._read_whole_artifact(message, is_last=is_last)
         self._read_status(fields)
 
-    def _read_status_update(self, fields: Fields) -> None:
+    def _read_status_update(self, fields: Json) -> None:
         self._start(if_text(fields.get("taskId")) or "task", fields)
         self._read_status(fields)
 
-    def _read_artifact_update(self, fields: Fields) -> None:
+    def _read_artifact_update(self, fields: Json) -> None:
         self._start(if_text(fields.get("taskId")) or "task", fields)
         self._read_artifact(fields)
 
@@ -160,14 +157,14 @@ class PlainDecoder(RunDecoder[OpenPart]):
         "artifactUpdate": _read_artifact_update,
     }
 
-    def _start(self, run_id: str, fields: Fields) -> None:
+    def _start(self, run_id: str, fields: Json) -> None:
         if not self._run_id:
             self._run_id = run_id
             self._events.append(RunStarted(run_id, if_text(fields.get("contextId")) or None))
 
     # messages
 
-    def _tell_message(self, message: Mapping[str, Any]) -> None:
+    def _tell_message(self, message: JsonMap) -> None:
         """Tells a whole message of the agent's."""
         loaded = [part for part in load_message(dict(message), self._model) if part.content]
         self._tell([part for part in loaded if part.role is Role.MODEL or part.tool_results])
@@ -191,7 +188,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
     # artifacts
 
-    def _read_artifact(self, fields: Fields) -> None:
+    def _read_artifact(self, fields: Json) -> None:
         artifact = if_object(fields.get("artifact"))
         id_ = if_text(artifact.get("artifactId")) or "artifact"
         parts = _parts_of(artifact)
@@ -217,7 +214,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         if self._emitters.pop(id_, None) is not None or id_ in self._told:
             self._events.append(MessageDropped(id_, "the artifact was replaced"))
 
-    def _read_whole_artifact(self, message: Fields, *, is_last: bool) -> None:
+    def _read_whole_artifact(self, message: Json, *, is_last: bool) -> None:
         """An artifact as a task has it, of which something may have been told already. `is_last`: nothing more of it comes."""
         id_ = if_text(message.get("messageId"))
         parts = _parts_of(message)
@@ -226,7 +223,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         has_same_parts = other_parts == other_parts_before
         if id_ in self._parts and text == text_before and has_same_parts:
             return
-        update: Fields = {"artifact": {"artifactId": id_, "parts": parts}, "lastChunk": is_last}
+        update: Json = {"artifact": {"artifactId": id_, "parts": parts}, "lastChunk": is_last}
         if id_ in self._emitters and text.startswith(text_before) and has_same_parts:
             news = [{"text": text[len(text_before) :]}]
             update = {**update, "artifact": {"artifactId": id_, "parts": news}, "append": True}
@@ -236,7 +233,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
             return
         self._read_artifact(update)
 
-    def _emit(self, emitter: Emitter, part: Fields) -> None:
+    def _emit(self, emitter: Emitter, part: Json) -> None:
         for piece in load_content(part):
             if isinstance(piece, TextPart) and piece.native is None:
                 emitter.text("text", piece.text)
@@ -247,7 +244,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
             else:
                 emitter.whole(piece)
 
-    def _read_shared(self, name: str, parts: Sequence[Fields], *, is_change: bool) -> None:
+    def _read_shared(self, name: str, parts: Sequence[Json], *, is_change: bool) -> None:
         for part in parts:
             if name != "state" or "data" not in part:
                 continue
@@ -268,7 +265,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
     # states
 
-    def _read_status(self, fields: Fields) -> None:
+    def _read_status(self, fields: Json) -> None:
         status = if_object(fields.get("status"))
         state, message = state_of(status.get("state")), if_object(status.get("message"))
         if is_over(state):
@@ -276,7 +273,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         elif message:
             self._read_progress(message)
 
-    def _end_run(self, state: str, message: Fields, fields: Fields) -> None:
+    def _end_run(self, state: str, message: Json, fields: Json) -> None:
         run_id = self._run_id
         is_told = state not in _ERRORS and self._tell_end(message)
         self._finish_emitters(load_finish(state) or FinishReason.stop)
@@ -295,7 +292,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
             pending = self._pending(message, state, is_told=is_told)
             self._events.append(RunFinished(run_id, "pending", usage, pending))
 
-    def _tell_answer(self, message: Fields, fields: Fields) -> None:
+    def _tell_answer(self, message: Json, fields: Json) -> None:
         """Tells the message of a completed task, if it is new. Some agents say their answer in the history alone."""
         if message:
             if if_text(message.get("messageId")) not in self._told:
@@ -304,7 +301,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
             for answer in _answers_in(if_list(fields.get("history"))):
                 self._tell_message(answer)
 
-    def _pending(self, message: Fields, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
+    def _pending(self, message: Json, state: str, *, is_told: bool) -> tuple[Interrupt, ...]:
         """What a task waits for. Calls in its message that are no question of ours are for the client to run."""
         parts = _parts_of(message)
         asks = any(if_object(part.get("data")).get("type") == QUESTION for part in parts)
@@ -321,7 +318,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
             self._tell([part for part in for_client if part.content])
         return tuple(Interrupt(call.id, "tool", _client_call(call)) for call in calls)
 
-    def _read_progress(self, message: Fields) -> None:
+    def _read_progress(self, message: Json) -> None:
         """What an agent says while it works: its text so far, its thinking, or a note."""
         kind = if_object(message.get("metadata")).get(CANONICAL)
         if kind == CHUNK:
@@ -345,7 +342,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
 
     # texts that grow
 
-    def _grow(self, message: Fields) -> None:
+    def _grow(self, message: Json) -> None:
         """The text of an answer so far. One that does not go on from what was told is another answer: the first was cut."""
         text = _text_of(message)
         emitter, before = self._growing or (None, "")
@@ -362,7 +359,7 @@ class PlainDecoder(RunDecoder[OpenPart]):
         emitter.text("text", continuation(text, before))
         self._growing = emitter, text
 
-    def _tell_end(self, message: Fields) -> bool:
+    def _tell_end(self, message: Json) -> bool:
         """Tells what a whole message has beyond the growing text. `False`: it is another text, and nothing was told."""
         if self._growing is None:
             return False
@@ -389,14 +386,14 @@ class PlainDecoder(RunDecoder[OpenPart]):
             _finish(emitter, FinishReason.stop)
 
 
-def member(event: Mapping[str, Any]) -> tuple[str, Fields]:
+def member(event: JsonMap) -> tuple[str, Json]:
     """What an object of a stream holds: the name of its member, and the member. A task or a message may stand alone, as in 0.3."""
-    for name in ("task", "message", "statusUpdate", "artifactUpdate"):
+    for name in OLD_KINDS:
         if isinstance(event.get(name), dict):
             return name, if_object(event[name])
     kind = event.get("kind")
-    if isinstance(kind, str) and kind in _OLD_KINDS:
-        return _OLD_KINDS[kind], dict(event)
+    if isinstance(kind, str) and kind in _MEMBERS:
+        return _MEMBERS[kind], dict(event)
     if "parts" in event and "role" in event:
         return "message", dict(event)
     if isinstance(event.get("id"), str) and "status" in event:
@@ -410,13 +407,13 @@ def _finish(emitter: Emitter, reason: FinishReason) -> None:
         emitter.finish(FinishReason.tool_calls if emitter.calls() else reason, cut=is_cut)
 
 
-def _gist(parts: Sequence[Fields]) -> tuple[str, list[Fields]]:
+def _gist(parts: Sequence[Json]) -> tuple[str, list[Json]]:
     """All text of an artifact, and its other parts: what stays the same however it is cut."""
     text = "".join([if_text(part.get("text")) for part in parts])
     return text, [part for part in parts if "text" not in part]
 
 
-def _answers_in(history: Sequence[Any]) -> list[Fields]:
+def _answers_in(history: Sequence[Any]) -> list[Json]:
     """Returns what the agent said behind the last question."""
     messages = [if_object(message) for message in history]
     questions = [
@@ -437,7 +434,7 @@ def _for_client(piece: Content) -> Content:
     return _client_call(piece) if isinstance(piece, ToolCallPart) else piece
 
 
-def _text_of(message: Fields) -> str:
+def _text_of(message: Json) -> str:
     texts = [
         if_text(if_object(part.get("root")).get("text")) or if_text(part.get("text"))
         for part in _parts_of(message)
@@ -445,6 +442,6 @@ def _text_of(message: Fields) -> str:
     return "".join(texts)
 
 
-def _parts_of(message: Fields) -> list[Fields]:
+def _parts_of(message: Json) -> list[Json]:
     """Returns the parts of a message or an artifact; what is no object counts as an empty one."""
     return [if_object(part) for part in if_list(message.get("parts"))]

@@ -24,6 +24,7 @@ from dragoman import json_bytes
 from dragoman.codec import run_encoder
 from dragoman.codec.encoder import NONE, Objects
 from dragoman.codec.framing import event_bytes
+from dragoman.codec.json_values import Json, JsonMap
 from dragoman.codec.run_encoder import Key, RunEncoder, split_frame
 from dragoman.codec.serving import SSE_PING
 from dragoman.errors import ContentRefusedError, StreamCutError
@@ -61,7 +62,7 @@ from dragoman.message import (
 )
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_content, dump_data
-from dragoman.wires.a2a.encode_objects import WORKING, Object, TaskObjects
+from dragoman.wires.a2a.encode_objects import WORKING, TaskObjects
 from dragoman.wires.a2a.interrupts import dump_pending, waiting_state
 from dragoman.wires.a2a.messages import dump_message
 from dragoman.wires.a2a.quirks import CANONICAL, EXTENSION, OWN, PATCH_TYPE, text_of, with_events
@@ -70,6 +71,7 @@ from dragoman.wires.a2a.tasks import aggregated, dump_usage
 
 __all__ = ["Encoder", "dump_response", "encoder", "envelope", "ping", "stream_type"]
 
+_encode = json_bytes.encode
 stream_type = "text/event-stream"
 """Of a stream's bytes."""
 ping = SSE_PING
@@ -118,7 +120,7 @@ class Encoder(RunEncoder[OpenPart]):
     has no field for is sent.
     """
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
+    def __init__(self, envelope: JsonMap) -> None:
         super().__init__()
         self._envelope = envelope
         self._extras: bool = envelope.get("extras", True)
@@ -130,31 +132,30 @@ class Encoder(RunEncoder[OpenPart]):
         self._artifacts: dict[str, list[str]] = {}
         """Id of a message → ids of the artifacts that show it."""
         self._artifact_ids = _ArtifactIds()
-        self._held: tuple[OpenPart, str] | None = None
-        """The delta of text that is not written yet, and its part."""
+        self._held: tuple[Key, OpenPart, str] | None = None
+        """The delta of text that is not written yet, and the part that it is of."""
         self._is_begun = self._is_run = self._has_state = False
 
-    def frame(self, data: Mapping[str, Any]) -> bytes:
+    def frame(self, data: JsonMap) -> bytes:
         """See `RunEncoder.frame`."""
         if "rpc_id" in self._envelope:
             data = rpc_result(data, self._envelope["rpc_id"])
-        return event_bytes(json_bytes.encode(data))
+        return event_bytes(_encode(data))
 
     def delta_bytes(self, event: PartDelta) -> bytes | None:
         """The bytes of the text that is held, if this is more of the same and nothing else is to be told; `None`: it is not so."""
         if self._held is None or self.pending or type(event.delta) is not str or not event.delta:
             return None
-        part, text = self._held
-        key = part.key
+        key, part, text = self._held
         if not part.is_begun or key[1] != event.index or key[0] != event.message_id:
             return None
         if part.frame is None:
             self._write_piece(part, [{"text": ""}], append=True, last=False)
             part.frame = split_frame(self._framed(self._taken()))
         part.deltas.append(event.delta)
-        self._held = part, event.delta
+        self._held = key, part, event.delta
         before, behind = part.frame
-        return before + json_bytes.encode(text) + behind
+        return before + _encode(text) + behind
 
     def admit(self, event: Event) -> bool:
         """See `RunEncoder.admit`: begins the task, and carries the events of runs within tools."""
@@ -192,7 +193,7 @@ class Encoder(RunEncoder[OpenPart]):
         self._is_begun = True
         self._is_run = isinstance(event, RunStarted) and not self._inner.has(event)
         state = WORKING if self._envelope.get("goes_on") else "TASK_STATE_SUBMITTED"
-        metadata = dict(cast("Mapping[str, Any]", self._envelope.get("metadata") or {}))
+        metadata = dict(cast("JsonMap", self._envelope.get("metadata") or {}))
         if self._extras:
             events = with_events([event] if self._is_run else [])
             metadata[EXTENSION] = {"type": "RUN_STARTED", "events": "[]", **events}
@@ -206,14 +207,14 @@ class Encoder(RunEncoder[OpenPart]):
         self._release()
         self.pending.append(event)
 
-    def _carried(self, **fields: str) -> Object:
+    def _carried(self, **fields: str) -> Json:
         """Returns the field `metadata` of an object: the events that wait, and these fields."""
         events, self.pending = self.pending, []
         if not self._extras:
             return {}
         return {"metadata": {EXTENSION: {"events": "[]", **with_events(compact(events)), **fields}}}
 
-    def _write_working(self, message: Object | None = None, **fields: str) -> None:
+    def _write_working(self, message: Json | None = None, **fields: str) -> None:
         """Writes a status that goes on, with the events that wait."""
         if message is None and not self._extras:
             self.pending.clear()
@@ -221,10 +222,10 @@ class Encoder(RunEncoder[OpenPart]):
             self.write(self._task.status_update(WORKING, message, self._carried(**fields)))
 
     def _write_piece(
-        self, part: OpenPart, parts: list[Object], *, append: bool, last: bool, **fields: str
+        self, part: OpenPart, parts: list[Json], *, append: bool, last: bool, **fields: str
     ) -> None:
         """Writes a piece of the artifact that shows a part."""
-        artifact: Object = {"artifactId": part.artifact_id}
+        artifact: Json = {"artifactId": part.artifact_id}
         if not append:
             artifact["name"] = part.name
             message_id, index = part.key
@@ -235,7 +236,7 @@ class Encoder(RunEncoder[OpenPart]):
         part.is_begun = True
         self.write(self._task.artifact_update(artifact, carried, append=append, last=last))
 
-    def _write_artifact(self, name: str, part: Object, *, append: bool = False) -> None:
+    def _write_artifact(self, name: str, part: Json, *, append: bool = False) -> None:
         artifact = self._task.whole_artifact(name, part)
         self.write(self._task.artifact_update(artifact, self._carried(), append=append, last=True))
 
@@ -243,7 +244,7 @@ class Encoder(RunEncoder[OpenPart]):
         """Writes the text that is held."""
         if self._held is None:
             return
-        (part, text), self._held = self._held, None
+        (_, part, text), self._held = self._held, None
         if not part.is_begun:
             fields["delta"] = text_of(part.key)
         self._write_piece(part, [{"text": text}], append=part.is_begun, last=last, **fields)
@@ -284,7 +285,7 @@ class Encoder(RunEncoder[OpenPart]):
             return
         if isinstance(event.delta, str) and isinstance(part.begun, TextPart):
             self._release()
-            self._held = part, event.delta
+            self._held = part.key, part, event.delta
         else:
             self._carry(event)
             if isinstance(part.begun, ThinkingPart):
@@ -297,7 +298,7 @@ class Encoder(RunEncoder[OpenPart]):
             self._carry(event)
             return
         finished = _finished_field(event, part)
-        if self._held is not None and self._held[0] is part:
+        if self._held is not None and self._held[1] is part:
             self._release(last=True, finished=finished)
             return
         self._release()
@@ -364,7 +365,7 @@ class Encoder(RunEncoder[OpenPart]):
         self._write_end(state, [_without_details(event)], message)
 
     def _write_end(
-        self, state: str, events: list[Event], message: Object | None = None, **fields: str
+        self, state: str, events: list[Event], message: Json | None = None, **fields: str
     ) -> None:
         self.pending += events
         carried = self._carried(type="end", **fields)
@@ -440,7 +441,7 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 the protocol's
+def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
     """What `encoder` takes of a request: the task that it goes on with, else a new one of that id, and what was said to it."""
     if request is None:
         return {"task_id": id, "context_id": id, "now": lambda: now}
@@ -449,7 +450,7 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str,
     context_id = request.thread_id or id
     ids = {"taskId": task_id if goes_on else id, "contextId": context_id}
     asked = [message for message in request.messages if message.role is Role.USER][-1:]
-    fields: dict[str, Any] = {
+    fields: Json = {
         "task_id": ids["taskId"],
         "context_id": context_id,
         "goes_on": goes_on,
@@ -464,7 +465,7 @@ def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str,
     return fields
 
 
-def _without_carried(message: Object) -> Object:
+def _without_carried(message: Json) -> Json:
     """Returns a message of a client's with the protocol's fields only."""
     metadata = {
         name: value for name, value in message.get("metadata", {}).items() if name != CANONICAL
@@ -478,7 +479,7 @@ def dump_response(
     *,
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost
     **envelope: Any,
-) -> dict[str, Any]:
+) -> Json:
     """Events → the whole task that their stream tells of. `envelope`: as for `encoder`."""
     events, run = list(events), Encoder(envelope)
     objects = [data for event in events for data in run.objects(event)]

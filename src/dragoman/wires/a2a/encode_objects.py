@@ -7,13 +7,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping
 from datetime import datetime
-from typing import Any, TypeAlias
+from typing import Any
 
+from dragoman.codec.json_values import Json, JsonMap
 from dragoman.wires.a2a.quirks import EXTENSION
 
-__all__ = ["WORKING", "Object", "TaskObjects"]
+__all__ = ["WORKING", "TaskObjects"]
 
-Object: TypeAlias = dict[str, Any]
 WORKING = "TASK_STATE_WORKING"
 
 
@@ -25,14 +25,14 @@ class TaskObjects:
     ) -> None:
         """`now` gives the time of a status. `extras`: whether the peer is sent our extension."""
         self.task_id = task_id
-        self.ids: Object = {"taskId": task_id, "contextId": context_id}
+        self.ids: Json = {"taskId": task_id, "contextId": context_id}
         self._now = now
         self._extras = extras
         self._messages = 0
 
-    def status(self, state: str, message: Object | None = None) -> Object:
+    def status(self, state: str, message: Json | None = None) -> Json:
         """Returns the status of a task in this state, with its message and the time."""
-        status: Object = {"state": state}
+        status: Json = {"state": state}
         if message is not None:
             status["message"] = message
         if self._now is not None:
@@ -40,9 +40,9 @@ class TaskObjects:
             status["timestamp"] = time.replace("+00:00", "Z")
         return status
 
-    def task(self, state: str, history: Iterable[Any], metadata: Mapping[str, Any]) -> Object:
+    def task(self, state: str, history: Iterable[Any], metadata: JsonMap) -> Json:
         """Returns the object with which a stream begins."""
-        task: Object = {
+        task: Json = {
             "id": self.task_id,
             "contextId": self.ids["contextId"],
             "status": self.status(state),
@@ -53,35 +53,33 @@ class TaskObjects:
             task["metadata"] = metadata
         return {"task": task}
 
-    def status_update(
-        self, state: str, message: Object | None = None, carried: Mapping[str, Any] = {}
-    ) -> Object:
+    def status_update(self, state: str, message: Json | None = None, carried: JsonMap = {}) -> Json:
         """Returns an update of the status. `carried`: the field `metadata`, or nothing."""
         return {"statusUpdate": {**self.ids, "status": self.status(state, message), **carried}}
 
     def artifact_update(
-        self, artifact: Object, carried: Mapping[str, Any], *, append: bool = False, last: bool
-    ) -> Object:
+        self, artifact: Json, carried: JsonMap, *, append: bool = False, last: bool
+    ) -> Json:
         """Returns an update of an artifact. `append`: its parts follow those before, instead of replacing them."""
         update = {**self.ids, "artifact": artifact, "append": append, "lastChunk": last}
         return {"artifactUpdate": {**update, **carried}}
 
-    def extension(self, fields: Mapping[str, str]) -> Object:
+    def extension(self, fields: Mapping[str, str]) -> Json:
         """Returns the fields by which an artifact says under our extension what it is."""
         return {"extensions": [EXTENSION], "metadata": {EXTENSION: fields}} if self._extras else {}
 
-    def whole_artifact(self, name: str, part: Object) -> Object:
+    def whole_artifact(self, name: str, part: Json) -> Json:
         """Returns an artifact of the run, such as its state, which is no part of a message."""
         return {"artifactId": name, "name": name, "parts": [part], **self.extension({"type": name})}
 
-    def retracted_artifact(self, artifact_id: str) -> Object:
+    def retracted_artifact(self, artifact_id: str) -> Json:
         """Returns the empty artifact that replaces one whose message was dropped."""
-        metadata: Object = {"retracted": True}
+        metadata: Json = {"retracted": True}
         if self._extras:
             metadata[EXTENSION] = {"type": "retracted"}
         return {"artifactId": artifact_id, "parts": [{"text": ""}], "metadata": metadata}
 
-    def message(self, parts: list[Object]) -> Object:
+    def message(self, parts: list[Json]) -> Json:
         """Returns a message of the agent's for a status."""
         self._messages += 1
         message_id = f"{self.task_id}:status:{self._messages}"

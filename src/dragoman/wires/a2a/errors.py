@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from dragoman import errors
 from dragoman.codec.error_body import parsed
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.codec.serving import ErrorResponse, error_response, of_class, status_of
 from dragoman.errors import DragomanError
 
@@ -94,12 +94,14 @@ def fault_of(error: DragomanError, reason: str = "") -> tuple[str, Fault]:
     return reason, FAULTS[reason]
 
 
-def _info(error: DragomanError, reason: str) -> list[dict[str, Any]]:
-    kind = next(name for cls in type(error).__mro__ if _CLASSES.get(name := cls.__name__) is cls)
+def _info(error: DragomanError, reason: str) -> list[Json]:
+    names = [cls.__name__ for cls in type(error).__mro__ if _CLASSES.get(cls.__name__) is cls]
+    # Clients of ours raise the very class; a subclass of an application's is told as the nearest of ours.
+    kind = names[0]
     return [{"@type": _TYPE, "reason": reason, "domain": DOMAIN, "metadata": {"kind": kind}}]
 
 
-def rpc_error(error: DragomanError, reason: str = "") -> dict[str, Any]:
+def rpc_error(error: DragomanError, reason: str = "") -> Json:
     """An exception → the `error` of a JSON-RPC answer."""
     reason, fault = fault_of(error, reason)
     return {"code": fault.code, "message": error.message, "data": _info(error, reason)}
@@ -130,33 +132,42 @@ def dump_refusal(error: DragomanError, purpose: str, kind: str = "") -> ErrorRes
     plain = rest_error(error)
     if purpose != "rpc" or plain.status in (401, 403, 413, 429, 503):
         return plain
-    reason = "CONTENT_TYPE_NOT_SUPPORTED" if kind and "json" not in kind else "PARSE_ERROR"
-    failure = rpc_error(error, reason if isinstance(error, errors.InvalidRequestError) else "")
+    reason = ""
+    if isinstance(error, errors.InvalidRequestError):
+        reason = "CONTENT_TYPE_NOT_SUPPORTED" if kind and "json" not in kind else "PARSE_ERROR"
+    failure = rpc_error(error, reason)
     return ErrorResponse(200, plain.headers, {"jsonrpc": "2.0", "id": None, "error": failure})
 
 
-def error_of(body: Mapping[str, Any], status: int | None = None) -> DragomanError:
+def error_of(body: JsonMap, status: int | None = None) -> DragomanError:
     """The `error` of an answer, of either binding → the exception."""
     fields = if_object(body.get("error")) or if_object(body)
     details = [*if_list(fields.get("data")), *if_list(fields.get("details"))]
-    info = next((each for d in details if (each := if_object(d)).get("reason")), if_object(None))
-    code = fields.get("code")
-    reason = if_text(info.get("reason")) or (_CODES.get(code, "") if isinstance(code, int) else "")
+    infos = [info for info in map(if_object, details) if info.get("reason")]
+    kind = _kind_of(fields.get("code"), infos[0] if infos else {})
+    message = if_text(fields.get("message"))
+    if kind is not None and message:
+        return kind(message, status=status)
+    error = _READER.error_of(dict(body))
+    return error if status is None else error.at(status=status)
+
+
+def _kind_of(code: object, info: JsonMap) -> type[DragomanError] | None:
+    """Returns the class of an error: as our own servers name it, else by its reason, else by its code."""
     kind = _CLASSES.get(if_text(if_object(info.get("metadata")).get("kind")))
-    kind = kind or (_KINDS.get(reason, errors.InvalidRequestError) if reason in FAULTS else None)
-    if kind is None or not if_text(fields.get("message")):
-        read = _READER.error_of(dict(body))
-        return read if status is None else read.at(status=status)
-    return kind(if_text(fields["message"]), status=status)
+    if kind is not None:
+        return kind
+    reason = if_text(info.get("reason"))
+    if not reason and isinstance(code, int):
+        reason = _CODES.get(code, "")
+    return _KINDS.get(reason, errors.InvalidRequestError) if reason in FAULTS else None
 
 
 def load_error(status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
     """As in `Wire`: an error's response, of either binding → the exception."""
-    read = parsed(body)
-    fields = if_object(read)
-    inner = if_object(fields.get("error"))
-    if inner and (
-        if_list(inner.get("data")) or if_list(inner.get("details")) or inner.get("code") in _CODES
-    ):
+    fields = if_object(parsed(body))
+    error = if_object(fields.get("error"))
+    has_details = if_list(error.get("data")) or if_list(error.get("details"))
+    if has_details or error.get("code") in _CODES:
         return error_of(fields, status).at(body=body)
     return _READER.load_error(status, headers, body)

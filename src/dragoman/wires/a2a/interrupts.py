@@ -10,9 +10,9 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text
 from dragoman.interrupt import Interrupt, Resume
-from dragoman.message import MarkPart, Role, TextPart, ToolResultPart
+from dragoman.message import MarkPart, Message, Role, TextPart
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.content import dump_data
 from dragoman.wires.a2a.quirks import EXTENSION, extras, json_of, text_of
@@ -44,78 +44,68 @@ _DEFAULT: Mapping[str, str] = {
 
 
 def waiting_state(pending: Sequence[Interrupt]) -> str:
-    """The state of a task that waits for these."""
-    only_auth = bool(pending) and all(each.reason == "auth" for each in pending)
-    return "TASK_STATE_AUTH_REQUIRED" if only_auth else "TASK_STATE_INPUT_REQUIRED"
+    """Returns the state of a task that waits for these."""
+    if pending and all(interrupt.reason == "auth" for interrupt in pending):
+        return "TASK_STATE_AUTH_REQUIRED"
+    return "TASK_STATE_INPUT_REQUIRED"
 
 
-def dump_pending(
-    pending: Sequence[Interrupt], message_id: str, *, extras: bool = True
-) -> dict[str, Any]:
-    """What is waited for → the message of the task's state: the question in words, and a data part each."""
-    parts: list[dict[str, Any]] = []
-    for each in pending:
-        name = each.call.name if each.call is not None else ""
-        parts += [
-            {"text": each.message or _DEFAULT[each.reason].format(name=name)},
-            dump_data(_question(each)),
-        ]
-    message: dict[str, Any] = {
+def dump_pending(pending: Sequence[Interrupt], message_id: str, *, extras: bool = True) -> Json:
+    """What a run waits for → the message of the task's status: each question in words, and as a data part."""
+    parts: list[Json] = []
+    for interrupt in pending:
+        name = interrupt.call.name if interrupt.call is not None else ""
+        question = interrupt.message or _DEFAULT[interrupt.reason].format(name=name)
+        parts += [{"text": question}, dump_data(_dump_question(interrupt))]
+    message: Json = {
         "messageId": message_id,
         "role": "ROLE_AGENT",
         "parts": parts or [{"text": "The agent waits."}],
     }
     if extras:
-        held = {"type": QUESTION, "pending": text_of(msgspec.to_builtins(pending))}
-        message |= {"extensions": [EXTENSION], "metadata": {EXTENSION: held}}
+        carried = {"type": QUESTION, "pending": text_of(msgspec.to_builtins(pending))}
+        message |= {"extensions": [EXTENSION], "metadata": {EXTENSION: carried}}
     return message
 
 
-def _question(interrupt: Interrupt) -> dict[str, Any]:
-    data: dict[str, Any] = {
+def _dump_question(interrupt: Interrupt) -> Json:
+    expires_at = interrupt.expires_at
+    fields = {
         "type": QUESTION,
         "interruptId": interrupt.id,
         "reason": interrupt.reason,
+        "call": None if interrupt.call is None else dump_call(interrupt.call),
+        "message": interrupt.message,
+        "responseSchema": _text_of(interrupt.schema),
+        "expiresAt": None if expires_at is None else expires_at.isoformat(),
+        "editable": interrupt.editable or None,
+        "signature": interrupt.signature,
+        "metadata": _text_of(interrupt.metadata or None),
     }
-    if interrupt.call is not None:
-        data["call"] = dump_call(interrupt.call)
-    if interrupt.message is not None:
-        data["message"] = interrupt.message
-    if interrupt.schema is not None:
-        data["responseSchema"] = text_of(interrupt.schema)
-    if interrupt.expires_at is not None:
-        data["expiresAt"] = interrupt.expires_at.isoformat()
-    if interrupt.editable:
-        data["editable"] = True
-    if interrupt.signature is not None:
-        data["signature"] = interrupt.signature
-    if interrupt.metadata:
-        data["metadata"] = text_of(interrupt.metadata)
-    return data
+    return _without_none(fields)
 
 
 def load_pending(message: Any, state: str) -> tuple[Interrupt, ...]:
-    """The inverse. A task of others that waits asks one question, in the words of its message."""
+    """The message of a task that waits → what it waits for. A task of another agent asks one question, in the words of its message."""
     fields = if_object(message)
-    held = extras(fields.get("metadata"))
-    if "pending" in held:
+    carried = extras(fields.get("metadata"))
+    if "pending" in carried:
         try:
-            return msgspec.convert(json_of(held["pending"]), tuple[Interrupt, ...])
+            return msgspec.convert(json_of(carried["pending"]), tuple[Interrupt, ...])
         except (ValueError, TypeError, RecursionError):
             pass
     parts = [if_object(part) for part in if_list(fields.get("parts"))]
-    datas = [
-        data for part in parts if (data := if_object(part.get("data"))).get("type") == QUESTION
-    ]
-    if found := tuple(each for data in datas if (each := _load_question(data)) is not None):
-        return found
-    words = "\n".join([text for part in parts if (text := if_text(part.get("text")))]) or None
+    data = [if_object(part.get("data")) for part in parts]
+    questions = [_load_question(value) for value in data if value.get("type") == QUESTION]
+    if pending := tuple(question for question in questions if question is not None):
+        return pending
+    texts = [text for part in parts if (text := if_text(part.get("text")))]
     reason = "auth" if state == "TASK_STATE_AUTH_REQUIRED" else "input"
-    return (Interrupt(if_text(fields.get("messageId")) or reason, reason, message=words),)
+    id_ = if_text(fields.get("messageId")) or reason
+    return (Interrupt(id_, reason, message="\n".join(texts) or None),)
 
 
-def _load_question(data: Mapping[str, Any]) -> Interrupt | None:
-    call = if_object(data.get("call"))
+def _load_question(data: JsonMap) -> Interrupt | None:
     fields = {
         "id": data.get("interruptId"),
         "reason": data.get("reason", "input"),
@@ -127,39 +117,46 @@ def _load_question(data: Mapping[str, Any]) -> Interrupt | None:
         "metadata": if_object(json_of(data.get("metadata"))),
     }
     try:
-        read = msgspec.convert(fields, Interrupt)
+        interrupt = msgspec.convert(fields, Interrupt)
     except (ValueError, TypeError, RecursionError):
         return None
-    return msgspec.structs.replace(read, call=load_call(call)) if call else read
+    call = if_object(data.get("call"))
+    return msgspec.structs.replace(interrupt, call=load_call(call)) if call else interrupt
 
 
-def dump_resume(resume: Resume) -> dict[str, Any]:
+def dump_resume(resume: Resume) -> Json:
     """An answer → a data part."""
-    data: dict[str, Any] = {
+    fields = {
         "type": ANSWER,
         "interruptId": resume.interrupt_id,
         "status": resume.status,
+        "payload": _text_of(resume.payload),
+        "signature": resume.signature,
+        "metadata": _text_of(resume.metadata or None),
     }
-    if resume.payload is not None:
-        data["payload"] = text_of(resume.payload)
-    if resume.signature is not None:
-        data["signature"] = resume.signature
-    if resume.metadata:
-        data["metadata"] = text_of(resume.metadata)
-    return dump_data(data)
+    return dump_data(_without_none(fields))
+
+
+def _text_of(value: Any) -> str | None:
+    return None if value is None else text_of(value)
+
+
+def _without_none(fields: JsonMap) -> Json:
+    return {name: value for name, value in fields.items() if value is not None}
 
 
 def load_resume(part: Any) -> Resume | None:
-    """The inverse; `None`: the part answers nothing. The payload may be JSON or the text of it."""
+    """A data part → the answer that it is, or None. The payload may be JSON or the text of it."""
     data = if_object(if_object(part).get("data"))
-    if data.get("type") != ANSWER or not isinstance(id_ := data.get("interruptId"), str):
+    id_ = data.get("interruptId")
+    if data.get("type") != ANSWER or not isinstance(id_, str):
         return None
     payload = data.get("payload")
-    read = json_of(payload)
+    loaded = json_of(payload)
     return Resume(
         id_,
         "cancelled" if data.get("status") == "cancelled" else "resolved",
-        payload if read is None and payload != "null" else read,
+        payload if loaded is None and payload != "null" else loaded,
         if_text(data.get("signature")) or None,
         if_object(json_of(data.get("metadata"))),
     )
@@ -167,26 +164,27 @@ def load_resume(part: Any) -> Resume | None:
 
 def answered(request: RunRequest, pending: Sequence[Interrupt]) -> RunRequest:
     """A request whose words answer what its task waits for, with the answer in the place of the words. A question (or a sign-in) takes
-    any text, an approval takes a yes or a no; where several wait, or the request answers already, it is left as it is."""
-    open_ = [each for each in pending if each.reason != "tool"]
-    if request.resume or len(open_) != 1 or not request.messages:
+    any text, an approval takes a yes or a no. If several questions wait, or the request answers already, it is left as it is."""
+    questions = [interrupt for interrupt in pending if interrupt.reason != "tool"]
+    if request.resume or len(questions) != 1 or not request.messages:
         return request
-    last, question = request.messages[-1], open_[0]
-    text = last.text.strip()
-    if (
-        last.role is not Role.USER
-        or any(isinstance(p, ToolResultPart) for p in last.content)
-        or not text
-    ):
-        return request
-    is_plain = all(isinstance(piece, TextPart | MarkPart) for piece in last.content)
-    if question.reason == "approval":
-        word = text.casefold().rstrip(".!")
-        if not is_plain or word not in _YES | _NO:
-            return request
-        resume = question.approve() if word in _YES else question.deny()
-    elif is_plain:
-        resume = question.answer(text)
-    else:
+    text = _words_of(request.messages[-1])
+    resume = _answer(questions[0], text) if text else None
+    if resume is None:
         return request
     return request.replace(messages=request.messages[:-1], resume=(resume,))
+
+
+def _words_of(message: Message) -> str:
+    """Returns what a user's message says, if it is nothing but words."""
+    is_words = all(isinstance(piece, TextPart | MarkPart) for piece in message.content)
+    return message.text.strip() if is_words and message.role is Role.USER else ""
+
+
+def _answer(question: Interrupt, text: str) -> Resume | None:
+    if question.reason != "approval":
+        return question.answer(text)
+    word = text.casefold().rstrip(".!")
+    if word in _YES:
+        return question.approve()
+    return question.deny() if word in _NO else None

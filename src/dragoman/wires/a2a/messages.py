@@ -1,14 +1,18 @@
-"""A conversation ⇄ A2A messages: 1.0's are written; those of 0.2 and 0.3 (`kind`, lower-case roles) and of older agents are read too."""
+"""A conversation ⇄ A2A messages: 1.0's are written; those of 0.2 and 0.3 (`kind`, lower-case roles) and of older agents are read too.
+
+A message whose plain reading is not the message (`_says_all`) carries its stored form under our extension. Texts and files that its
+parts hold already are not repeated there: an entry `at` names the part (`_packed`, `_unpacked`).
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
@@ -16,6 +20,7 @@ from dragoman.message import (
     Content,
     DataPart,
     Message,
+    Native,
     Origin,
     Role,
     TextPart,
@@ -25,6 +30,7 @@ from dragoman.message import (
 from dragoman.wires.a2a.compact import canonical_type, compact_messages
 from dragoman.wires.a2a.content import dump_content, load_content
 from dragoman.wires.a2a.quirks import (
+    CANONICAL,
     EXTENSION,
     OWN,
     ROLE_NAMES,
@@ -52,6 +58,8 @@ _READ = ("kind", "messageId", "message_id", "role", "parts", "metadata")
 _SNAKE = {"context_id": "contextId", "task_id": "taskId", "reference_task_ids": "referenceTaskIds"}
 SHARED = ("state", "result")
 """Artifacts that are no message: what agent and client share, and what came of a run."""
+_OWNERS: Mapping[type, Role] = {ToolResultPart: Role.USER, ToolCallPart: Role.MODEL}
+"""Type of a piece → whose it is, whoever sends it."""
 _MARKS = ("messageId", "contextId", "taskId", "referenceTaskIds")
 
 
@@ -76,51 +84,40 @@ def load_messages(
         try:
             loaded += load_message(entry, origin)
         except HistoryError as error:
-            noted(
-                error,
-                problems,
-                index,
-                None if not isinstance(entry, dict) else _fault(if_object(entry)),
-            )
+            noted(error, problems, index, _faulty_field(entry))
     return loaded
 
 
-def task_messages(task: Mapping[str, Any]) -> list[Any]:
-    """The messages of a task: its history, what it gave, and what its state says where somebody is to answer."""
+def task_messages(task: JsonMap) -> list[Any]:
+    """The messages of a task: its history, what it gave, and what its status says if somebody is to answer."""
     if not isinstance(task.get("id"), str) and not isinstance(task.get("history"), list):
         raise HistoryError(
             "an object of A2A that holds a conversation is a message, which has parts, or a task"
         )
-    history = if_list(task.get("history"))
-    given = group_artifacts(task)
-    status = if_object(task.get("status"))
-    ended = if_object(status.get("message"))
-    in_history = {if_text(if_object(entry).get("messageId")) for entry in history}
-    is_question = ended and not given and if_text(ended.get("messageId")) not in in_history
-    return [*history, *given, *([ended] if is_question else [])]
+    history, answers = if_list(task.get("history")), group_artifacts(task)
+    message = if_object(if_object(task.get("status")).get("message"))
+    history_ids = {if_text(if_object(entry).get("messageId")) for entry in history}
+    if message and not answers and if_text(message.get("messageId")) not in history_ids:
+        answers = [message]
+    return [*history, *answers]
 
 
-def group_artifacts(task: Mapping[str, Any]) -> list[dict[str, Any]]:
+def group_artifacts(task: JsonMap) -> list[Json]:
     """What a task gave, as messages of the agent's: one for each artifact, or for those that our extension says are of one."""
-    made: list[dict[str, Any]] = []
+    messages: list[Json] = []
     for artifact in map(if_object, if_list(task.get("artifacts"))):
         id_, parts = if_text(artifact.get("artifactId")), if_list(artifact.get("parts"))
         metadata = if_object(artifact.get("metadata"))
-        if (
-            not parts
-            or (id_ in SHARED and artifact.get("name") == id_)
-            or metadata.get("retracted") is True
-        ):
+        is_shared = id_ in SHARED and artifact.get("name") == id_
+        if not parts or is_shared or metadata.get("retracted") is True:
             continue
         message_id = extras(metadata).get("messageId", "")
-        if message_id and made and made[-1]["messageId"] == message_id:
-            made[-1]["parts"].extend(parts)
+        if message_id and messages and messages[-1]["messageId"] == message_id:
+            messages[-1]["parts"].extend(parts)
             continue
-        kept = {"metadata": metadata} if metadata else {}
-        made.append(
-            {"messageId": message_id or id_, "role": "ROLE_AGENT", "parts": [*parts], **kept}
-        )
-    return made
+        message = {"messageId": message_id or id_, "role": "ROLE_AGENT", "parts": [*parts]}
+        messages.append({**message, "metadata": metadata} if metadata else message)
+    return messages
 
 
 def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
@@ -140,13 +137,11 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
     parts = fields.get("parts")
     if not isinstance(parts, list):
         raise HistoryError("the parts of a message are a list; send it")
-    held = extras(fields.get("metadata"))
-    if (
-        "message" in held
-        and (exact := _unpacked(held["message"], if_list(parts), role)) is not None
-    ):
-        is_model = exact.role is Role.MODEL
-        return [exact.replace(origin=origin) if is_model and origin is not None else exact]
+    carried = extras(fields.get("metadata")).get("message")
+    exact = None if carried is None else _unpacked(carried, if_list(parts), role)
+    if exact is not None:
+        is_answer = exact.role is Role.MODEL
+        return [exact.replace(origin=origin) if is_answer and origin is not None else exact]
     content: list[Content] = []
     for part in if_list(parts):
         if not isinstance(part, dict):
@@ -156,38 +151,37 @@ def load_message(entry: Any, origin: Origin | None = None) -> list[Message]:
 
 
 def _split(
-    fields: Mapping[str, Any], role: Role, content: list[Content], origin: Origin | None
+    fields: JsonMap, role: Role, content: list[Content], origin: Origin | None
 ) -> list[Message]:
-    id_ = if_text(fields.get("messageId", fields.get("message_id"))) or None
-    left = {_SNAKE.get(name, name): value for name, value in rest(fields, *_READ).items()}
-    if left.get("extensions") == [EXTENSION]:
-        del left["extensions"]
-    native = OWN.note({name: value for name, value in left.items() if value not in (None, "", [])})
-    made: list[tuple[Role, list[Content]]] = []
+    """Returns the messages of one entry. Results are the user's and calls the model's, whoever sends them."""
+    runs: list[tuple[Role, list[Content]]] = []
     for piece in content:
-        if isinstance(piece, ToolResultPart):
-            whose = Role.USER
-        elif isinstance(piece, ToolCallPart):
-            whose = Role.MODEL
-        else:
-            whose = role
-        if not made or made[-1][0] is not whose:
-            made.append((whose, []))
-        made[-1][1].append(piece)
-    made = made or [(role, [])]
-    turn = id_ if len(made) > 1 else None
-    return [
+        owner = _OWNERS.get(type(piece), role)
+        if not runs or runs[-1][0] is not owner:
+            runs.append((owner, []))
+        runs[-1][1].append(piece)
+    id_ = if_text(fields.get("messageId", fields.get("message_id"))) or None
+    native = _native(fields)
+    messages = [
         Message(
-            whose,
+            owner,
             tuple(pieces),
-            id=id_ if at == 0 or id_ is None else f"{id_}:{at}",
-            origin=origin if whose is Role.MODEL else None,
-            metadata=others(fields.get("metadata")) if at == 0 else {},
-            native=native if at == 0 else None,
-            turn=turn,
+            id=id_ if number == 0 or id_ is None else f"{id_}:{number}",
+            origin=origin if owner is Role.MODEL else None,
+            turn=id_ if len(runs) > 1 else None,
         )
-        for at, (whose, pieces) in enumerate(made)
+        for number, (owner, pieces) in enumerate(runs or [(role, [])])
     ]
+    first = messages[0].replace(metadata=others(fields.get("metadata")), native=native)
+    return [first, *messages[1:]]
+
+
+def _native(fields: JsonMap) -> Native:
+    """Returns the fields of an entry that a message has none for."""
+    unread = {_SNAKE.get(name, name): value for name, value in rest(fields, *_READ).items()}
+    if unread.get("extensions") == [EXTENSION]:
+        del unread["extensions"]
+    return OWN.note({name: value for name, value in unread.items() if value not in (None, "", [])})
 
 
 def dump_messages(
@@ -196,45 +190,45 @@ def dump_messages(
     target: Origin | None = None,  # noqa: ARG001 the protocol's
     losses: list[Loss] | None = None,  # noqa: ARG001 nothing is lost: the extension holds what has no field
     extras: bool = True,
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Messages → A2A messages. `extras`: whether what the protocol has no field for is written, under our extension."""
     return [
-        dump_message(message, f"message-{at}", extras=extras) for at, message in enumerate(messages)
+        dump_message(message, f"message-{index}", extras=extras)
+        for index, message in enumerate(messages)
     ]
 
 
-def dump_message(
-    message: Message, spare_id: str = "message", *, extras: bool = True
-) -> dict[str, Any]:
+def dump_message(message: Message, spare_id: str = "message", *, extras: bool = True) -> Json:
     """One message. `spare_id`: of one that has none."""
-    parts: list[dict[str, Any]] = []
-    places: dict[int, int] = {}
-    for at, piece in enumerate(message.content):
-        places[at] = len(parts)
+    parts: list[Json] = []
+    indexes: list[int] = []
+    for piece in message.content:
+        indexes.append(len(parts))
         parts += dump_content(piece)
-    entry: dict[str, Any] = {
+    entry: Json = {
         "messageId": message.id or spare_id,
         "role": ROLE_NAMES[message.role],
         "parts": parts or [{"text": ""}],
         **OWN.fields(message.native),
     }
-    metadata: dict[str, Any] = dict(message.own_metadata)
+    metadata: Json = dict(message.own_metadata)
     if extras and not _says_all(message, {**entry, "metadata": metadata}):
-        metadata["canonical_type"] = canonical_type(message)
-        metadata[EXTENSION] = {"type": "message", "message": _packed(message, places)}
+        metadata[CANONICAL] = canonical_type(message)
+        metadata[EXTENSION] = {"type": "message", "message": _packed(message, indexes)}
         entry["extensions"] = list(dict.fromkeys([*if_list(entry.get("extensions")), EXTENSION]))
     return {**entry, "metadata": metadata} if metadata else entry
 
 
-def _says_all(message: Message, entry: Mapping[str, Any]) -> bool:
-    """Whether a message is read as it was from what every peer reads."""
-    data = [part.get("data") for part in map(if_object, if_list(entry.get("parts")))]
-    values = [each for each in data if if_object(each).get("type") not in (CALL, RESULT)]
+def _says_all(message: Message, entry: JsonMap) -> bool:
+    """True if a message is read as it was from what every peer reads."""
+    data = [if_object(part).get("data") for part in if_list(entry.get("parts"))]
+    values = [value for value in data if if_object(value).get("type") not in (CALL, RESULT)]
+    # Peers that keep JSON as protobuf change numbers.
     if _has_numbers([message.own_metadata, values, OWN.fields(message.native)]):
-        return False  # they may be changed on the way
+        return False
     try:
-        read = load_message(dict(entry))
-        return len(read) == 1 and read[0].to_json() == message.to_json()
+        loaded = load_message(dict(entry))
+        return len(loaded) == 1 and loaded[0].to_json() == message.to_json()
     except HistoryError:
         return False
 
@@ -247,48 +241,48 @@ def _has_numbers(value: Any) -> bool:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _packed(message: Message, places: Mapping[int, int]) -> str:
-    """The stored form of a message, in which pieces that its parts hold are told by their place."""
+def _packed(message: Message, indexes: Sequence[int]) -> str:
+    """The stored form of a message. Pieces that its parts hold are told by the `indexes` of these."""
     try:
         stored = json_bytes.decode(message.to_json())
     except HistoryError:  # half a character, which no JSON holds
         return ""
-    for at, piece in enumerate(message.content):
+    content = stored.get("content", [])
+    for index, (piece, part_index) in enumerate(zip(message.content, indexes, strict=True)):
         if isinstance(piece, TextPart) and piece.native is None:
-            stored["content"][at] = {"at": places[at]}
+            content[index] = {"at": part_index}
         elif isinstance(piece, DataPart) and not OWN.form(piece.native):
-            fields = {
-                name: value for name, value in stored["content"][at].items() if name != "data"
-            }
-            stored["content"][at] = {**fields, "at": places[at]}
+            content[index] = {**rest(content[index], "data"), "at": part_index}
     return text_of(stored)
 
 
 def _unpacked(text: str, parts: list[Any], role: Role) -> Message | None:
-    """The inverse; `None` where it cannot be read, or does not fit what it stands beside."""
+    """What `_packed` wrote → the message; `None`: it cannot be read, or does not fit what it stands beside."""
     stored = if_object(json_of(text))
     content = stored.get("content", [])
     if not stored or not isinstance(content, list):
         return None
     try:
-        stored["content"] = [_filled(each, parts) for each in if_list(content)]
+        stored["content"] = [_filled(entry, parts) for entry in if_list(content)]
         message = Message.from_json(json_bytes.encode(stored))
     except (HistoryError, ValueError, TypeError, LookupError):
         return None
     return message if (message.role is Role.MODEL) == (role is Role.MODEL) else None
 
 
-def _filled(stored: Any, parts: list[Any]) -> Any:
-    place = if_object(stored).get("at")
-    if place is None:
-        return stored
-    if isinstance(place, bool) or not isinstance(place, int) or place < 0:
-        raise ValueError("no place")
-    [piece] = load_content(if_object(parts[place]))
+def _filled(entry: Any, parts: list[Any]) -> Any:
+    """Returns a stored piece with what its part holds."""
+    fields = if_object(entry)
+    index = fields.get("at")
+    if index is None:
+        return entry
+    if isinstance(index, bool) or not isinstance(index, int) or index < 0:
+        raise ValueError("no index")
+    [piece] = load_content(if_object(parts[index]))
     if isinstance(piece, TextPart):
         return {"type": "text", "text": piece.text}
-    if isinstance(piece, DataPart) and stored.get("type") == "data":
-        return {**rest(if_object(stored), "at"), "data": msgspec.to_builtins(piece)["data"]}
+    if isinstance(piece, DataPart) and fields.get("type") == "data":
+        return {**rest(fields, "at"), "data": msgspec.to_builtins(piece)["data"]}
     raise ValueError("another piece")
 
 
@@ -299,12 +293,14 @@ def votes(message: Any) -> int:
         return 0
     if isinstance(fields["role"], str) and fields["role"].startswith("ROLE_"):
         return 3
-    if fields.get("kind") == "message" or "canonical_type" in if_object(fields.get("metadata")):
+    if fields.get("kind") == "message" or CANONICAL in if_object(fields.get("metadata")):
         return 3
     if fields["role"] == "agent":
         return 2
     return 2 if any(name in fields for name in _MARKS) else 0
 
 
-def _fault(fields: Mapping[str, Any]) -> str:
-    return "role" if role_of(fields.get("role")) is None else "parts"
+def _faulty_field(entry: Any) -> str | None:
+    if not isinstance(entry, dict):
+        return None
+    return "role" if role_of(if_object(entry).get("role")) is None else "parts"

@@ -1,24 +1,20 @@
-"""Objects of 1.0 as clients of 0.3 read them: each says its kind, states and roles have other names, and a stream says which update is its last."""
+"""A2A 0.3, for its clients and agents: objects of 1.0 as its two bindings have them, and its parameters as 1.0 has them.
+
+By JSON-RPC (`OLD_RPC`) each object says its kind, and states and roles have other names. The REST binding (`OLD_REST`) keeps to the
+names of protobuf: it starts from the former and overrides what it has otherwise. A stream of either says which update is its last.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, filled, if_list, if_object, if_text, rest
+from dragoman.wires.a2a.quirks import OLD_KINDS
 
-__all__ = [
-    "new_params",
-    "old_card",
-    "old_object",
-    "old_params",
-    "old_push",
-    "old_rest",
-    "old_rest_push",
-    "old_task",
-]
+__all__ = ["OLD_REST", "OLD_RPC", "OldBinding", "new_params", "old_card"]
 
-_FINAL = frozenset(
+_LAST_STATES = frozenset(
     ["completed", "failed", "canceled", "rejected", "input-required", "auth-required"]
 )
 """States with which a stream ends."""
@@ -32,219 +28,198 @@ _SCHEMES: Mapping[str, str] = {
 """Field of 1.0 that holds a scheme → its type in 0.3."""
 
 
-def old_object(each: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of a stream."""
-    if "task" in each:
-        return old_task(if_object(each["task"]))
-    if "message" in each:
-        return _message(if_object(each["message"]))
-    if "statusUpdate" in each:
-        update = dict(if_object(each["statusUpdate"]))
-        status = _status(if_object(update.get("status")))
-        return {
-            **update,
-            "kind": "status-update",
-            "status": status,
-            "final": status["state"] in _FINAL,
+class OldBinding:
+    """JSON-RPC of 0.3."""
+
+    def dump_object(self, item: JsonMap) -> Json:
+        """Returns an object of a stream."""
+        dumps = {
+            "task": self.dump_task,
+            "message": self.dump_message,
+            "statusUpdate": self._dump_status_update,
+            "artifactUpdate": self._dump_artifact_update,
         }
-    update = dict(if_object(each.get("artifactUpdate")))
-    return {
-        **update,
-        "kind": "artifact-update",
-        "artifact": _parted(if_object(update.get("artifact"))),
-    }
+        name = next((name for name in dumps if name in item), "artifactUpdate")
+        return self._wrap(name, dumps[name](if_object(item.get(name))))
+
+    def dump_task(self, task: JsonMap) -> Json:
+        """Returns a task."""
+        dumped = self._with_kind("task", {**task, "status": self._dump_status(task.get("status"))})
+        if "history" in task:
+            messages = map(if_object, if_list(task["history"]))
+            dumped["history"] = [self.dump_message(message) for message in messages]
+        if "artifacts" in task:
+            dumped["artifacts"] = list(map(self._dump_artifact, if_list(task["artifacts"])))
+        return dumped
+
+    def dump_message(self, message: JsonMap) -> Json:
+        """Returns a message."""
+        role = "agent" if message.get("role") == "ROLE_AGENT" else "user"
+        return {**self._dump_artifact(message), "kind": "message", "role": role}
+
+    def dump_push(self, config: JsonMap) -> Json:
+        """Returns an address for push notifications."""
+        address = rest(config, "taskId")
+        if auth := if_object(address.get("authentication")):
+            schemes = [auth["scheme"]] if "scheme" in auth else []
+            address["authentication"] = {"schemes": schemes, **rest(auth, "scheme")}
+        return {"taskId": config.get("taskId"), "pushNotificationConfig": address}
+
+    def dump_params(self, params: JsonMap) -> Json:
+        """Returns the parameters of a message."""
+        if "message" not in params:
+            return dict(params)
+        return {**params, "message": self.dump_message(if_object(params["message"]))}
+
+    def _wrap(self, name: str, value: Json) -> Json:  # noqa: ARG002 the other binding names it
+        return value
+
+    def _with_kind(self, name: str, value: Json) -> Json:
+        return {**value, "kind": OLD_KINDS[name]}
+
+    def _dump_status_update(self, update: Json) -> Json:
+        status = if_object(update.get("status"))
+        dumped = {
+            **update,
+            "status": self._dump_status(status),
+            "final": _old_state(status) in _LAST_STATES,
+        }
+        return self._with_kind("statusUpdate", dumped)
+
+    def _dump_artifact_update(self, update: Json) -> Json:
+        artifact = self._dump_artifact(update.get("artifact"))
+        return self._with_kind("artifactUpdate", {**update, "artifact": artifact})
+
+    def _dump_artifact(self, artifact: Any) -> Json:
+        fields = if_object(artifact)
+        return {**fields, "parts": self._dump_parts(fields)}
+
+    def _dump_parts(self, holder: JsonMap) -> list[Json]:
+        return [self._dump_part(if_object(part)) for part in if_list(holder.get("parts"))]
+
+    def _dump_status(self, status: Any) -> Json:
+        fields = if_object(status)
+        dumped = dict(fields)
+        if (state := self._dump_state(fields)) is not None:
+            dumped["state"] = state
+        if "message" in fields:
+            dumped["message"] = self.dump_message(if_object(fields["message"]))
+        return dumped
+
+    def _dump_state(self, status: JsonMap) -> Any:
+        return _old_state(status)
+
+    def _dump_part(self, part: JsonMap) -> Json:
+        metadata = {"metadata": part["metadata"]} if "metadata" in part else {}
+        if "text" in part:
+            return {"kind": "text", "text": part["text"], **metadata}
+        if "data" in part:
+            return {"kind": "data", "data": _object_of(part["data"]), **metadata}
+        named = {"mimeType": part.get("mediaType"), "name": part.get("filename")}
+        source = {"bytes": part["raw"]} if "raw" in part else {"uri": part.get("url", "")}
+        return {"kind": "file", "file": {**source, **filled(named)}, **metadata}
 
 
-def old_task(task: Mapping[str, Any]) -> dict[str, Any]:
-    """A task."""
-    made: dict[str, Any] = {
-        **task,
-        "kind": "task",
-        "status": _status(if_object(task.get("status"))),
-    }
-    if "history" in task:
-        made["history"] = [_message(if_object(one)) for one in if_list(task["history"])]
-    if "artifacts" in task:
-        made["artifacts"] = [_parted(if_object(one)) for one in if_list(task["artifacts"])]
-    return made
+class OldRestBinding(OldBinding):
+    """REST of 0.3."""
+
+    def dump_message(self, message: JsonMap) -> Json:
+        """See `OldBinding.dump_message`."""
+        return {**rest(message, "parts", "referenceTaskIds"), "content": self._dump_parts(message)}
+
+    def dump_push(self, config: JsonMap) -> Json:
+        """See `OldBinding.dump_push`. The address is known by its name."""
+        name = f"tasks/{config.get('taskId')}/pushNotificationConfigs/{config.get('id')}"
+        return {"name": name, **rest(super().dump_push(config), "taskId")}
+
+    def _wrap(self, name: str, value: Json) -> Json:
+        return {"msg" if name == "message" else name: value}
+
+    def _with_kind(self, name: str, value: Json) -> Json:  # noqa: ARG002 the other binding names it
+        return value
+
+    def _dump_state(self, status: JsonMap) -> Any:
+        is_cancelled = status.get("state") == "TASK_STATE_CANCELED"
+        return "TASK_STATE_CANCELLED" if is_cancelled else status.get("state")
+
+    def _dump_part(self, part: JsonMap) -> Json:
+        dumped = super()._dump_part(part)
+        del dumped["kind"]
+        if "data" in dumped:
+            dumped["data"] = {"data": dumped["data"]}
+        if file := dumped.get("file"):
+            names = {"bytes": "fileWithBytes", "uri": "fileWithUri"}
+            dumped["file"] = {names.get(name, name): value for name, value in file.items()}
+        return dumped
 
 
-def old_push(config: Mapping[str, Any]) -> dict[str, Any]:
-    """An address for push notifications."""
-    left = {name: value for name, value in config.items() if name != "taskId"}
-    if auth := if_object(left.get("authentication")):
-        more = {name: value for name, value in auth.items() if name != "scheme"}
-        left["authentication"] = {"schemes": [auth["scheme"]] if "scheme" in auth else [], **more}
-    return {"taskId": config.get("taskId"), "pushNotificationConfig": left}
+OLD_RPC = OldBinding()
+OLD_REST = OldRestBinding()
 
 
-def old_rest_push(config: Mapping[str, Any]) -> dict[str, Any]:
-    """The same as the REST binding has it: by its name."""
-    name = f"tasks/{config.get('taskId')}/pushNotificationConfigs/{config.get('id')}"
-    return {"name": name, "pushNotificationConfig": old_push(config)["pushNotificationConfig"]}
-
-
-def old_card(card: Mapping[str, Any]) -> dict[str, Any]:
+def old_card(card: JsonMap) -> Json:
     """What a card says to clients of 0.3 beside what it says to those of 1.0, who read schemes of security in either form."""
-    found = [if_object(one) for one in if_list(card.get("supportedInterfaces"))]
-    plain = [one for one in found if one.get("protocolBinding") in ("JSONRPC", "HTTP+JSON")]
-    if not plain:
+    interfaces = [
+        {"url": interface.get("url"), "transport": interface.get("protocolBinding")}
+        for interface in map(if_object, if_list(card.get("supportedInterfaces")))
+        if interface.get("protocolBinding") in ("JSONRPC", "HTTP+JSON")
+    ]
+    if not interfaces:
         return {}
-    more = [{"url": one.get("url"), "transport": one.get("protocolBinding")} for one in plain]
-    security = {
-        name: _scheme(if_object(one))
-        for name, one in if_object(card.get("securitySchemes")).items()
-    }
-    locked: dict[str, Any] = (
-        {"securitySchemes": security, "security": [{name: [] for name in security}]}
-        if security
-        else {}
-    )
-    extended = if_object(card.get("capabilities")).get("extendedAgentCard") is True
-    return {
-        **locked,
-        **({"supportsAuthenticatedExtendedCard": True} if extended else {}),
-        "protocolVersion": "0.3.0",
-        "url": plain[0].get("url"),
-        "preferredTransport": plain[0].get("protocolBinding"),
-        "additionalInterfaces": more,
-    }
-
-
-def _scheme(scheme: Mapping[str, Any]) -> dict[str, Any]:
-    made = dict(scheme)
-    for name, kind in _SCHEMES.items():
-        if name in scheme:
-            made |= {"type": kind, **if_object(scheme[name])}
-    return {**made, "in": made["location"]} if "location" in made else made
-
-
-def _status(status: Mapping[str, Any]) -> dict[str, Any]:
-    state = (
-        if_text(status.get("state")).removeprefix("TASK_STATE_").lower().replace("_", "-")
-        or "unknown"
-    )
-    state = "canceled" if state == "cancelled" else state
-    message = {"message": _message(if_object(status["message"]))} if "message" in status else {}
-    return {**status, "state": state, **message}
-
-
-def _message(message: Mapping[str, Any]) -> dict[str, Any]:
-    role = "agent" if message.get("role") == "ROLE_AGENT" else "user"
-    return {**_parted(message), "kind": "message", "role": role}
-
-
-def _parted(holder: Mapping[str, Any]) -> dict[str, Any]:
-    return {**holder, "parts": [_part(if_object(part)) for part in if_list(holder.get("parts"))]}
-
-
-def _part(part: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {"metadata": part["metadata"]} if "metadata" in part else {}
-    if "text" in part:
-        return {"kind": "text", "text": part["text"], **metadata}
-    if "data" in part:
-        data = if_object(part["data"]) or {"value": part["data"]}
-        return {"kind": "data", "data": data, **metadata}
-    file = {"bytes": part["raw"]} if "raw" in part else {"uri": part.get("url", "")}
-    named = {"mimeType": part.get("mediaType"), "name": part.get("filename")}
-    return {
-        "kind": "file",
-        "file": {**file, **{key: value for key, value in named.items() if value}},
-        **metadata,
-    }
-
-
-def old_params(params: Mapping[str, Any]) -> dict[str, Any]:
-    """Parameters of a message."""
-    return (
-        {**params, "message": _message(if_object(params["message"]))}
-        if "message" in params
-        else dict(params)
-    )
-
-
-def old_rest(each: Mapping[str, Any]) -> dict[str, Any]:
-    """An object of a stream as the REST binding of 0.3 has it, which keeps to protobuf's names."""
-    if "task" in each:
-        return {"task": _rest_task(if_object(each["task"]))}
-    if "message" in each:
-        return {"msg": _rest_message(if_object(each["message"]))}
-    if "statusUpdate" in each:
-        update = dict(if_object(each["statusUpdate"]))
-        status = _rest_status(if_object(update.get("status")))
-        final = _status({"state": status.get("state")})["state"] in _FINAL
-        return {"statusUpdate": {**update, "status": status, "final": final}}
-    update = dict(if_object(each.get("artifactUpdate")))
-    return {
-        "artifactUpdate": {
-            **update,
-            "artifact": _rest_parted(if_object(update.get("artifact")), "parts"),
+    old: Json = {}
+    if schemes := if_object(card.get("securitySchemes")):
+        old["securitySchemes"] = {
+            name: _old_scheme(if_object(scheme)) for name, scheme in schemes.items()
         }
+        old["security"] = [{name: [] for name in schemes}]
+    if if_object(card.get("capabilities")).get("extendedAgentCard") is True:
+        old["supportsAuthenticatedExtendedCard"] = True
+    return {
+        **old,
+        "protocolVersion": "0.3.0",
+        "url": interfaces[0]["url"],
+        "preferredTransport": interfaces[0]["transport"],
+        "additionalInterfaces": interfaces,
     }
 
 
-def _rest_task(task: Mapping[str, Any]) -> dict[str, Any]:
-    made: dict[str, Any] = {**task, "status": _rest_status(if_object(task.get("status")))}
-    if "history" in task:
-        made["history"] = [_rest_message(if_object(one)) for one in if_list(task["history"])]
-    if "artifacts" in task:
-        made["artifacts"] = [
-            _rest_parted(if_object(one), "parts") for one in if_list(task["artifacts"])
-        ]
-    return made
-
-
-def _rest_status(status: Mapping[str, Any]) -> dict[str, Any]:
-    made = {name: value for name, value in status.items() if name != "message"}
-    if status.get("state") == "TASK_STATE_CANCELED":
-        made["state"] = "TASK_STATE_CANCELLED"
-    return (
-        {**made, "message": _rest_message(if_object(status["message"]))}
-        if "message" in status
-        else made
-    )
-
-
-def _rest_message(message: Mapping[str, Any]) -> dict[str, Any]:
-    return _rest_parted(message, "content")
-
-
-def _rest_parted(holder: Mapping[str, Any], field: str) -> dict[str, Any]:
-    left = {
-        name: value for name, value in holder.items() if name not in ("parts", "referenceTaskIds")
-    }
-    return {**left, field: [_rest_part(if_object(part)) for part in if_list(holder.get("parts"))]}
-
-
-def _rest_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    metadata = {"metadata": part["metadata"]} if "metadata" in part else {}
-    if "text" in part:
-        return {"text": part["text"], **metadata}
-    if "data" in part:
-        return {"data": {"data": if_object(part["data"]) or {"value": part["data"]}}, **metadata}
-    file = {"fileWithBytes": part["raw"]} if "raw" in part else {"fileWithUri": part.get("url", "")}
-    named = {"mimeType": part.get("mediaType"), "name": part.get("filename")}
-    return {"file": {**file, **{key: value for key, value in named.items() if value}}, **metadata}
-
-
-def new_params(params: Mapping[str, Any]) -> dict[str, Any]:
+def new_params(params: JsonMap) -> Json:
     """Parameters of a message as the REST binding of 0.3 has them → as 1.0 has."""
     message = if_object(params.get("request")) or if_object(params.get("message"))
     parts = [
         _new_part(if_object(part)) for part in if_list(message.get("content", message.get("parts")))
     ]
-    left = {name: value for name, value in message.items() if name != "content"}
-    return {**params, "message": {**left, "parts": parts}}
+    return {**params, "message": {**rest(message, "content"), "parts": parts}}
 
 
-def _new_part(part: Mapping[str, Any]) -> dict[str, Any]:
-    made = {name: value for name, value in part.items() if name not in ("file", "data")}
+def _new_part(part: JsonMap) -> Json:
+    fields = rest(part, "file", "data")
     if "data" in part:
-        held = if_object(part["data"])
-        return {**made, "data": held.get("data", held)}
-    if "file" not in part:
-        return made
-    file = if_object(part["file"])
-    found = {"raw": file.get("fileWithBytes"), "url": file.get("fileWithUri")}
-    found |= {"mediaType": file.get("mimeType"), "filename": file.get("name")}
-    return {**made, **{name: value for name, value in found.items() if value}}
+        data = if_object(part["data"])
+        return {**fields, "data": data.get("data", data)}
+    file = if_object(part.get("file"))
+    names = {
+        "raw": file.get("fileWithBytes"),
+        "url": file.get("fileWithUri"),
+        "mediaType": file.get("mimeType"),
+        "filename": file.get("name"),
+    }
+    return {**fields, **{name: value for name, value in names.items() if value}}
+
+
+def _old_state(status: JsonMap) -> str:
+    state = if_text(status.get("state")).removeprefix("TASK_STATE_").lower().replace("_", "-")
+    return {"": "unknown", "cancelled": "canceled"}.get(state, state)
+
+
+def _old_scheme(scheme: JsonMap) -> Json:
+    old = dict(scheme)
+    for name, kind in _SCHEMES.items():
+        if name in scheme:
+            old |= {"type": kind, **if_object(scheme[name])}
+    return {**old, "in": old["location"]} if "location" in old else old
+
+
+def _object_of(data: Any) -> Json:
+    """Returns data as 0.3 takes it, which knows objects only."""
+    return if_object(data) or {"value": data}

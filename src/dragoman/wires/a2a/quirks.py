@@ -12,7 +12,7 @@ from typing import Any, Literal
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.json_values import Json, if_object, rest
 from dragoman.codec.native import Own
 from dragoman.errors import HistoryError
 from dragoman.event import Event, event_from_json, event_to_json
@@ -20,7 +20,10 @@ from dragoman.message import Role
 
 __all__ = [
     "EXTENSION",
+    "CANONICAL",
     "NAME",
+    "OLD_KINDS",
+    "PATCH_TYPE",
     "OWN",
     "Quirks",
     "REPLY",
@@ -48,8 +51,15 @@ CANONICAL = "canonical_type"
 """Key in metadata under which agents before 1.0 wrote which event of AG-UI a message is."""
 PATCH_TYPE = "application/json-patch+json"
 """Media type of a change of the shared state."""
-_RESERVED = (EXTENSION, CANONICAL)
+# A carried value nests an event, which nests a message, which nests what an application put there.
 _DEPTH = 3 * json_bytes.MOST_DEPTH
+OLD_KINDS: Mapping[str, str] = {
+    "task": "task",
+    "message": "message",
+    "statusUpdate": "status-update",
+    "artifactUpdate": "artifact-update",
+}
+"""Member of a stream's object → the kind that 0.3 has in its place."""
 REPLY = "a2a_reply"
 """Name of a custom event by which a run says that it is answered by a message, and no task: for short answers that are not streamed."""
 ROLE_NAMES: Mapping[Role, str] = {
@@ -82,52 +92,54 @@ class Quirks(msgspec.Struct, frozen=True):
 
 
 def role_of(value: object) -> Role | None:
-    """The role of that name; `None`: there is none."""
+    """Returns the role of that name, or None."""
     return ROLES.get(value) if isinstance(value, str) else None
 
 
 def text_of(value: Any) -> str:
-    """A JSON value as its text."""
+    """Returns the text of a JSON value, as our extension carries it."""
     return json_bytes.encode(value).decode()
 
 
 def json_of(text: Any) -> Any:
-    """The inverse; `None` where it is no JSON, or nests too deep."""
-    if not isinstance(text, str):
-        return None
-    try:
-        json_bytes.bound(text, _DEPTH)
-        return msgspec.json.decode(text)
-    except ValueError:
-        return None
+    """Returns the JSON value of a text; None if it is no JSON, or nests too deep."""
+    return _decoded(text, Any)
 
 
 def extras(metadata: Any) -> dict[str, str]:
-    """What stands under our extension; only texts count."""
-    given = if_object(if_object(metadata).get(EXTENSION))
-    return {key: value for key, value in given.items() if isinstance(value, str)}
+    """Returns what stands under our extension; only texts count."""
+    fields = if_object(if_object(metadata).get(EXTENSION))
+    return {name: value for name, value in fields.items() if isinstance(value, str)}
 
 
-def others(metadata: Any) -> dict[str, Any]:
-    """Metadata that is the application's."""
-    return {key: value for key, value in if_object(metadata).items() if key not in _RESERVED}
+def others(metadata: Any) -> Json:
+    """Returns the application's own metadata."""
+    return rest(if_object(metadata), EXTENSION, CANONICAL)
 
 
 def with_events(events: Sequence[Event]) -> dict[str, str]:
-    """Events as the value of the field `events`; none where there are none."""
+    """Returns the field `events` of our extension; empty without events."""
     if not events:
         return {}
     return {"events": "[" + ",".join([event_to_json(event).decode() for event in events]) + "]"}
 
 
-def load_events(fields: Mapping[str, str]) -> list[Event] | None:
-    """The inverse; `None` where they cannot be read."""
-    if "events" not in fields:
-        return []
-    listed = json_of(fields["events"])
-    if not isinstance(listed, list):
+def load_events(text: str) -> list[Event] | None:
+    """Returns the events of the field `events`; None if they cannot be read."""
+    raw_events = _decoded(text, list[msgspec.Raw])
+    if raw_events is None:
         return None
     try:
-        return [event_from_json(json_bytes.encode(each)) for each in if_list(listed)]
+        return [event_from_json(bytes(raw)) for raw in raw_events]
     except (HistoryError, ValueError, TypeError, RecursionError):
+        return None
+
+
+def _decoded(text: Any, kind: Any) -> Any:
+    if not isinstance(text, str):
+        return None
+    try:
+        json_bytes.bound(text, _DEPTH)
+        return msgspec.json.decode(text, type=kind)
+    except ValueError:
         return None

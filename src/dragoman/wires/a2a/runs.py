@@ -8,22 +8,22 @@ from typing import Any
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.carried import with_carried
+from dragoman.codec.carried import apply_carried
 from dragoman.codec.framing import event_bytes
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
 from dragoman.loss import Loss, Lost
-from dragoman.message import Message, Origin, Role
+from dragoman.message import Message, Native, Origin, Role
 from dragoman.request import RunRequest
 from dragoman.wires.a2a.interrupts import dump_resume, load_resume
 from dragoman.wires.a2a.messages import dump_message, load_message
 from dragoman.wires.a2a.quirks import EXTENSION, NAME, OWN, extras, json_of, others, text_of
 
 __all__ = [
-    "METHODS",
     "OLD_METHODS",
+    "OLD_NAMES",
     "dump_run",
     "framed",
     "in_task",
@@ -36,20 +36,6 @@ __all__ = [
     "task_of",
 ]
 
-METHODS = (
-    "SendMessage",
-    "SendStreamingMessage",
-    "GetTask",
-    "ListTasks",
-    "CancelTask",
-    "SubscribeToTask",
-    "CreateTaskPushNotificationConfig",
-    "GetTaskPushNotificationConfig",
-    "ListTaskPushNotificationConfigs",
-    "DeleteTaskPushNotificationConfig",
-    "GetExtendedAgentCard",
-)
-"""Of JSON-RPC and gRPC."""
 OLD_METHODS: Mapping[str, str] = {
     "message/send": "SendMessage",
     "message/stream": "SendStreamingMessage",
@@ -63,6 +49,8 @@ OLD_METHODS: Mapping[str, str] = {
     "agent/getAuthenticatedExtendedCard": "GetExtendedAgentCard",
 }
 """Name in 0.3 → in 1.0."""
+OLD_NAMES = {name: old_name for old_name, name in OLD_METHODS.items()}
+"""Name in 1.0 → in 0.3."""
 
 
 def is_rpc(value: Any) -> bool:
@@ -70,22 +58,22 @@ def is_rpc(value: Any) -> bool:
     return "jsonrpc" in if_object(value)
 
 
-def rpc_request(method: str, params: Mapping[str, Any], id: Any = 1) -> dict[str, Any]:  # noqa: A002 the protocol's
+def rpc_request(method: str, params: JsonMap, id: Any = 1) -> Json:  # noqa: A002 the protocol's
     """A request."""
     return {"jsonrpc": "2.0", "id": id, "method": method, "params": params}
 
 
-def rpc_result(result: Any, id: Any) -> dict[str, Any]:  # noqa: A002 the protocol's
+def rpc_result(result: Any, id: Any) -> Json:  # noqa: A002 the protocol's
     """An answer. `id`: the request's."""
     return {"jsonrpc": "2.0", "id": id, "result": result}
 
 
-def rpc_failure(error: Mapping[str, Any], id: Any = None) -> dict[str, Any]:  # noqa: A002 the protocol's
+def rpc_failure(error: JsonMap, id: Any = None) -> Json:  # noqa: A002 the protocol's
     """An answer that tells an error (`errors.rpc_error`). `id`: the request's; `None`: it could not be read."""
     return {"jsonrpc": "2.0", "id": id, "error": error}
 
 
-def framed(value: Mapping[str, Any]) -> bytes:
+def framed(value: JsonMap) -> bytes:
     """An object of a stream as bytes."""
     return event_bytes(json_bytes.encode(value))
 
@@ -135,7 +123,7 @@ _FIELDS = ("taskId", "referenceTaskIds", "extensions", "messageId")
 
 
 def load_run(
-    body: Mapping[str, Any],
+    body: JsonMap,
     *,
     path: str = "",  # noqa: ARG001 the protocol's
     headers: Mapping[str, str] = {},  # noqa: ARG001 the protocol's
@@ -148,58 +136,67 @@ def load_run(
     Raises:
         HistoryError: there is no message in it.
     """
-    given: Any = body
-    if not isinstance(given, dict):
-        raise HistoryError("a request of A2A is a JSON object")
-    bounded(body)
-    rpc = {"id": body.get("id")} if is_rpc(body) else None
-    params = if_object(body.get("params")) if rpc is not None else if_object(given)
-    message = params.get("message")
+    fields, rpc = _params_of(body)
+    message = fields.get("message")
     if not isinstance(message, dict):
         raise HistoryError("a request of A2A has a message; send one")
-    fields = if_object(message)
-    resumes, left = _answers(fields)
-    more = extras(fields.get("metadata"))
-    messages = [_outer(each) for each in load_message(left, origin)] if left is not None else []
-    if any(each.role is Role.MODEL for each in messages):
+    entry = if_object(message)
+    resumes, unanswered = _split_answers(entry)
+    messages = [] if unanswered is None else load_message(unanswered, origin)
+    if any(message.role is Role.MODEL for message in messages):
         raise HistoryError("a request's message is the user's: its role is ROLE_USER")
     request = RunRequest(
-        tuple([each for each in messages if each.content]),
-        thread_id=if_text(fields.get("contextId", fields.get("context_id"))) or None,
+        tuple([_without_place(message) for message in messages if message.content]),
+        thread_id=if_text(entry.get("contextId", entry.get("context_id"))) or None,
         resume=tuple(resumes),
-        metadata=others(params.get("metadata")),
-        native=_native(params, fields, rpc),
+        metadata=others(fields.get("metadata")),
+        native=_native(fields, entry, rpc),
     )
     if problems is not None and not request.messages and not request.resume:
         problems.append(Problem(0, "parts", "the message says nothing"))
-    return with_carried(request, if_object(json_of(more.get("run"))), _CARRIED)
+    carried = extras(entry.get("metadata")).get("run")
+    return apply_carried(request, if_object(json_of(carried)), _CARRIED)
 
 
-def _answers(message: Mapping[str, Any]) -> tuple[list[Resume], dict[str, Any] | None]:
-    """The answers in a message, and the message without them; `None`: nothing else is in it."""
+def _params_of(body: Any) -> tuple[Json, Json | None]:
+    """Returns the parameters in a body, and what is noted of the request of JSON-RPC around them, if there is one."""
+    if not isinstance(body, dict):
+        raise HistoryError("a request of A2A is a JSON object")
+    fields = if_object(body)
+    bounded(fields)
+    if not is_rpc(fields):
+        return fields, None
+    return if_object(fields.get("params")), {"id": fields.get("id")}
+
+
+def _split_answers(message: JsonMap) -> tuple[list[Resume], Json | None]:
+    """Returns the answers in a message, and the message without them; `None`: nothing else is in it."""
     parts = message.get("parts")
     if not isinstance(parts, list):
         return [], dict(message)
-    read = [(part, load_resume(part)) for part in if_list(parts)]
-    resumes = [resume for _, resume in read if resume is not None]
-    left = [part for part, resume in read if resume is None]
-    return resumes, None if resumes and not left else {**message, "parts": left}
+    loaded = [(part, load_resume(part)) for part in if_list(parts)]
+    resumes = [resume for _, resume in loaded if resume is not None]
+    unanswered = [part for part, resume in loaded if resume is None]
+    if resumes and not unanswered:
+        return resumes, None
+    return resumes, {**message, "parts": unanswered}
 
 
-def _outer(message: Message) -> Message:
-    """A message without what says where it belongs; the request says that."""
-    own = {
-        key: value
-        for key, value in OWN.fields(message.native).items()
-        if key not in ("contextId", *_FIELDS)
-    }
-    native = {key: value for key, value in (message.native or {}).items() if key != NAME}
-    return message.replace(native={**native, **({NAME: own} if own else {})} or None)
+def _without_place(message: Message) -> Message:
+    """Returns a message without what says where it belongs; the request says that."""
+    fields = rest(OWN.fields(message.native), "contextId", *_FIELDS)
+    return message.replace(native=_with_fields(message.native, fields))
 
 
-def _native(
-    params: Mapping[str, Any], message: Mapping[str, Any], rpc: dict[str, Any] | None
-) -> Any:
+def _with_fields(native: Native, fields: Json) -> Native:
+    """Returns `native` with these as the protocol's fields, and without its notes."""
+    native = {name: value for name, value in (native or {}).items() if name != NAME}
+    if fields:
+        native[NAME] = fields
+    return native or None
+
+
+def _native(params: JsonMap, message: JsonMap, rpc: Json | None) -> Any:
     task_id = {"taskId": message["task_id"]} if "task_id" in message else {}
     fields = {
         **task_id,
@@ -212,59 +209,48 @@ def _native(
     return native if rpc is None else OWN.with_notes(native, rpc=rpc)
 
 
-def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:
-    """The inverse: the parameters that ask it. One message is sent, and what came before it is known to the agent: a history that is
-    not is a loss."""
-    end = next(
-        (
-            at
-            for at in range(len(request.messages), 0, -1)
-            if request.messages[at - 1].role is Role.MODEL
-        ),
-        0,
-    )
-    before, new = request.messages[:end], request.messages[end:]
+def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
+    """A request → the parameters that ask it. One message is sent; what came before it is known to the agent: a history that is not
+    is a loss."""
+    answers = [at for at, message in enumerate(request.messages) if message.role is Role.MODEL]
+    start = answers[-1] + 1 if answers else 0
     if losses is not None:
         why = "an agent of A2A keeps the conversation itself"
-        losses += [Loss(at, None, Lost.message, why) for at, _ in enumerate(before)]
-    own = OWN.fields(request.native)
-    spare = if_text(own.get("messageId")) or f"{request.run_id or 'run'}:asked"
-    message = _joined([dump_message(each, spare) for each in new], spare)
-    message["parts"] = [*(dump_resume(each) for each in request.resume), *message["parts"]]
-    held = {
-        name: value
-        for name in _CARRIED
-        if name != "metadata" and (value := _builtin(request, name))
-    }
-    if held:
-        metadata = if_object(message.get("metadata"))
-        message["metadata"] = {
-            **metadata,
-            EXTENSION: {**if_object(metadata.get(EXTENSION)), "run": text_of(held)},
-        }
-    if EXTENSION in if_object(message.get("metadata")):
-        message["extensions"] = list(dict.fromkeys([*if_list(own.get("extensions")), EXTENSION]))
+        losses += [Loss(index, None, Lost.message, why) for index in range(start)]
+    fields = OWN.fields(request.native)
+    spare_id = if_text(fields.get("messageId")) or f"{request.run_id or 'run'}:asked"
+    entries = [dump_message(message, spare_id) for message in request.messages[start:]]
+    message = _joined(entries, spare_id)
+    message["parts"] = [*map(dump_resume, request.resume), *message["parts"]]
+    metadata = if_object(message.get("metadata"))
+    if carried := _carried_fields(request):
+        extension = {**if_object(metadata.get(EXTENSION)), "run": text_of(carried)}
+        metadata = message["metadata"] = {**metadata, EXTENSION: extension}
+    if EXTENSION in metadata:
+        extensions = [*if_list(fields.get("extensions")), EXTENSION]
+        message["extensions"] = list(dict.fromkeys(extensions))
     if request.thread_id:
         message["contextId"] = request.thread_id
-    message |= {name: own[name] for name in ("taskId", "referenceTaskIds") if name in own}
-    params = {
-        "message": message,
-        **{name: value for name, value in own.items() if name not in _FIELDS},
-    }
+    message |= {name: fields[name] for name in ("taskId", "referenceTaskIds") if name in fields}
+    params = {"message": message, **rest(fields, *_FIELDS)}
     return {**params, "metadata": dict(request.metadata)} if request.metadata else params
 
 
-def _joined(messages: list[dict[str, Any]], spare: str) -> dict[str, Any]:
-    """Several messages as the one that is sent."""
+def _carried_fields(request: RunRequest) -> Json:
+    """Returns the fields that are carried, and say something, but `metadata`, for which the parameters have a field."""
+    fields = {
+        name: msgspec.to_builtins(getattr(request, name)) for name in _CARRIED if name != "metadata"
+    }
+    return {name: value for name, value in fields.items() if value}
+
+
+def _joined(messages: list[Json], spare_id: str) -> Json:
+    """Returns several messages as the one that is sent."""
     if len(messages) == 1:
         return messages[0]
-    parts = [part for each in messages for part in each["parts"]]
-    last = messages[-1] if messages else {"messageId": spare, "role": "ROLE_USER"}
-    return {"messageId": last["messageId"], "role": "ROLE_USER", "parts": parts}
-
-
-def _builtin(request: RunRequest, name: str) -> Any:
-    return msgspec.to_builtins(getattr(request, name))
+    parts = [part for message in messages for part in message["parts"]]
+    id_ = messages[-1]["messageId"] if messages else spare_id
+    return {"messageId": id_, "role": "ROLE_USER", "parts": parts}
 
 
 def task_of(request: RunRequest) -> str:
@@ -275,6 +261,6 @@ def task_of(request: RunRequest) -> str:
 def in_task(request: RunRequest, task_id: str) -> RunRequest:
     """A request that goes on with a task; empty: that begins one."""
     fields = rest(OWN.fields(request.native), "taskId")
-    native = {name: value for name, value in (request.native or {}).items() if name != NAME}
-    own = {**fields, **({"taskId": task_id} if task_id else {})}
-    return request.replace(native={**native, **({NAME: own} if own else {})} or None)
+    if task_id:
+        fields["taskId"] = task_id
+    return request.replace(native=_with_fields(request.native, fields))

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.agent_card import Abilities, AgentCard, Skill
 from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either
+from dragoman.codec.json_values import Json, JsonMap
 from dragoman.wires.a2a.quirks import EXTENSION, VERSION
 
 __all__ = ["CARD_PATH", "MEDIA_TYPES", "bodies", "dump_card"]
@@ -16,9 +17,7 @@ CARD_PATH = "/.well-known/agent-card.json"
 MEDIA_TYPES = ("application/json", "application/a2a+json")
 """Of what clients send."""
 _BINDINGS: Mapping[str, str] = {"jsonrpc": "JSONRPC", "rest": "HTTP+JSON", "grpc": "GRPC"}
-
-
-_READ = ("text/plain", "application/json")
+_TEXT_MODES = ("text/plain", "application/json")
 
 
 def dump_card(
@@ -27,12 +26,15 @@ def dump_card(
     interfaces: Mapping[str, str],
     *,
     extended: bool = False,
-    security: Mapping[str, Any] = {},
-) -> dict[str, Any]:
+    security: JsonMap = {},
+) -> Json:
     """The card of an agent. `interfaces`: binding (`jsonrpc`, `rest`, `grpc`) → its URL, the preferred one first; `extended`: who has a
     key may ask for another; `security`: name of a scheme → the scheme, each of which is required."""
     extension = {"uri": EXTENSION, "description": "Messages and runs, exactly", "required": False}
-    made: dict[str, Any] = {
+    skills = _default_skills(card, abilities) if card.skills is None else card.skills
+    inputs = _default_inputs(abilities) if card.input_modes is None else card.input_modes
+    outputs = _default_outputs(abilities) if card.output_modes is None else card.output_modes
+    dumped: Json = {
         "name": card.name,
         "description": card.description or card.name,
         "version": card.version,
@@ -46,72 +48,64 @@ def dump_card(
             "extendedAgentCard": extended,
             "extensions": [extension],
         },
-        "defaultInputModes": list(
-            _inputs(abilities) if card.input_modes is None else card.input_modes
-        ),
-        "defaultOutputModes": list(
-            _outputs(abilities) if card.output_modes is None else card.output_modes
-        ),
-        "skills": _own_skills(card, abilities)
-        if card.skills is None
-        else [_skill(each) for each in card.skills],
+        "defaultInputModes": list(inputs),
+        "defaultOutputModes": list(outputs),
+        "skills": [_dump_skill(skill) for skill in skills],
     }
     if card.organization:
-        made["provider"] = {"organization": card.organization, "url": card.organization_url}
+        dumped["provider"] = {"organization": card.organization, "url": card.organization_url}
     addresses = {"iconUrl": card.icon_url, "documentationUrl": card.documentation_url}
-    made |= {name: url for name, url in addresses.items() if url}
+    dumped |= {name: url for name, url in addresses.items() if url}
     if security:
         required: list[Any] = [{"schemes": {scheme: {"list": []}}} for scheme in security]
-        made |= {"securitySchemes": dict(security), "securityRequirements": required}
-    return made
+        dumped |= {"securitySchemes": dict(security), "securityRequirements": required}
+    return dumped
 
 
-def _inputs(abilities: Abilities) -> Sequence[str]:
-    found = {
+def _default_inputs(abilities: Abilities) -> list[str]:
+    modes = {
         "image/*": abilities.images,
         "audio/*": abilities.audio,
         "application/pdf": abilities.files,
     }
-    return [*_READ, *[mode for mode, is_read in found.items() if is_read]]
+    return [*_TEXT_MODES, *[mode for mode, is_read in modes.items() if is_read]]
 
 
-def _outputs(abilities: Abilities) -> Sequence[str]:
-    return [*_READ, *(["image/*"] if abilities.makes_media else [])]
+def _default_outputs(abilities: Abilities) -> list[str]:
+    return [*_TEXT_MODES, "image/*"] if abilities.makes_media else [*_TEXT_MODES]
 
 
-def _own_skills(card: AgentCard, abilities: Abilities) -> list[dict[str, Any]]:
-    kinds = {"tool": abilities.tools, "agent": (*abilities.agents, *abilities.successors)}
-    chat = Skill(
-        id="chat",
-        name=card.name,
-        description=card.description or f"Talks with {card.name}",
-        tags=("chat",),
-    )
-    tools = [
-        Skill(id=tool.name, description=tool.description, tags=(tag,))
-        for tag, specs in kinds.items()
-        for tool in specs
+def _default_skills(card: AgentCard, abilities: Abilities) -> list[Skill]:
+    """Returns a skill for the chat itself, and one for each tool and each agent that is asked in turn."""
+    description = card.description or f"Talks with {card.name}"
+    specs = {"tool": abilities.tools, "agent": (*abilities.agents, *abilities.successors)}
+    return [
+        Skill(id="chat", name=card.name, description=description, tags=("chat",)),
+        *[
+            Skill(id=spec.name, description=spec.description, tags=(tag,))
+            for tag, tagged in specs.items()
+            for spec in tagged
+        ],
     ]
-    return [_skill(each) for each in (chat, *tools)]
 
 
-def _skill(skill: Skill) -> dict[str, Any]:
+def _dump_skill(skill: Skill) -> Json:
     name = skill.name or skill.id
-    made: dict[str, Any] = {
+    dumped: Json = {
         "id": skill.id,
         "name": name,
         "description": skill.description or name,
         "tags": list(skill.tags),
     }
-    return {**made, "examples": list(skill.examples)} if skill.examples else made
+    return {**dumped, "examples": list(skill.examples)} if skill.examples else dumped
 
 
 _COUNT: JsonSchema = {"type": "integer", "minimum": 0, "maximum": 100}
 _ANY: JsonSchema = {"type": "object"}
 _STATUS: JsonSchema = {
     "enum": [
-        f"TASK_STATE_{each}"
-        for each in ("WORKING", "INPUT_REQUIRED", "COMPLETED", "FAILED", "CANCELED")
+        f"TASK_STATE_{state}"
+        for state in ("WORKING", "INPUT_REQUIRED", "COMPLETED", "FAILED", "CANCELED")
     ]
 }
 _PART = either(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_list, if_object, if_text, rest
 from dragoman.codec.response import dump_entries, load_entries
 from dragoman.event import Custom, Event
 from dragoman.fold import fold
@@ -20,7 +20,6 @@ __all__ = [
     "TERMINAL",
     "aggregated",
     "cancelled",
-    "dump_finish",
     "dump_task",
     "dump_usage",
     "is_over",
@@ -60,20 +59,13 @@ def state_of(value: Any) -> str:
 
 
 def is_over(state: str) -> bool:
-    """Whether a turn ends in that state: the task does, or waits for its client."""
+    """True if a turn ends in that state: the task does, or waits for its client."""
     return state in TERMINAL or state in _WAITING
 
 
 def load_finish(state: str) -> FinishReason | None:
     """Why an answer ended, as far as the state of its task tells; `None`: it goes on."""
     return _FINISH.get(state)
-
-
-def dump_finish(reason: FinishReason | None) -> str:
-    """The inverse."""
-    if reason is FinishReason.error:
-        return "TASK_STATE_FAILED"
-    return "TASK_STATE_CANCELED" if reason is FinishReason.cancelled else "TASK_STATE_COMPLETED"
 
 
 def dump_usage(usage: Usage | None) -> dict[str, str]:
@@ -83,7 +75,7 @@ def dump_usage(usage: Usage | None) -> dict[str, str]:
 
 
 def load_usage(fields: Mapping[str, str]) -> Usage | None:
-    """The inverse: the sum of the entries."""
+    """The sum of the field `usage`; `None`: nothing is known."""
     return load_entries(json_of(fields.get("usage")))
 
 
@@ -99,49 +91,50 @@ STAGES: Mapping[str, tuple[str, ...]] = {
 }
 """State of a task → how a server that keeps it calls that."""
 NO_STATE = ("TASK_STATE_UNSPECIFIED",)
-"""What stands in the place of one where none is meant."""
+"""What stands for any state in a request."""
 
 
-def aggregated(objects: Iterable[Mapping[str, Any]]) -> dict[str, Any]:
+def aggregated(objects: Iterable[JsonMap]) -> Json:
     """The objects of a stream → the task as it is after them. Texts that follow each other in an artifact are one."""
-    task: dict[str, Any] = {}
-    artifacts: dict[str, dict[str, Any]] = {}
-    for each in objects:
-        if "task" in each:
-            task = dict(if_object(each["task"]))
-            artifacts = {
-                if_text(one.get("artifactId")): dict(one)
-                for one in map(if_object, if_list(task.get("artifacts")))
-            }
-        elif "statusUpdate" in each:
-            update = if_object(each["statusUpdate"])
+    task: Json = {}
+    artifacts: dict[str, Json] = {}
+    for item in objects:
+        if "task" in item:
+            task = dict(if_object(item["task"]))
+            listed = map(if_object, if_list(task.get("artifacts")))
+            artifacts = {if_text(artifact.get("artifactId")): dict(artifact) for artifact in listed}
+        elif "statusUpdate" in item:
+            # The message of a status that is over is part of the history, as the protocol says.
             if message := if_object(task.get("status")).get("message"):
                 task["history"] = [*if_list(task.get("history")), message]
-            task["status"] = update.get("status", {})
-        elif "artifactUpdate" in each:
-            _add(artifacts, if_object(each["artifactUpdate"]))
+            task["status"] = if_object(item["statusUpdate"]).get("status", {})
+        elif "artifactUpdate" in item:
+            _add_artifact(artifacts, if_object(item["artifactUpdate"]))
     if artifacts:
         task["artifacts"] = list(artifacts.values())
     return task
 
 
-def _add(artifacts: dict[str, dict[str, Any]], update: Mapping[str, Any]) -> None:
-    new = if_object(update.get("artifact"))
-    known = artifacts.get(id_ := if_text(new.get("artifactId")))
-    if known is None or update.get("append") is not True:
-        artifacts[id_] = {**new, "parts": list(if_list(new.get("parts")))}
+def _add_artifact(artifacts: dict[str, Json], update: JsonMap) -> None:
+    piece = if_object(update.get("artifact"))
+    new_parts = if_list(piece.get("parts"))
+    artifact = artifacts.get(id_ := if_text(piece.get("artifactId")))
+    if artifact is None or update.get("append") is not True:
+        artifacts[id_] = {**piece, "parts": list(new_parts)}
         return
-    parts: list[Any] = known["parts"]
-    for part in if_list(new.get("parts")):
-        before = if_object(parts[-1]) if parts else {}
-        if before.keys() == {"text"} and if_object(part).keys() == {"text"}:
-            texts = parts[-1]["text"], part["text"]
-            parts[-1] = {"text": "".join(map(if_text, texts))}
+    parts: list[Any] = artifact["parts"]
+    for part in new_parts:
+        if parts and _is_text_alone(parts[-1]) and _is_text_alone(part):
+            parts[-1] = {"text": if_text(parts[-1]["text"]) + if_text(part["text"])}
         else:
             parts.append(part)
-    known["metadata"] = {**if_object(known.get("metadata")), **if_object(new.get("metadata"))}
-    if not known["metadata"]:
-        del known["metadata"]
+    metadata = {**if_object(artifact.get("metadata")), **if_object(piece.get("metadata"))}
+    if metadata:
+        artifact["metadata"] = metadata
+
+
+def _is_text_alone(part: Any) -> bool:
+    return if_object(part).keys() == {"text"}
 
 
 def dump_task(
@@ -150,24 +143,25 @@ def dump_task(
     task_id: str,
     context_id: str,
     state: str = "TASK_STATE_COMPLETED",
-    metadata: Mapping[str, Any] = {},
+    metadata: JsonMap = {},
     extras: bool = True,
-) -> dict[str, Any]:
+) -> Json:
     """A conversation as a task: what was said before the agent's last word is its history, and that is its artifact."""
-    listed = dump_messages(messages, extras=extras)
-    last = listed[-1] if listed and listed[-1]["role"] == "ROLE_AGENT" else None
-    history = listed[:-1] if last is not None else listed
-    task: dict[str, Any] = {"id": task_id, "contextId": context_id, "status": {"state": state}}
-    if history:
-        task["history"] = [{**each, "taskId": task_id, "contextId": context_id} for each in history]
-    if last is not None:
-        artifact = {"artifactId": last["messageId"], "name": "response", "parts": last["parts"]}
-        held = {key: last[key] for key in ("metadata", "extensions") if key in last}
-        task["artifacts"] = [{**artifact, **held}]
+    history = dump_messages(messages, extras=extras)
+    task: Json = {"id": task_id, "contextId": context_id, "status": {"state": state}}
+    answers = history[-1:] if history and history[-1]["role"] == "ROLE_AGENT" else []
+    if asked := history[: len(history) - len(answers)]:
+        ids = {"taskId": task_id, "contextId": context_id}
+        task["history"] = [{**message, **ids} for message in asked]
+    for answer in answers:
+        artifact = {"artifactId": answer["messageId"], "name": "response"}
+        names = ("parts", "metadata", "extensions")
+        fields = {name: answer[name] for name in names if name in answer}
+        task["artifacts"] = [{**artifact, **fields}]
     return {**task, "metadata": dict(metadata)} if metadata else task
 
 
-def load_task(task: Mapping[str, Any], *, origin: Origin | None = None) -> list[Message]:
+def load_task(task: JsonMap, *, origin: Origin | None = None) -> list[Message]:
     """A task → the conversation that it holds.
 
     Raises:
@@ -176,20 +170,19 @@ def load_task(task: Mapping[str, Any], *, origin: Origin | None = None) -> list[
     return load_messages(task, origin=origin)
 
 
-def cancelled(task: Mapping[str, Any]) -> dict[str, Any]:
+def cancelled(task: JsonMap) -> Json:
     """A task that was cancelled while it waited."""
-    status = {
-        name: value for name, value in if_object(task.get("status")).items() if name != "message"
-    }
+    status = rest(if_object(task.get("status")), "message")
     return {**task, "status": {**status, "state": "TASK_STATE_CANCELED"}}
 
 
-def reply_of(events: Iterable[Event], context_id: str) -> dict[str, Any] | None:
+def reply_of(events: Iterable[Event], context_id: str) -> Json | None:
     """The message with which a run answers in the place of a task; `None`: it is a task."""
-    listed = list(events)
-    if not any(isinstance(event, Custom) and event.name == REPLY for event in listed):
+    events = list(events)
+    if not any(isinstance(event, Custom) and event.name == REPLY for event in events):
         return None
-    last = [message for message in fold(listed) if message.role is Role.MODEL][-1:]
-    return next(
-        ({**each, "contextId": context_id} for each in dump_messages(last, extras=False)), None
-    )
+    answers = [message for message in fold(events) if message.role is Role.MODEL]
+    if not answers:
+        return None
+    [message] = dump_messages(answers[-1:], extras=False)
+    return {**message, "contextId": context_id}

@@ -5,10 +5,20 @@ Read are also the lists `tool_calls` and `tool_results` under which older agents
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
-from dragoman.codec.json_values import if_list, if_object, if_text, text_or_json
+import msgspec
+
+from dragoman.codec.json_values import (
+    Json,
+    JsonMap,
+    first_text,
+    if_list,
+    if_object,
+    if_text,
+    text_or_json,
+)
 from dragoman.codec.media import label
 from dragoman.fold import arguments_text, parse_call
 from dragoman.message import TextPart, ToolCallPart, ToolResultPart
@@ -32,13 +42,15 @@ RESULT = "tool-result"
 TOOL_CALLS_KEY = "tool_calls"
 """Under which a data part of an older agent has its calls."""
 TOOL_RESULTS_KEY = "tool_results"
-"""And the results."""
+"""Under which it has its results."""
+_IDS = ("toolCallId", "call_id", "id")
+_TOOL_NAMES = ("toolCallName", "name")
 
 
-def dump_call(call: ToolCallPart) -> dict[str, Any]:
+def dump_call(call: ToolCallPart) -> Json:
     """A call → the value of a data part."""
     arguments = arguments_text(call) if call.state == "complete" else call.raw or ""
-    data: dict[str, Any] = {
+    data: Json = {
         "type": CALL,
         "toolCallId": call.id,
         "toolCallName": call.name,
@@ -51,25 +63,17 @@ def dump_call(call: ToolCallPart) -> dict[str, Any]:
     return data
 
 
-def load_call(data: Mapping[str, Any]) -> ToolCallPart:
-    """The inverse, and the names of older agents: `call_id` or `id`, `name`; arguments may be an object."""
-    id_ = next(
-        (each for key in ("toolCallId", "call_id", "id") if (each := if_text(data.get(key)))), ""
-    )
+def load_call(data: JsonMap) -> ToolCallPart:
+    """The value of a data part → a call. Older agents name the fields `call_id` or `id`, and `name`; arguments may be an object."""
     function = if_object(data.get("function"))
-    name = next((each for key in ("toolCallName", "name") if (each := if_text(data.get(key)))), "")
+    id_ = first_text(data, *_IDS)
+    name = first_text(data, *_TOOL_NAMES) or if_text(function.get("name"))
     arguments: Any = data.get("arguments", function.get("arguments"))
-    run_by, state = data.get("runBy"), data.get("state")
-    call = ToolCallPart(
-        id_,
-        name or if_text(function.get("name")),
-        run_by="client" if run_by == "client" else "provider" if run_by == "provider" else "agent",
-    )
-    if isinstance(arguments, dict):
-        return parse_call(call, text_of(arguments)) if arguments else call
-    text = if_text(arguments)
-    if state == "cut":
-        return ToolCallPart(id_, call.name, raw=text, state="cut", run_by=call.run_by)
+    run_by = data.get("runBy")
+    call = ToolCallPart(id_, name, run_by=run_by if run_by in ("client", "provider") else "agent")
+    if data.get("state") == "cut" and not isinstance(arguments, dict):
+        return msgspec.structs.replace(call, raw=if_text(arguments), state="cut")
+    text = text_of(arguments) if arguments and isinstance(arguments, dict) else if_text(arguments)
     return parse_call(call, text) if text else call
 
 
@@ -77,14 +81,16 @@ def result_text(result: ToolResultPart) -> str:
     """What a tool returned, as a text. Files in it are named, and sent beside it."""
     if not result.is_content:
         return text_or_json(result.result)
-    return "".join(
-        [each.text if isinstance(each, TextPart) else f"[{label(each)}]" for each in result.result]
-    )
+    texts = [
+        piece.text if isinstance(piece, TextPart) else f"[{label(piece)}]"
+        for piece in result.result
+    ]
+    return "".join(texts)
 
 
-def dump_result(result: ToolResultPart) -> dict[str, Any]:
+def dump_result(result: ToolResultPart) -> Json:
     """A result → the value of a data part."""
-    data: dict[str, Any] = {"type": RESULT, "toolCallId": result.id}
+    data: Json = {"type": RESULT, "toolCallId": result.id}
     if result.name:
         data["toolCallName"] = result.name
     data["content"] = result_text(result)
@@ -95,35 +101,33 @@ def dump_result(result: ToolResultPart) -> dict[str, Any]:
     return data
 
 
-def load_result(data: Mapping[str, Any]) -> ToolResultPart:
-    """The inverse, and the names of older agents: `call_id`, `output` or `result`."""
-    id_ = next(
-        (each for key in ("toolCallId", "call_id", "id") if (each := if_text(data.get(key)))), ""
-    )
-    name = next((each for key in ("toolCallName", "name") if (each := if_text(data.get(key)))), "")
-    result = next((data[key] for key in ("content", "output", "result") if key in data), None)
+def load_result(data: JsonMap) -> ToolResultPart:
+    """The value of a data part → a result. Older agents name the fields `call_id`, and `output` or `result`."""
     return ToolResultPart(
-        id_, name, result, is_error=data.get("isError") is True, denied=data.get("denied") is True
+        first_text(data, *_IDS),
+        first_text(data, *_TOOL_NAMES),
+        next((data[key] for key in ("content", "output", "result") if key in data), None),
+        is_error=data.get("isError") is True,
+        denied=data.get("denied") is True,
     )
 
 
-def load_tools(data: Mapping[str, Any]) -> list[ToolCallPart | ToolResultPart] | None:
+def load_tools(data: JsonMap) -> list[ToolCallPart | ToolResultPart] | None:
     """The calls and results that a data part holds; `None`: it is data of another kind."""
-    kind = data.get("type")
-    if kind == CALL and isinstance(data.get("toolCallId"), str):
-        return [load_call(data)]
-    if kind == RESULT and isinstance(data.get("toolCallId"), str):
-        return [load_result(data)]
+    load = _LOADS.get(if_text(data.get("type")))
+    if load is not None and isinstance(data.get("toolCallId"), str):
+        return [load(data)]
     if TOOL_CALLS_KEY not in data and TOOL_RESULTS_KEY not in data:
         return None
-    calls = [
-        load_call(if_object(each))
-        for each in if_list(data.get(TOOL_CALLS_KEY))
-        if isinstance(each, dict)
+    return [
+        load(if_object(entry))
+        for key, load in ((TOOL_CALLS_KEY, load_call), (TOOL_RESULTS_KEY, load_result))
+        for entry in if_list(data.get(key))
+        if isinstance(entry, dict)
     ]
-    results = [
-        load_result(if_object(each))
-        for each in if_list(data.get(TOOL_RESULTS_KEY))
-        if isinstance(each, dict)
-    ]
-    return [*calls, *results]
+
+
+_LOADS: Mapping[str, Callable[[JsonMap], ToolCallPart | ToolResultPart]] = {
+    CALL: load_call,
+    RESULT: load_result,
+}

@@ -11,115 +11,108 @@ from typing import Any
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.errors import DecodeError
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
-from dragoman.wires.ag_ui.decode_old import Older
+from dragoman.wires.ag_ui.decode_old import OldEvents
+from dragoman.wires.ag_ui.events import FAMILIES, REASONING, Family
 
 __all__ = ["compact"]
 
 Object = dict[str, Any]
-_STREAMS: Mapping[str, tuple[str, str, str]] = {
-    f"{family}_{step}": (family, key, content)
-    for family, key, content in (
-        ("TEXT_MESSAGE", "messageId", "TEXT_MESSAGE_CONTENT"),
-        ("TOOL_CALL", "toolCallId", "TOOL_CALL_ARGS"),
-    )
-    for step in ("START", "END", content.removeprefix(f"{family}_"))
-}
-"""Type → its family, the field of its id, the type of its content."""
 _STATES = ("STATE_SNAPSHOT", "STATE_DELTA")
-_WHOLE = "MESSAGES_SNAPSHOT"
-_BORDERS = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", _WHOLE)
+_MESSAGES = "MESSAGES_SNAPSHOT"
+_BORDERS = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", _MESSAGES)
 """Nothing is moved past these."""
 
 
 class _Stream:
     """A text or a call whose end is still to come."""
 
-    def __init__(self, key: str, id_: str, content: str) -> None:
-        self.start: Object | None = None
-        self.deltas: list[str] = []
-        self.metadata: Object = {}
+    def __init__(self, family: Family, id_: str) -> None:
+        self._start: Object | None = None
+        self._deltas: list[str] = []
+        self._metadata: Object = {}
         """Of what came after the start."""
-        self.end: Object | None = None
-        self._head = {"type": content, key: id_}
+        self._end: Object | None = None
+        self._head = {"type": family.content, family.key: id_}
+        self._family = family
 
-    def begin(self, fields: Object) -> None:
+    def add(self, kind: str, fields: Object) -> bool:
+        """One more object of it. Returns whether that ends it."""
+        if kind == self._family.content:
+            self._deltas.append(if_text(fields.get("delta")))
+            self._metadata |= if_object(fields.get("metadata"))
+        elif kind == self._family.start:
+            self._begin(fields)
+        else:
+            self._end = fields
+        return self._end is not None
+
+    def _begin(self, fields: Object) -> None:
         """A start; one that comes again changes the first."""
         more = if_object(fields.get("metadata"))
-        if self.deltas:
-            self.metadata |= more
+        if self._deltas:
+            self._metadata |= more
             more = {}
-        before = if_object(self.start.get("metadata")) if self.start else {}
+        before = if_object(self._start.get("metadata")) if self._start else {}
         metadata = {**before, **more}
-        self.start = {**rest(fields, "metadata"), **({"metadata": metadata} if metadata else {})}
+        self._start = {**rest(fields, "metadata"), **({"metadata": metadata} if metadata else {})}
 
     def written(self) -> list[Object]:
         """All of it, made one."""
-        made = [self.start] if self.start else []
-        if self.deltas:
-            metadata = {"metadata": self.metadata} if self.metadata else {}
-            made.append({**self._head, "delta": "".join(self.deltas), **metadata})
-        return [*made, self.end] if self.end else made
+        content: Object | None = None
+        if self._deltas:
+            content = {**self._head, "delta": "".join(self._deltas)}
+            if self._metadata:
+                content["metadata"] = self._metadata
+        return [fields for fields in (self._start, content, self._end) if fields]
 
 
 def compact(objects: Iterable[Mapping[str, Any]]) -> list[Object]:
     """The objects of a stream → fewer that say the same. Chunks and old names are read; nothing that is given is changed."""
-    older = Older()
+    older = OldEvents()
     out: list[Object | _Stream] = []
-    open_: dict[tuple[str, str], _Stream] = {}
+    streams: dict[tuple[Family, str], _Stream] = {}
     states: list[Object] = []
-    for fields in (each for given in objects for each in older.read(given)):
+    for fields in (read for event in objects for read in older.read(event)):
         kind = if_text(fields.get("type"))
-        if kind in _STREAMS:
-            family, key, content = _STREAMS[kind]
-            place = (family, if_text(fields.get(key)))
-            stream = open_.get(place)
-            if stream is None:
-                stream = open_[place] = _Stream(key, place[1], content)
-                out.append(stream)
-            if kind == content:
-                stream.deltas.append(if_text(fields.get("delta")))
-                stream.metadata |= if_object(fields.get("metadata"))
-            elif kind.endswith("_START"):
-                stream.begin(fields)
-            else:
-                stream.end = fields
-                del open_[place]
+        family = FAMILIES.get(kind)
+        if family is not None and family is not REASONING:
+            key = (family, if_text(fields.get(family.key)))
+            if key not in streams:
+                out.append(streams.setdefault(key, _Stream(*key)))
+            if streams[key].add(kind, fields):
+                del streams[key]
         elif kind in _STATES:
             states.append(fields)
-        elif kind in _BORDERS:
-            open_.clear()  # what goes on, goes on behind it
-            if kind != _WHOLE:
-                out += _state(states)
+        else:
+            if kind in _BORDERS:
+                streams.clear()  # what goes on, goes on behind it
+            if kind in _BORDERS and kind != _MESSAGES:
+                out += _join_states(states)
                 states = []
             out.append(fields)
-        else:
-            out.append(fields)
-    out += _state(states)
-    return [each for one in out for each in (one.written() if isinstance(one, _Stream) else [one])]
+    out += _join_states(states)
+    written = [each.written() if isinstance(each, _Stream) else [each] for each in out]
+    return [fields for several in written for fields in several]
 
 
-def _state(events: Sequence[Object]) -> list[Object]:
+def _join_states(events: Sequence[Object]) -> list[Object]:
     """The events of one run's state → one; changes alone, without the whole that they change, stay as they are."""
-    snapshots = [place for place, each in enumerate(events) if each["type"] == "STATE_SNAPSHOT"]
+    snapshots = [index for index, event in enumerate(events) if event["type"] == "STATE_SNAPSHOT"]
     if not snapshots:
         return list(events)
     last = snapshots[-1]
-    state = _patched(
-        events[last].get("snapshot"), [event.get("delta") for event in events[last + 1 :]]
-    )
-    metadata = {
-        key: value for each in events for key, value in if_object(each.get("metadata")).items()
+    patches = [event.get("delta") for event in events[last + 1 :]]
+    snapshot: Object = {
+        "type": "STATE_SNAPSHOT",
+        "snapshot": _apply_patches(events[last].get("snapshot"), patches),
     }
-    return [
-        {
-            "type": "STATE_SNAPSHOT",
-            "snapshot": state,
-            **({"metadata": metadata} if metadata else {}),
-        }
-    ]
+    metadata: Object = {}
+    for event in events:
+        metadata |= if_object(event.get("metadata"))
+    return [{**snapshot, "metadata": metadata} if metadata else snapshot]
 
 
-def _patched(snapshot: Any, deltas: Sequence[Any]) -> Any:
+def _apply_patches(snapshot: Any, patches: Sequence[Any]) -> Any:
     """A state changed by JSON patches, without those that do not fit.
 
     Raises:
@@ -127,8 +120,8 @@ def _patched(snapshot: Any, deltas: Sequence[Any]) -> Any:
     """
     try:
         state = PatchedValue(copy_value(snapshot))
-        for delta in deltas:
-            _patch_if_it_fits(state, if_list(delta))
+        for operations in patches:
+            _patch_if_it_fits(state, if_list(operations))
     except PatchTooLargeError as error:
         raise DecodeError(f"the state cannot be compacted: {error}") from error
     return state.value

@@ -1,4 +1,9 @@
-"""Events of AG-UI as others have written them → those of 1.0: names of the time before it, chunks, which stand for a start, content and an end."""
+"""Events of AG-UI as others have written them → those of 1.0.
+
+Read are the names of the time before 1.0 (`run-started`, `THINKING_START`, `thread_id`), objects that hold a whole call or its result, and
+chunks, which stand for a start, content and an end. A chunk leaves what it opened open until something else comes in its lane: the run
+whose stream it is, and each run within a tool, has a lane of its own.
+"""
 
 from __future__ import annotations
 
@@ -7,10 +12,12 @@ from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
 from dragoman.wires.ag_ui.decode_seed import SeedEvents
+from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family
 
-__all__ = ["Older"]
+__all__ = ["OldEvents"]
 
-_CAMEL: Mapping[str, str] = {
+Object = dict[str, Any]
+_FIELDS: Mapping[str, str] = {
     "message_id": "messageId",
     "tool_call_id": "toolCallId",
     "tool_call_name": "toolCallName",
@@ -21,20 +28,21 @@ _CAMEL: Mapping[str, str] = {
     "step_name": "stepName",
     "activity_type": "activityType",
 }
-"""Names of fields of old → today's."""
-_RENAMED: Mapping[str, str] = {
+"""Old names of fields → today's."""
+_TYPES: Mapping[str, str] = {
     "THINKING_START": "REASONING_START",
     "THINKING_END": "REASONING_END",
-    "THINKING_TEXT_MESSAGE_START": "REASONING_MESSAGE_START",
-    "THINKING_TEXT_MESSAGE_CONTENT": "REASONING_MESSAGE_CONTENT",
-    "THINKING_TEXT_MESSAGE_END": "REASONING_MESSAGE_END",
+    "THINKING_TEXT_MESSAGE_START": REASONING.start,
+    "THINKING_TEXT_MESSAGE_CONTENT": REASONING.content,
+    "THINKING_TEXT_MESSAGE_END": REASONING.end,
 }
-_CHUNKS: Mapping[str, tuple[str, str, str]] = {
-    "TEXT_MESSAGE_CHUNK": ("TEXT_MESSAGE", "TEXT_MESSAGE_CONTENT", "messageId"),
-    "TOOL_CALL_CHUNK": ("TOOL_CALL", "TOOL_CALL_ARGS", "toolCallId"),
-    "REASONING_MESSAGE_CHUNK": ("REASONING_MESSAGE", "REASONING_MESSAGE_CONTENT", "messageId"),
+"""Old types → today's."""
+_CHUNKS: Mapping[str, Family] = {
+    "TEXT_MESSAGE_CHUNK": TEXT,
+    "TOOL_CALL_CHUNK": CALL,
+    "REASONING_MESSAGE_CHUNK": REASONING,
 }
-"""Type of a chunk → the family that it stands for, the type of its content, the field of its id."""
+"""Type of a chunk → the family that it is of."""
 _KEEPS_OPEN = (
     "RAW",
     "ACTIVITY_SNAPSHOT",
@@ -42,17 +50,17 @@ _KEEPS_OPEN = (
     "REASONING_ENCRYPTED_VALUE",
     "SUBAGENT_STARTED",
 )
-"""What may stand between chunks."""
+"""What may come between chunks."""
 _CLOSES_ALL = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", "MESSAGES_SNAPSHOT")
 _MOST_LANES = 1024
 
 
-class Older:
+class OldEvents:
     """Objects as they come → objects of 1.0 without chunks."""
 
     def __init__(self) -> None:
-        self._lanes: dict[str, tuple[str, str]] = {}
-        """Owner → kind and id of what its chunks have opened."""
+        self._lanes: dict[str, tuple[Family, str]] = {}
+        """Owner → family and id of what its chunks have opened."""
         self._seed = SeedEvents()
         self._thoughts = 0
         self._thinking = ""
@@ -62,7 +70,7 @@ class Older:
         """Whether chunks have opened what is not closed, or calls wait for their arguments."""
         return bool(self._lanes) or self._seed.is_open
 
-    def read(self, event: Mapping[str, Any]) -> list[dict[str, Any]]:
+    def read(self, event: Mapping[str, Any]) -> list[Object]:
         """One object → those that it stands for."""
         fields = dict(event)
         kind = fields.get("type")
@@ -71,36 +79,24 @@ class Older:
         is_old = "-" in kind or kind.islower()
         if is_old:
             kind = kind.replace("-", "_").replace(".", "_").upper()
-            fields = {_CAMEL.get(name, name): value for name, value in fields.items()}
-        fields["type"] = _RENAMED.get(kind, kind)
-        if kind in _RENAMED:
-            fields = self._thought(kind, fields)
-        kind = fields["type"]
+            fields = {_FIELDS.get(name, name): value for name, value in fields.items()}
+        if kind in _TYPES:
+            self._name_thought(kind, fields)
+        kind = fields["type"] = _TYPES.get(kind, kind)
         if kind == "RUN_ERROR" and not isinstance(fields.get("message"), str):
-            fields["message"] = if_text(if_object(fields.get("error")).get("message")) or if_text(
-                fields.get("error")
-            )
-        if (read := self._seed.read(fields, is_old=is_old)) is not None:
-            return [*self._closed(None), *read]
-        told = [] if kind in _KEEPS_OPEN or kind.startswith("STEP_") else self._seed.close()
-        return [*told, *self._read_new(kind, fields)]
+            error = fields.get("error")
+            fields["message"] = if_text(if_object(error).get("message")) or if_text(error)
+        if (seed := self._seed.read(fields, is_old=is_old)) is not None:
+            return [*self._close_lanes(list(self._lanes)), *seed]
+        keeps_calls = kind in _KEEPS_OPEN or kind.startswith("STEP_")
+        before = [] if keeps_calls else self._seed.close()
+        return [*before, *self._read_new(kind, fields)]
 
-    def close(self) -> list[dict[str, Any]]:
+    def close(self) -> list[Object]:
         """What is still to be told where the stream ends."""
         return self._seed.close()
 
-    def _read_new(self, kind: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
-        """One object of today's shape."""
-        if kind in _CHUNKS:
-            return self._chunk(kind, fields)
-        closed = (
-            []
-            if kind in _KEEPS_OPEN
-            else self._closed(None if kind in _CLOSES_ALL else _owner(fields))
-        )
-        return [*closed, *_calls(fields)]
-
-    def _thought(self, kind: str, fields: dict[str, Any]) -> dict[str, Any]:
+    def _name_thought(self, kind: str, fields: Object) -> None:
         """Thinking of old has no id: one is made for each span."""
         if kind == "THINKING_START" or not self._thinking:
             self._thoughts += 1
@@ -108,64 +104,70 @@ class Older:
         fields.setdefault("messageId", self._thinking)
         if kind == "THINKING_END":
             self._thinking = ""
-        return fields
 
-    def _closed(self, owner: str | None) -> list[dict[str, Any]]:
-        if not self._lanes:
-            return []
-        owners = list(self._lanes) if owner is None else [owner] if owner in self._lanes else []
-        return [each for lane in owners for each in _end(*self._lanes.pop(lane), lane)]
+    def _read_new(self, kind: str, fields: Object) -> list[Object]:
+        """One object of today's shape."""
+        if kind in _CHUNKS:
+            return self._read_chunk(_CHUNKS[kind], fields)
+        closing: list[str] = []
+        if kind not in _KEEPS_OPEN:
+            closing = list(self._lanes) if kind in _CLOSES_ALL else [_owner_of(fields)]
+        return [*self._close_lanes(closing), *_split_call(fields)]
 
-    def _chunk(self, kind: str, fields: dict[str, Any]) -> list[dict[str, Any]]:
-        family, content, key = _CHUNKS[kind]
-        owner = _owner(fields)
+    def _close_lanes(self, owners: list[str]) -> list[Object]:
+        ends: list[Object] = []
+        for owner in owners:
+            if owner in self._lanes:
+                ends += _end(*self._lanes.pop(owner), owner)
+        return ends
+
+    def _read_chunk(self, family: Family, fields: Object) -> list[Object]:
+        owner = _owner_of(fields)
         lane = self._lanes.get(owner)
-        id_ = if_text(fields.get(key)) or (lane[1] if lane and lane[0] == family else "")
+        id_ = if_text(fields.get(family.key))
+        if not id_ and lane is not None and lane[0] is family:
+            id_ = lane[1]
         common = {"subagentRunId": owner} if owner else {}
-        made: list[dict[str, Any]] = []
+        out: list[Object] = []
         if lane != (family, id_):
-            made += self._closed(owner)
+            out += self._close_lanes([owner])
             if len(self._lanes) < _MOST_LANES:
                 self._lanes[owner] = (family, id_)
-            if family == "REASONING_MESSAGE":
-                made.append({"type": "REASONING_START", "messageId": id_, **common})
-            made.append({**rest(fields, "type", "delta"), "type": f"{family}_START", key: id_})
-        delta = fields.get("delta")
-        if isinstance(delta, str) and delta:
-            made.append({"type": content, key: id_, "delta": delta, **common})
-        return made
+            if family is REASONING:
+                out.append({"type": "REASONING_START", "messageId": id_, **common})
+            out.append({**rest(fields, "type", "delta"), "type": family.start, family.key: id_})
+        if delta := if_text(fields.get("delta")):
+            out.append({"type": family.content, family.key: id_, "delta": delta, **common})
+        return out
 
 
-def _owner(fields: Mapping[str, Any]) -> str:
+def _owner_of(fields: Mapping[str, Any]) -> str:
     return if_text(fields.get("subagentRunId"))
 
 
-def _end(family: str, id_: str, owner: str) -> list[dict[str, Any]]:
+def _end(family: Family, id_: str, owner: str) -> list[Object]:
     common = {"subagentRunId": owner} if owner else {}
-    key = "toolCallId" if family == "TOOL_CALL" else "messageId"
-    ends = [{"type": f"{family}_END", key: id_, **common}]
-    return (
-        [*ends, {"type": "REASONING_END", "messageId": id_, **common}]
-        if family == "REASONING_MESSAGE"
-        else ends
-    )
+    ends: list[Object] = [{"type": family.end, family.key: id_, **common}]
+    if family is REASONING:
+        ends.append({"type": "REASONING_END", "messageId": id_, **common})
+    return ends
 
 
-def _calls(fields: dict[str, Any]) -> list[dict[str, Any]]:
-    """A start of old that held the arguments → a start, the arguments and an end; a result of old → today's."""
+def _split_call(fields: Object) -> list[Object]:
+    """A start of old that holds the arguments → a start, the arguments and an end; a result of old → today's."""
     kind = fields["type"]
     if kind == "TOOL_CALL_RESULT" and "content" not in fields and "result" in fields:
         return [{**rest(fields, "result"), "content": text_or_json(fields["result"])}]
-    if kind != "TOOL_CALL_START" or "arguments" not in fields:
+    if kind != CALL.start or "arguments" not in fields:
         return [fields]
     function = if_object(fields.get("function")) or fields
     id_ = if_text(fields.get("toolCallId")) or if_text(fields.get("id"))
     name = if_text(fields.get("toolCallName")) or if_text(function.get("name"))
     start = {**rest(fields, "arguments"), "toolCallId": id_, "toolCallName": name}
-    text = function.get("arguments", {})
-    content = {
-        "type": "TOOL_CALL_ARGS",
-        "toolCallId": id_,
-        "delta": "" if text is None else text_or_json(text),
-    }
-    return [start, content, {"type": "TOOL_CALL_END", "toolCallId": id_}]
+    arguments = function.get("arguments", {})
+    text = "" if arguments is None else text_or_json(arguments)
+    return [
+        start,
+        {"type": CALL.content, "toolCallId": id_, "delta": text},
+        {"type": CALL.end, "toolCallId": id_},
+    ]

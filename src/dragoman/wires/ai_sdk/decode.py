@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import ClassVar
 
-from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.codec.run_decoder import Fields, Step
+from dragoman.codec.json_values import Json, if_list, if_object, if_text
+from dragoman.codec.run_decoder import Step
 from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import (
     Custom,
@@ -48,7 +48,7 @@ class Decoder(TurnDecoder):
         self._pending: dict[str, Interrupt] = {}
         """Id of a call, or of what waits without one → what waits."""
 
-    def kind_of(self, event: Fields) -> tuple[str, Fields]:
+    def kind_of(self, event: Json) -> tuple[str, Json]:
         """See `RunDecoder.kind_of`."""
         kind = event.get("type")
         if isinstance(kind, str):
@@ -58,7 +58,7 @@ class Decoder(TurnDecoder):
             raise error_of({"errorText": inner or event.get("message") or event.get("error")})
         raise DecodeError("a chunk of a UI message stream has a type, and this one has none")
 
-    def admit(self, kind: str, fields: Fields) -> bool:
+    def admit(self, kind: str, fields: Json) -> bool:
         """See `RunDecoder.admit`."""
         if not self._is_begun:
             self._is_begun = True
@@ -75,7 +75,7 @@ class Decoder(TurnDecoder):
         """See `RunDecoder.cut_run`."""
         self.end_turn(None)
 
-    def read_unknown(self, kind: str, fields: Fields) -> None:
+    def read_unknown(self, kind: str, fields: Json) -> None:
         """See `RunDecoder.read_unknown`."""
         for prefix, step in self.PREFIX_STEPS.items():
             if kind.startswith(prefix):
@@ -84,20 +84,20 @@ class Decoder(TurnDecoder):
 
     # steps
 
-    def _read_start(self, chunk: Fields) -> None:
+    def _read_start(self, chunk: Json) -> None:
         self.name_turn(if_text(chunk.get("messageId")))
 
-    def _start_step(self, chunk: Fields) -> None:  # noqa: ARG002 there is nothing in it
+    def _start_step(self, chunk: Json) -> None:  # noqa: ARG002 there is nothing in it
         self.begin_step()
 
-    def _reset_step(self, chunk: Fields) -> None:  # noqa: ARG002 there is nothing in it
+    def _reset_step(self, chunk: Json) -> None:  # noqa: ARG002 there is nothing in it
         for message_id in self.drop_step():
             self._events.append(MessageDropped(message_id, "the agent takes the step back"))
 
-    def _read_error(self, chunk: Fields) -> None:
+    def _read_error(self, chunk: Json) -> None:
         raise error_of(chunk)
 
-    def _finish(self, chunk: Fields) -> None:
+    def _finish(self, chunk: Json) -> None:
         self._over = True
         reason = _REASONS.get(if_text(chunk.get("finishReason")))
         calls = self.waiting_calls
@@ -114,12 +114,12 @@ class Decoder(TurnDecoder):
         outcome = "pending" if pending else "success"
         self._events.append(RunFinished(self._run_id, outcome, pending=tuple(pending.values())))
 
-    def _abort(self, chunk: Fields) -> None:  # noqa: ARG002 its reason is said by the outcome
+    def _abort(self, chunk: Json) -> None:  # noqa: ARG002 its reason is said by the outcome
         self._over = True
         self.end_turn(FinishReason.cancelled)
         self._events.append(RunFinished(self._run_id, "cancelled"))
 
-    def _request_approval(self, chunk: Fields) -> None:
+    def _request_approval(self, chunk: Json) -> None:
         call_id, id_ = if_text(chunk.get("toolCallId")), if_text(chunk.get("approvalId"))
         call = next((call for call in self.waiting_calls if call.id == call_id), None)
         if call is None:
@@ -132,30 +132,30 @@ class Decoder(TurnDecoder):
             signature=if_text(chunk.get("signature")) or None,
         )
 
-    def _answer_approval(self, chunk: Fields) -> None:
+    def _answer_approval(self, chunk: Json) -> None:
         id_ = if_text(chunk.get("approvalId"))
         self._pending = {
             key: interrupt for key, interrupt in self._pending.items() if interrupt.id != id_
         }
 
-    def _read_state(self, chunk: Fields) -> None:
+    def _read_state(self, chunk: Json) -> None:
         self._events.append(StateSnapshot(chunk.get("data")))
 
-    def _read_state_delta(self, chunk: Fields) -> None:
+    def _read_state_delta(self, chunk: Json) -> None:
         if isinstance(chunk.get("data"), list):
             operations = tuple(map(if_object, if_list(chunk["data"])))
             self._events.append(StateDelta(operations))
         else:
             self._read_data(chunk)
 
-    def _read_data(self, chunk: Fields) -> None:
+    def _read_data(self, chunk: Json) -> None:
         if chunk.get("transient") is True:
             name = chunk["type"].removeprefix("data-").replace("-", "_")
             self._events.append(Custom(name, chunk.get("data")))
         else:
             self.read_whole(chunk)
 
-    def _read_interrupt(self, chunk: Fields) -> None:
+    def _read_interrupt(self, chunk: Json) -> None:
         self._read_data(chunk)
         interrupt = _load_interrupt(if_object(chunk.get("data")))
         if interrupt is not None:
@@ -178,7 +178,7 @@ class Decoder(TurnDecoder):
     PREFIX_STEPS: ClassVar[Mapping[str, Step]] = {**TurnDecoder.PREFIX_STEPS, "data-": _read_data}
 
 
-def _load_interrupt(fields: Fields) -> Interrupt | None:
+def _load_interrupt(fields: Json) -> Interrupt | None:
     id_, reason = if_text(fields.get("id")), fields.get("reason")
     if not id_ or reason not in ("tool", "approval", "input", "auth"):
         return None

@@ -10,8 +10,8 @@ from collections.abc import Callable, Mapping
 from typing import Any, ClassVar
 
 from dragoman.codec import run_decoder
-from dragoman.codec.json_values import if_object, if_text, rest
-from dragoman.codec.run_decoder import Fields, RunDecoder, Step
+from dragoman.codec.json_values import Json, JsonMap, if_object, if_text, rest
+from dragoman.codec.run_decoder import RunDecoder, Step
 from dragoman.errors import DecodeError, HistoryError
 from dragoman.event import (
     MessageFinished,
@@ -61,7 +61,7 @@ class WaitingCall:
 
     __slots__ = ("call", "message_id", "part")
 
-    def __init__(self, call: ToolCallPart, part: Fields, message_id: str) -> None:
+    def __init__(self, call: ToolCallPart, part: Json, message_id: str) -> None:
         self.call, self.part, self.message_id = call, part, message_id
 
 
@@ -83,7 +83,7 @@ class TurnDecoder(RunDecoder[OpenPart]):
         self._role = Role.MODEL
         self._index = 0
         self._calls: dict[str, WaitingCall] = {}
-        self._metadata: Fields = {}
+        self._metadata: Json = {}
         """Of the UI message; the message that is closed next has it."""
 
     @property
@@ -95,7 +95,7 @@ class TurnDecoder(RunDecoder[OpenPart]):
         """Sets the id of the UI message."""
         self._turn = turn or self._turn
 
-    def describe_turn(self, metadata: Mapping[str, Any]) -> None:
+    def describe_turn(self, metadata: JsonMap) -> None:
         """Adds metadata of the UI message to what is known of it. Objects in it are merged."""
         merges = [(self._metadata, rest(metadata, OURS))]
         while merges:
@@ -139,19 +139,19 @@ class TurnDecoder(RunDecoder[OpenPart]):
         if self._message_id is not None:
             self._close_message(reason)
 
-    def read_whole(self, chunk: Fields) -> None:
+    def read_whole(self, chunk: Json) -> None:
         """A part that comes whole."""
         for piece in self._load(dict(chunk))[0]:
             self._add_whole(piece)
 
     # steps: texts
 
-    def _start_text(self, chunk: Fields) -> None:
+    def _start_text(self, chunk: Json) -> None:
         is_text = chunk["type"] == "text-start"
         part = self._open_part(_text_key(chunk), OpenText() if is_text else ThinkingPart(""))
         part.metadata = chunk.get("providerMetadata")
 
-    def _read_text(self, chunk: Fields) -> OpenPart:
+    def _read_text(self, chunk: Json) -> OpenPart:
         """Returns the open part of a chunk, with the metadata that the chunk has."""
         _, id_ = key = _text_key(chunk)
         part = self.open.get(key)
@@ -160,20 +160,20 @@ class TurnDecoder(RunDecoder[OpenPart]):
         part.metadata = chunk.get("providerMetadata") or part.metadata
         return part
 
-    def _describe_text(self, chunk: Fields) -> None:
+    def _describe_text(self, chunk: Json) -> None:
         self._read_text(chunk)
 
-    def _add_text(self, chunk: Fields) -> None:
+    def _add_text(self, chunk: Json) -> None:
         self.add_delta(self._read_text(chunk), if_text(chunk.get("delta")))
 
-    def _end_text(self, chunk: Fields) -> None:
+    def _end_text(self, chunk: Json) -> None:
         part = self._read_text(chunk)
         del self.open[_text_key(chunk)]
         self._finish_text(part, chunk)
 
-    def _finish_text(self, part: OpenPart, chunk: Fields) -> None:
+    def _finish_text(self, part: OpenPart, chunk: Json) -> None:
         kind = "reasoning" if isinstance(part.begun, ThinkingPart) else "text"
-        whole: Fields = {"type": kind, "text": part.text(), "state": "done"}
+        whole: Json = {"type": kind, "text": part.text(), "state": "done"}
         if part.metadata is not None:
             whole["providerMetadata"] = part.metadata
         if "citations" in chunk:
@@ -183,18 +183,18 @@ class TurnDecoder(RunDecoder[OpenPart]):
 
     # steps: calls
 
-    def _start_input(self, chunk: Fields) -> None:
+    def _start_input(self, chunk: Json) -> None:
         id_ = if_text(chunk.get("toolCallId"))
         self._open_part((_INPUT, id_), ToolCallPart(id_, if_text(chunk.get("toolName")), {}))
 
-    def _add_input(self, chunk: Fields) -> None:
+    def _add_input(self, chunk: Json) -> None:
         id_ = if_text(chunk.get("toolCallId"))
         part = self.open.get((_INPUT, id_))
         if part is None:
             raise DecodeError(f"a tool-input-delta for {id_!r:.100} comes without its start")
         self.add_delta(part, if_text(chunk.get("inputTextDelta")))
 
-    def _end_input(self, chunk: Fields) -> None:
+    def _end_input(self, chunk: Json) -> None:
         id_, name = if_text(chunk.get("toolCallId")), if_text(chunk.get("toolName"))
         call, key = ToolCallPart(id_, name, {}), (_INPUT, id_)
         part = self.open.get(key) or self._open_part(key, call)
@@ -210,7 +210,7 @@ class TurnDecoder(RunDecoder[OpenPart]):
         self.finish_part(part, call)
         self._calls[id_] = WaitingCall(call, shown, part.message_id)
 
-    def _read_output(self, chunk: Fields) -> None:
+    def _read_output(self, chunk: Json) -> None:
         if chunk.get("preliminary") is True:
             return
         id_ = if_text(chunk.get("toolCallId"))
@@ -307,7 +307,7 @@ class TurnDecoder(RunDecoder[OpenPart]):
         metadata, self._metadata = self._metadata, {}
         self._events.append(MessageFinished(message_id, reason, metadata=metadata))
 
-    def _load(self, part: Fields) -> tuple[list[Content], list[Content]]:
+    def _load(self, part: Json) -> tuple[list[Content], list[Content]]:
         """A part of a UI message → pieces, and results.
 
         Raises:
@@ -321,12 +321,12 @@ class TurnDecoder(RunDecoder[OpenPart]):
         return list(reading.pieces), list(reading.answers)
 
 
-def _text_key(chunk: Fields) -> tuple[str, str]:
+def _text_key(chunk: Json) -> tuple[str, str]:
     return chunk["type"].partition("-")[0], if_text(chunk.get("id"))
 
 
-def _tool_part(id_: str, name: str, chunk: Fields) -> Fields:
-    part: Fields = {"type": f"tool-{name}"}
+def _tool_part(id_: str, name: str, chunk: Json) -> Json:
+    part: Json = {"type": f"tool-{name}"}
     if chunk.get("dynamic") is True:
         part = {"type": "dynamic-tool", "toolName": name}
     part["toolCallId"] = id_

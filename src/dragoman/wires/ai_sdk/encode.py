@@ -13,7 +13,7 @@ from datetime import datetime
 from itertools import dropwhile
 from typing import Any
 
-from dragoman.codec.json_values import if_object, if_text
+from dragoman.codec.json_values import Json, JsonMap, if_object, if_text
 from dragoman.codec.serving import SSE_PING
 from dragoman.codec.turns import turn_after
 from dragoman.event import (
@@ -36,7 +36,7 @@ from dragoman.fold import fold, unfold
 from dragoman.interrupt import Interrupt
 from dragoman.message import FinishReason, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.request import RunRequest
-from dragoman.wires.ai_sdk.encode_parts import Chunk, PartEncoder
+from dragoman.wires.ai_sdk.encode_parts import PartEncoder
 from dragoman.wires.ai_sdk.quirks import OURS, Quirks
 from dragoman.wires.ai_sdk_messages.conversation import dump_ui
 
@@ -79,7 +79,7 @@ class Encoder(PartEncoder):
 
     DONE = b"data: [DONE]\n\n"
 
-    def __init__(self, envelope: Mapping[str, Any]) -> None:
+    def __init__(self, envelope: JsonMap) -> None:
         request: RunRequest | None = envelope.get("request")
         self._quirks: Quirks = envelope.get("quirks") or Quirks()
         self._before = request.messages if request is not None else ()
@@ -231,7 +231,7 @@ class Encoder(PartEncoder):
         Custom: _custom,
     }
 
-    def _question(self, interrupt: Interrupt) -> Chunk:
+    def _question(self, interrupt: Interrupt) -> Json:
         """Returns the chunk that asks for an approval, or for anything else that the protocol has no chunk for."""
         call = interrupt.call.id if interrupt.call is not None else ""
         call_id = next((id_ for id_ in (*interrupt.parent, call) if id_), "")
@@ -240,7 +240,7 @@ class Encoder(PartEncoder):
             more = {"reason": interrupt.message, "signature": interrupt.signature}
             return {"type": "tool-approval-request", **asked, **_without_none(more)}
         expires = interrupt.expires_at
-        fields: Chunk = {
+        fields: Json = {
             "id": interrupt.id,
             "reason": interrupt.reason,
             "message": interrupt.message,
@@ -261,7 +261,7 @@ class Encoder(PartEncoder):
         self.write({"type": "finish", "finishReason": "error"})
 
     def _write_finish(self, reason: str | None) -> None:
-        finish: Chunk = {
+        finish: Json = {
             "type": "finish",
             "finishReason": reason or _REASONS.get(self._reason, "other"),
         }
@@ -269,7 +269,7 @@ class Encoder(PartEncoder):
             finish["messageMetadata"] = metadata
         self.write(finish)
 
-    def _metadata(self) -> Chunk:
+    def _metadata(self) -> Json:
         """Returns what the UI message has of its messages beside its parts, if the stream has all of them."""
         if self._goes_on or not self._events:
             return {}
@@ -286,18 +286,18 @@ def encoder(**envelope: Any) -> Encoder:
     return Encoder(envelope)
 
 
-def envelope(request: RunRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002, ARG001 the protocol's
+def envelope(request: RunRequest | None, *, id: str, now: datetime) -> Json:  # noqa: A002, ARG001 the protocol's
     """What `encoder` takes of a request."""
     return {} if request is None else {"request": request}
 
 
-def envelope_again(request: RunRequest, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 the protocol's
+def envelope_again(request: RunRequest, *, id: str, now: datetime) -> Json:  # noqa: A002 the protocol's
     """What `encoder` takes for a client that reads a stream again from its beginning: it begins its message anew, of which the run may
     be the end alone."""
     return {**envelope(request, id=id, now=now), "again": True}
 
 
-def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Chunk]:
+def _chunks_before(before: Sequence[Message], quirks: Quirks) -> list[Json]:
     """Returns the last answer of a conversation as chunks: its parts, and its metadata; none if there is no answer."""
     messages = _last_answer(before)
     if not messages:
@@ -331,5 +331,5 @@ def _is_of_answer(message: Message) -> bool:
     )
 
 
-def _without_none(fields: Mapping[str, Any]) -> Chunk:
+def _without_none(fields: JsonMap) -> Json:
     return {name: value for name, value in fields.items() if value is not None}

@@ -8,10 +8,10 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 from dragoman.codec import run_encoder
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import Json, if_object
 from dragoman.codec.run_encoder import RunEncoder, Step
 from dragoman.event import PartDelta, PartFinished, PartStarted
 from dragoman.message import (
@@ -34,9 +34,8 @@ from dragoman.wires.ai_sdk_messages.texts import dump_reasoning, dump_text
 from dragoman.wires.ai_sdk_messages.tools import add_result, dump_call
 from dragoman.wires.ai_sdk_messages.ui import UI_DIALECT
 
-__all__ = ["Chunk", "OpenPart", "PartEncoder"]
+__all__ = ["OpenPart", "PartEncoder"]
 
-Chunk = dict[str, Any]
 _DYNAMIC = "dynamic-tool"
 _OF_CALL = ("providerExecuted", "title", "toolMetadata")
 _MARKS = ("source-url", "source-document", "custom", "reasoning-file", "file")
@@ -56,7 +55,7 @@ class OpenPart(run_encoder.OpenPart):
         self.call = begun if isinstance(begun, ToolCallPart) else None
         self.is_begun = False
 
-    def delta(self, text: str) -> Chunk:
+    def delta(self, text: str) -> Json:
         """Returns the chunk of a delta."""
         name, field = ("id", "delta") if self.call is None else ("toolCallId", "inputTextDelta")
         return {"type": f"{self.kind}-delta", name: self.id, field: text}
@@ -68,7 +67,7 @@ class PartEncoder(RunEncoder[OpenPart]):
     def __init__(self, before: Sequence[Message]) -> None:
         """`before`: the conversation that the run goes on with."""
         super().__init__()
-        self.calls: dict[str, tuple[ToolCallPart, Chunk]] = {}
+        self.calls: dict[str, tuple[ToolCallPart, Json]] = {}
         """Id of a call → the latest call of that id, and its part."""
         self.seen: set[str] = set()
         """Ids of messages of which something is shown."""
@@ -163,7 +162,7 @@ class PartEncoder(RunEncoder[OpenPart]):
         told = "".join([delta for delta in part.deltas if isinstance(delta, str)])
         if piece.text.startswith(told) and len(piece.text) > len(told):
             self.write(part.delta(piece.text[len(told) :]))
-        end: Chunk = {"type": f"{part.kind}-end", "id": part.id}
+        end: Json = {"type": f"{part.kind}-end", "id": part.id}
         if metadata := shown.get("providerMetadata"):
             end["providerMetadata"] = metadata
         if "citations" in shown:
@@ -175,7 +174,7 @@ class PartEncoder(RunEncoder[OpenPart]):
         self.calls[call.id] = call, shown
         part.call, part.id = call, call.id
         self._begin(message_id, part)
-        end: Chunk = {"toolCallId": call.id, **_named(shown, call)}
+        end: Json = {"toolCallId": call.id, **_named(shown, call)}
         if metadata := shown.get("callProviderMetadata"):
             end["providerMetadata"] = metadata
         if "errorText" in shown:
@@ -192,7 +191,7 @@ class PartEncoder(RunEncoder[OpenPart]):
             return
         call, before = self.calls[result.id]
         shown = add_result(before, result, call, UI_DIALECT)
-        chunk: Chunk = {"type": f"tool-{shown['state']}", "toolCallId": result.id}
+        chunk: Json = {"type": f"tool-{shown['state']}", "toolCallId": result.id}
         if shown["state"] == "output-denied":
             self.write(chunk)
             return
@@ -214,20 +213,20 @@ class PartEncoder(RunEncoder[OpenPart]):
         elif isinstance(kind, str) and (kind in _MARKS or kind.startswith("data-")):
             self._write_whole(message_id, shown)
 
-    def _write_whole(self, message_id: str, chunk: Chunk) -> None:
+    def _write_whole(self, message_id: str, chunk: Json) -> None:
         self.seen.add(message_id)
         self.write(chunk)
 
 
-def _dump_thinking(piece: ThinkingPart) -> Chunk:
+def _dump_thinking(piece: ThinkingPart) -> Json:
     """Returns thinking as a part; empty: nothing of it can be read."""
     shown = dump_reasoning([piece], UI_DIALECT) if piece.text or piece.native else ()
     return next(iter(shown)) if shown else {}
 
 
-def _named(part: Chunk, call: ToolCallPart) -> Chunk:
+def _named(part: Json, call: ToolCallPart) -> Json:
     """Returns what a chunk of a call says of it, beside its id."""
-    named: Chunk = {"toolName": call.name}
+    named: Json = {"toolName": call.name}
     if part.get("type") == _DYNAMIC:
         named["dynamic"] = True
     return named | {name: part[name] for name in _OF_CALL if part.get(name) is not None}

@@ -2,11 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman.codec.error_rules import ErrorReader, ErrorRules
-from dragoman.codec.json_values import if_text
+from dragoman.codec.json_values import JsonMap, if_text
 from dragoman.codec.serving import ErrorResponse, error_response, status_of
 from dragoman.errors import DragomanError, ProviderError
 
@@ -16,7 +13,7 @@ _READER = ErrorReader(rules=ErrorRules())
 load_error = _READER.load_error
 
 
-def error_of(chunk: Mapping[str, Any]) -> DragomanError:
+def error_of(chunk: JsonMap) -> DragomanError:
     """An `error` chunk → the exception."""
     return ProviderError(if_text(chunk.get("errorText")) or "the agent failed and does not say why")
 

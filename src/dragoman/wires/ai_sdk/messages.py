@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from dragoman.codec.json_values import rest
+from dragoman.codec.json_values import Json, rest
 from dragoman.codec.layout import Layout, Regeneration
 from dragoman.codec.serving import Problem
 from dragoman.loss import Loss
@@ -66,6 +66,6 @@ def dump_messages(
     *,
     target: Origin | None = None,  # noqa: ARG001 it is written for every reader alike
     losses: list[Loss] | None = None,
-) -> list[dict[str, Any]]:
+) -> list[Json]:
     """Messages → a list of UI messages. What they cannot hold is added to `losses`."""
     return dump_ui(messages, losses, None)

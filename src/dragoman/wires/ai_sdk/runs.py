@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from dragoman.codec.json_values import bounded, if_list, if_object, if_text, rest
+from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
 from dragoman.errors import HistoryError
 from dragoman.interrupt import Resume
@@ -30,7 +30,7 @@ _READ = ("id", "messages", "message", "system", "tools", "resume", "state", "con
 
 
 def load_run(
-    body: Mapping[str, Any],
+    body: JsonMap,
     *,
     path: str = "",  # noqa: ARG001 the protocol's
     headers: Mapping[str, str] = {},  # noqa: ARG001 the protocol's
@@ -79,11 +79,11 @@ def regenerated(request: RunRequest) -> str | None:
     return if_text(own.get("messageId")) if own.get("trigger") == "regenerate-message" else None
 
 
-def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> dict[str, Any]:
+def dump_run(request: RunRequest, *, losses: list[Loss] | None = None) -> Json:
     """The inverse."""
     found = [] if losses is None else losses
     metadata = if_object(request.metadata.get("body"))
-    body: dict[str, Any] = {
+    body: Json = {
         "id": request.thread_id or request.run_id or "chat",
         "messages": dump_ui(request.messages, found, None),
         "trigger": "submit-message",

@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any
-
 from dragoman.codec.agent_card import Abilities, AgentCard
 from dragoman.codec.body_schema import TEXT, JsonSchema, a_list, an_object, either
+from dragoman.codec.json_values import Json, JsonMap
 
 __all__ = ["bodies", "dump_capabilities", "nothing_runs"]
 
@@ -26,11 +24,11 @@ _MESSAGE = an_object(
 )
 _TRIGGER: JsonSchema = {"enum": ["submit-message", "regenerate-message"]}
 _INPUT = an_object({"id": TEXT, "messages": a_list(_MESSAGE)}, trigger=_TRIGGER, messageId=TEXT)
-bodies: Mapping[str, Any] = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
+bodies: JsonMap = {"/ai-sdk": _INPUT, "/ai-sdk/{model}": _INPUT}
 """Path → JSON Schema of what clients send there."""
 
 
-def dump_capabilities(card: AgentCard, abilities: Abilities) -> dict[str, Any]:
+def dump_capabilities(card: AgentCard, abilities: Abilities) -> Json:
     """What an agent can do. The protocol has no such thing; this is ours."""
     tools = [{"name": tool.name, "description": tool.description} for tool in abilities.tools]
     return {"name": card.name, "description": card.description, "tools": tools}

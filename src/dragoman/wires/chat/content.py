@@ -1,18 +1,22 @@
 """Content blocks ⇄ parts: text, images, audio, video, files; by data, by URL, by id.
 
-A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart`.
+A block without a neutral shape, and one that its neutral part would not give back exactly, is a `ProviderPart`. Last come a
+model's thoughts in fields of the message ⇄ `ThinkingPart`: plain text, and details (signed, encrypted). A part knows the
+fields that it came in (wire form `fields`); a detail's own fields (type, signature, data, id, index, format) are its native
+ones.
 """
 
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, TypeVar
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
+from typing import Any, TypeVar
 
 from msgspec.structs import replace
 
 from dragoman.codec import loading
-from dragoman.codec.json_values import if_object, if_text, merged, rest
+from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, merged, rest
 from dragoman.codec.loading import ABSENT, dump_content
 from dragoman.codec.media import (
     ELSEWHERE,
@@ -35,29 +39,30 @@ from dragoman.message import (
     TextPart,
     ThinkingPart,
 )
-
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat, Outgoing
+from dragoman.wires.chat.record import Dialect, Outgoing, Reader
 
 __all__ = [
     "READERS",
-    "Reader",
     "block_type",
     "by_type",
     "dump_block",
     "dump_content",
+    "dump_thinking",
+    "fields_of",
     "load_block",
     "load_content",
+    "load_detail",
+    "load_thinking",
     "lost",
+    "plain_thinking",
     "read_text",
     "sent_block",
+    "text_key",
     "usual_type",
     "with_rest",
     "write_block",
 ]
 
-Reader = Callable[["Chat", str, Mapping[str, Any]], Content | None]
-"""Of one type of block: (the wire, the type, the block) → the part, or `None` where the block is not as it should be."""
 
 _DATA_BLOCKS = {
     **dict.fromkeys((*IMAGES, "image/jpg"), "image_url"),
@@ -70,13 +75,13 @@ _NONE: dict[str, str] = {}
 
 
 def load_content(
-    chat: Chat, message: Mapping[str, Any], empty: object, form: dict[str, Any]
+    chat: Dialect, message: Mapping[str, Any], empty: object, form: dict[str, Any]
 ) -> list[Content]:
     """The `content` of a message → its pieces; see `loading.load_content`."""
     return loading.load_content(message, empty, form, lambda block: load_block(chat, block))
 
 
-def load_block(chat: Chat, block: Mapping[str, Any]) -> Content:
+def load_block(chat: Dialect, block: Mapping[str, Any]) -> Content:
     """A content block → the part that it is."""
     kind = str(block.get("type"))
     reader = chat.readers.get(kind)
@@ -86,7 +91,7 @@ def load_block(chat: Chat, block: Mapping[str, Any]) -> Content:
 
 
 def dump_block(
-    chat: Chat, part: Content, blocks: Mapping[str, str] = _NONE
+    chat: Dialect, part: Content, blocks: Mapping[str, str] = _NONE
 ) -> dict[str, Any] | None:
     """A part → the content block that holds it; `None` where there is none. `blocks`: media type, or its first half → the
     type of block that carries it, beyond the usual ones.
@@ -136,13 +141,13 @@ def lost(part: Content, block: Mapping[str, Any]) -> tuple[Lost, str, str] | Non
     return None
 
 
-def block_type(chat: Chat, part: Content, blocks: Mapping[str, str] = _NONE) -> str:
+def block_type(chat: Dialect, part: Content, blocks: Mapping[str, str] = _NONE) -> str:
     """The type of the block that holds a part; empty where none does."""
     kind = if_text(chat.own.form(part.native).get("type"))
-    return kind if kind in chat.readers else chat.usual_type(chat, part, blocks)
+    return kind if kind in chat.readers else chat.usual_type(part, blocks)
 
 
-def usual_type(chat: Chat, part: Content, blocks: Mapping[str, str]) -> str:
+def usual_type(chat: Dialect, part: Content, blocks: Mapping[str, str]) -> str:
     """The same, where the part does not tell in which type of block it came."""
     if isinstance(part, LinkPart):
         return by_type(blocks, part.mime_type or "") or "image_url"
@@ -164,10 +169,10 @@ _P = TypeVar("_P", bound=TextPart | DataPart | LinkPart | FilePart | ThinkingPar
 
 
 def with_rest(
-    chat: Chat, kind: str, part: _P, fields: Mapping[str, Any], form: Mapping[str, Any] = _NONE
+    chat: Dialect, kind: str, part: _P, fields: Mapping[str, Any], form: Mapping[str, Any] = _NONE
 ) -> _P:
     """The part with what is left of its block, and with the block's type where the part alone would not tell it."""
-    form = form if chat.usual_type(chat, part, _NONE) == kind else {"type": kind, **form}
+    form = form if chat.usual_type(part, _NONE) == kind else {"type": kind, **form}
     return replace(part, native=chat.own.note(fields, form, mark=isinstance(part, FilePart)))
 
 
@@ -208,13 +213,13 @@ def _unread(
     return {**rest(block, "type", kind), **({kind: left} if left else {})}
 
 
-def read_text(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+def read_text(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
     """A block that holds a text under the name of its type."""
     text = if_text(block.get(kind))
     return with_rest(chat, kind, TextPart(text), rest(block, "type", kind)) if text else None
 
 
-def _linked(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+def _linked(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
     url, inner = _inner(kind, block, "url")
     if url is None:
         return None
@@ -224,7 +229,7 @@ def _linked(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     return with_rest(chat, kind, part, _unread(kind, block, inner, "url"))
 
 
-def _file(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+def _file(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
     file_id, inner = _inner(kind, block, "file_id")
     url, _ = _inner(kind, block, "file_data")
     name, _ = _inner(kind, block, "filename")
@@ -241,7 +246,7 @@ def _file(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     )
 
 
-def _audio(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+def _audio(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
     text, inner = _inner(kind, block, "data")
     audio_format, _ = _inner(kind, block, "format")
     if audio_format is None or text is None or (data := decoded(text)) is None:
@@ -250,13 +255,93 @@ def _audio(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     return with_rest(chat, kind, part, _unread(kind, block, inner, "data", "format"))
 
 
-READERS: Mapping[str, Reader] = {
-    "text": read_text,
-    "file": _file,
-    "input_audio": _audio,
-    "image_url": _linked,
-    "video_url": _linked,
-    "audio_url": _linked,
-    "file_url": _linked,
-}
+READERS: Mapping[str, Reader] = MappingProxyType(
+    {
+        "text": read_text,
+        "file": _file,
+        "input_audio": _audio,
+        "image_url": _linked,
+        "video_url": _linked,
+        "audio_url": _linked,
+        "file_url": _linked,
+    }
+)
 """The types of blocks that most vendors know."""
+
+
+# thinking
+
+
+def text_key(kind: object) -> str:
+    """The field of a detail that holds its text."""
+    return "summary" if kind == "reasoning.summary" else "text"
+
+
+def load_thinking(
+    chat: Dialect, message: Mapping[str, Any]
+) -> tuple[list[ThinkingPart], tuple[str, ...]]:
+    """A message's thinking, and the fields that hold it. Fields that hold the same are one thinking."""
+    entries = if_objects(message.get(chat.details)) if chat.details else []
+    read = [
+        field for field in chat.thinking if isinstance(message.get(field), str) and message[field]
+    ]
+    texts: dict[str, list[str]] = {}
+    for field in read:
+        texts.setdefault(message[field], []).append(field)
+    details = [load_detail(chat, entry) for entry in entries]
+    if details and (same := texts.pop("".join(part.text for part in details), None)):
+        details = [load_detail(chat, entry, [*same, chat.details]) for entry in entries]
+    plain = [plain_thinking(chat, fields, text) for text, fields in texts.items()]
+    return plain + details, (*read, *((chat.details,) if details else ()))
+
+
+def plain_thinking(chat: Dialect, fields: Sequence[str], text: str = "") -> ThinkingPart:
+    """Thinking that came as text in these fields."""
+    return ThinkingPart(
+        text, chat.own.note(form=None if [*fields] == [chat.thinking[0]] else {"fields": [*fields]})
+    )
+
+
+def load_detail(
+    chat: Dialect, entry: Mapping[str, Any], fields: Sequence[str] = ()
+) -> ThinkingPart:
+    """One of the details. `fields`: those that hold the same text."""
+    key = text_key(entry.get("type"))
+    text = if_text(entry.get(key))
+    own = rest(entry, key) if text else dict(entry)
+    fields = fields or ([] if own else [chat.details])
+    return ThinkingPart(text, chat.own.note(own, {"fields": list(fields)} if fields else None))
+
+
+def fields_of(chat: Dialect, part: ThinkingPart, note: str = "fields") -> list[str]:
+    """The fields that a part came in, where that is noted. Note `again`: those in which a response held a detail's text a
+    second time; a request does not."""
+    return [
+        field
+        for field in if_list(chat.own.form(part.native).get(note))
+        if field in (*chat.thinking, chat.details)
+    ]
+
+
+def dump_thinking(
+    chat: Dialect,
+    parts: Sequence[ThinkingPart],
+    default: str | None,
+    joined: list[int] | None = None,
+) -> dict[str, Any]:
+    """Thinking → the fields that carry it. `default`: the field for what came in none of ours; `None`: leave it out. `joined` takes
+    which parts were added to the text of those before them."""
+    out: dict[str, Any] = {}
+    for number, part in enumerate(parts):
+        own = chat.own.fields(part.native)
+        for field in fields_of(chat, part) or (
+            [chat.details] if own and chat.details else [default]
+        ):
+            if field and field == chat.details:
+                text = {text_key(own.get("type")): part.text} if part.text else {}
+                out.setdefault(field, []).append(merged(text, own))
+            elif field is not None and part.text:
+                if joined is not None and field in out and number not in joined:
+                    joined.append(number)
+                out[field] = out.get(field, "") + part.text
+    return out

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from itertools import count
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from msgspec.structs import replace
 
@@ -16,9 +16,7 @@ from dragoman.errors import DecodeError, DragomanError
 from dragoman.event import RunError
 from dragoman.message import FinishReason, Origin, Usage
 from dragoman.wires.chat.decode_parts import Candidate
-
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+from dragoman.wires.chat.record import Dialect
 
 __all__ = ["Decoder"]
 
@@ -26,13 +24,15 @@ __all__ = ["Decoder"]
 class Decoder(ResponseDecoder):
     """Reads one response, which may hold several candidates."""
 
+    CANDIDATE: ClassVar[type[Candidate]] = Candidate
+    """Reads one candidate."""
     READ: ClassVar[frozenset[str]] = frozenset(
         {"id", "object", "model", "choices", "usage", "error"}
     )
     """Fields of a chunk that are read; the others stand in the message's `response`."""
 
     def __init__(
-        self, chat: Chat, origin: Origin | None = None, new_id: Callable[[], str] | None = None
+        self, chat: Dialect, origin: Origin | None = None, new_id: Callable[[], str] | None = None
     ) -> None:
         """See `ResponseDecoder`."""
         super().__init__(origin, new_id)
@@ -45,7 +45,7 @@ class Decoder(ResponseDecoder):
 
     def take(self, event: dict[str, Any]) -> None:
         """See `ResponseDecoder`."""
-        whole, error = self._whole, self._chat.error_of(self._chat, event)
+        whole, error = self._whole, self._chat.error_of(event)
         try:
             if error is None and whole and "choices" not in event:
                 raise malformed(event, "an answer without choices")
@@ -142,14 +142,12 @@ class Decoder(ResponseDecoder):
             )
             numbers = count()
             new_id = self._new_id or (lambda: f"call-{next(numbers)}")
-            candidate = self._candidates[index] = self._chat.candidate_type(
-                self._chat, emitter, new_id
-            )
+            candidate = self._candidates[index] = self.CANDIDATE(self._chat, emitter, new_id)
         return candidate
 
     def _envelope(self) -> tuple[Usage | None, dict[str, Any]]:
         """The tokens, and what stood around the choices."""
-        usage, beside = self._chat.load_usage(self._chat, self._usage)
+        usage, beside = self._chat.load_usage(self._usage)
         return usage, {**self._response, **({"usage": beside} if beside else {})}
 
     def _newer_origin(self, candidate: Candidate) -> Origin | None:

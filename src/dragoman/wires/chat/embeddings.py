@@ -13,8 +13,8 @@ from dragoman.errors import DragomanError
 from dragoman.message import Usage
 from dragoman.request import EmbeddingsRequest, HttpRequest
 from dragoman.result import BatchEmbeddingsResult
-from dragoman.wires.chat.dialect import Chat
 from dragoman.wires.chat.errors import as_error
+from dragoman.wires.chat.record import Dialect
 from dragoman.wires.chat.usage import dump_usage
 
 __all__ = ["Embeddings"]
@@ -23,7 +23,7 @@ __all__ = ["Embeddings"]
 class Embeddings(msgspec.Struct, frozen=True, eq=False):
     """The embeddings of one format (see `wires.EmbeddingsWire`)."""
 
-    chat: Chat
+    chat: Dialect
     dimensions: str = "dimensions"
     """The body's field for the length of a vector."""
     tokens: bool = False
@@ -54,7 +54,7 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
             ProviderError: an error stands in the place of the vectors; which subclass tells why.
             DecodeError: it holds no vectors.
         """
-        return load_listed(body, self._error, lambda usage: self.chat.load_usage(self.chat, usage))
+        return load_listed(body, self._error, lambda usage: self.chat.load_usage(usage))
 
     def dump_response(
         self, result: BatchEmbeddingsResult, *, request: EmbeddingsRequest | None = None
@@ -73,6 +73,6 @@ class Embeddings(msgspec.Struct, frozen=True, eq=False):
         return body | rest(result.metadata, "usage", "usage_estimated")
 
     def _error(self, answer: dict[str, Any]) -> DragomanError:
-        return self.chat.error_of(self.chat, answer) or as_error(
+        return self.chat.error_of(answer) or as_error(
             self.chat, {**answer, "error": "the answer holds no vectors"}
         )

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, ClassVar, cast
+from typing import Any, ClassVar, cast
 
 from dragoman import json_bytes
 from dragoman.codec.encoder import NONE, Objects, ResponseEncoder
@@ -32,10 +32,8 @@ from dragoman.message import Native
 from dragoman.request import ModelRequest
 from dragoman.wires.chat.encode_parts import Parts
 from dragoman.wires.chat.errors import dump_error
+from dragoman.wires.chat.record import Dialect
 from dragoman.wires.chat.usage import dump_finish, dump_usage
-
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
 
 __all__ = ["STREAM_TYPE", "Encoder", "dump_response", "envelope"]
 
@@ -59,7 +57,7 @@ class Encoder(ResponseEncoder):
     WHOLE: ClassVar[Mapping[str, Any]] = {}
     """What a whole message has in any case."""
 
-    def __init__(self, chat: Chat, *, include_usage: bool = True, **envelope: Any) -> None:
+    def __init__(self, chat: Dialect, *, include_usage: bool = True, **envelope: Any) -> None:
         """`envelope`: fields of every chunk (`id`, `model`, `created`, `system_fingerprint` …); `include_usage`: whether the end
         holds the usage, as a client asks by `stream_options`."""
         super().__init__(chat.own, envelope)
@@ -168,7 +166,13 @@ class Encoder(ResponseEncoder):
         }
 
 
-def envelope(chat: Chat, request: ModelRequest | None, *, id: str, now: datetime) -> dict[str, Any]:  # noqa: A002 the protocol's
+def envelope(
+    chat: Dialect,
+    request: ModelRequest | None,
+    *,
+    id: str,  # noqa: A002 the protocol's
+    now: datetime,
+) -> dict[str, Any]:
     """What an encoder is told beside the events of an answer to `request`. A client that asked for a stream without usage gets
     none."""
     fields: dict[str, Any] = {"id": f"{chat.id_prefix}{id}", "created": int(now.timestamp())}
@@ -184,10 +188,10 @@ def envelope(chat: Chat, request: ModelRequest | None, *, id: str, now: datetime
 
 
 def dump_response(
-    chat: Chat, events: Iterable[Event], losses: list[Loss] | None, envelope: Mapping[str, Any]
+    encoder: Encoder, events: Iterable[Event], losses: list[Loss] | None
 ) -> dict[str, Any]:
     """Events → a whole response, or, where one of them is an error, its body."""
-    encoder = chat.encoder_type(chat, **envelope)
+    chat = encoder.chat
     message: dict[str, Any] = {"role": "assistant", "content": None, **encoder.WHOLE}
     lists = encoder.LISTS | {chat.calls}
     indexed = lists | encoder.INDEXED | {chat.details}

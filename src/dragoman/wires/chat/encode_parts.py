@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import Any, ClassVar
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_objects, rest
 from dragoman.message import Content, TextPart, ThinkingPart, ToolCallPart
-from dragoman.wires.chat.content_thinking import fields_of, text_key
-
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+from dragoman.wires.chat.content import fields_of, text_key
+from dragoman.wires.chat.record import Dialect
 
 __all__ = ["Delta", "OpenPart", "Parts", "Place"]
 
@@ -43,7 +41,7 @@ class Parts:
     FIELDS: ClassVar[frozenset[str]] = frozenset({"role", "content"})
     """Fields of the message that hold its parts, thinking and calls aside."""
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Dialect) -> None:
         self.chat = chat
         self._open: dict[Place, OpenPart] = {}
         self._numbers: Counter[str] = Counter()

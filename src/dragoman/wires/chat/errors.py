@@ -3,20 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from dragoman import errors, json_bytes
 from dragoman.codec.error_rules import error_from, load
 from dragoman.codec.serving import ErrorResponse, error_response
 from dragoman.errors import DragomanError
+from dragoman.wires.chat.record import Dialect, ErrorLine
 
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+__all__ = ["ERRORS", "as_error", "dump_error", "error_body", "error_of", "load_error"]
 
-__all__ = ["ERRORS", "ErrorLine", "as_error", "dump_error", "error_body", "error_of", "load_error"]
-
-ErrorLine = tuple[type[DragomanError], int, str, str | None]
-"""A class of errors, its status, type and code. Of a table the first line that fits counts."""
 ERRORS: Sequence[ErrorLine] = (
     (errors.AuthenticationError, 401, "invalid_request_error", "invalid_api_key"),
     (errors.PermissionDeniedError, 403, "invalid_request_error", "forbidden"),
@@ -36,24 +32,26 @@ ERRORS: Sequence[ErrorLine] = (
 )
 
 
-def load_error(chat: Chat, status: int, headers: Mapping[str, str], body: bytes) -> DragomanError:
+def load_error(
+    chat: Dialect, status: int, headers: Mapping[str, str], body: bytes
+) -> DragomanError:
     """A response with an error's status → the exception that says it. Never raises, whatever the body is."""
     return load(status, headers, body, chat.error_info, chat.error_rules)
 
 
-def as_error(chat: Chat, payload: Mapping[str, Any]) -> DragomanError:
+def as_error(chat: Dialect, payload: Mapping[str, Any]) -> DragomanError:
     """What stands in a response whose status is of success, but is an error → the exception."""
     return error_from(
         chat.error_info(payload), body=json_bytes.encode(payload), rules=chat.error_rules
     )
 
 
-def error_of(chat: Chat, chunk: Mapping[str, Any]) -> DragomanError | None:
+def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
     """The error that a chunk holds in the place of an answer; `None`: it holds none."""
     return as_error(chat, chunk) if chunk.get("error") else None
 
 
-def dump_error(chat: Chat, error: DragomanError) -> ErrorResponse:
+def dump_error(chat: Dialect, error: DragomanError) -> ErrorResponse:
     """An exception → status, headers and body."""
     _, status, kind, code = next(line for line in chat.errors if isinstance(error, line[0]))
     if error.status is not None and error.status >= 400:

@@ -5,9 +5,9 @@ Consecutive tool messages are one user message of results.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from msgspec.structs import replace
 
@@ -22,12 +22,14 @@ from dragoman.codec.json_values import (
     text_or_json,
 )
 from dragoman.codec.loading import ABSENT, dump_content, load_list
+from dragoman.codec.marks import unmarked_all
 from dragoman.codec.media import as_text, label, text_of
+from dragoman.codec.outgoing import prepared
 from dragoman.codec.replay import kind_of
 from dragoman.codec.serving import Problem
 from dragoman.errors import HistoryError
 from dragoman.fold import arguments_json
-from dragoman.loss import Lost
+from dragoman.loss import Loss, Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -42,8 +44,9 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.chat.content import load_content
-from dragoman.wires.chat.content_thinking import dump_thinking, load_thinking
+from dragoman.request import ToolSpec
+from dragoman.wires.chat.content import dump_thinking, load_content, load_thinking
+from dragoman.wires.chat.record import Dialect, Outgoing
 from dragoman.wires.chat.tools import (
     call_id,
     dump_call,
@@ -53,27 +56,26 @@ from dragoman.wires.chat.tools import (
     load_result,
 )
 
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat, Outgoing
-
 __all__ = [
-    "Loader",
     "dump_conversation",
     "dump_other",
     "dump_piece",
     "load_conversation",
     "load_messages",
+    "outgoing",
     "unsendable",
 ]
 
-Loader = Callable[["Chat", Any, Iterator[str]], Sequence[Content]]
-"""(the wire, the value of a field, ids for calls that came without one) → the pieces that stand in it."""
 _BRIDGED = "the API wants the model to speak after its tools; a placeholder does"
 _ROLES = {Role.USER: "user", Role.MODEL: "assistant"}
 
 
 def load_messages(
-    chat: Chat, payload: Any, *, origin: Origin | None = None, problems: list[Problem] | None = None
+    chat: Dialect,
+    payload: Any,
+    *,
+    origin: Origin | None = None,
+    problems: list[Problem] | None = None,
 ) -> list[Message]:
     """The list of messages → ours. `problems`: where what cannot be read is noted, so that the rest of it is.
 
@@ -86,7 +88,7 @@ def load_messages(
 
 
 def load_conversation(
-    chat: Chat, payload: Any, origin: Origin | None, problems: list[Problem] | None
+    chat: Dialect, payload: Any, origin: Origin | None, problems: list[Problem] | None
 ) -> list[Message]:
     """The same for a list of messages that is bounded in its depth, where nothing takes the problems."""
     fresh_ids = (f"call-{number}" for number in count())
@@ -99,11 +101,11 @@ def load_conversation(
         what=f"a {chat.title} request",
         roles=(*chat.roles, *chat.result_roles, "assistant"),
     )
-    return chat.loaded(messages)
+    return chat.note_loaded(messages)
 
 
 def _load_entry(
-    chat: Chat,
+    chat: Dialect,
     entry: Mapping[str, Any],
     origin: Origin | None,
     calls: dict[str, ToolCallPart],
@@ -120,7 +122,7 @@ def _load_entry(
     return answer
 
 
-def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
+def _load_other(chat: Dialect, entry: Mapping[str, Any]) -> Message:
     """A system message, or a user's."""
     role = entry.get("role")
     if not isinstance(role, str) or role not in chat.roles:
@@ -134,7 +136,9 @@ def _load_other(chat: Chat, entry: Mapping[str, Any]) -> Message:
     )
 
 
-def _load_straight(chat: Chat, entry: Mapping[str, Any], origin: Origin | None) -> Message | None:
+def _load_straight(
+    chat: Dialect, entry: Mapping[str, Any], origin: Origin | None
+) -> Message | None:
     """A model's message that holds calls of the usual form, and a text or nothing beside them; `None`: it is no such."""
     calls, content = if_objects(entry.get(chat.calls)), entry.get("content", ABSENT)
     if (
@@ -152,7 +156,7 @@ def _load_straight(chat: Chat, entry: Mapping[str, Any], origin: Origin | None) 
 
 
 def _load_answer(
-    chat: Chat, entry: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str]
+    chat: Dialect, entry: Mapping[str, Any], origin: Origin | None, fresh_ids: Iterator[str]
 ) -> Message:
     """A message of the role `assistant` → the model's. `fresh_ids`: ids for calls that came without one."""
     form: dict[str, Any] = {}
@@ -164,6 +168,22 @@ def _load_answer(
             read = (*read, field)
     native = chat.own.note(rest(entry, "role", "content", *read), form)
     return Message(Role.MODEL, tuple(content), origin=origin, native=native)
+
+
+def outgoing(
+    chat: Dialect,
+    messages: Iterable[Message],
+    target: Origin | None,
+    quirks: Any,
+    losses: list[Loss] | None,
+    tools: Sequence[ToolSpec],
+) -> Outgoing:
+    """A conversation, without its marks, made ready for its dump. `tools`: those of the request."""
+    left, places = unmarked_all(messages)
+    quirks = quirks or chat.quirks()
+    fields = {"roles": chat.roles, "tool_media": quirks.tool_media, "places": places}
+    fields |= chat.fit(left, target, quirks, tools)
+    return prepared(Outgoing, left, target, quirks, losses, chat=chat, **fields)
 
 
 def dump_conversation(out: Outgoing) -> list[dict[str, Any]]:

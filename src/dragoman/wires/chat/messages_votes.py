@@ -3,17 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from dragoman.codec.json_values import if_list, if_object, if_text
+from dragoman.wires.chat.record import Dialect
 
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
-
-__all__ = ["call_votes", "votes"]
+__all__ = ["votes"]
 
 
-def votes(chat: Chat, message: Any) -> int:
+def votes(chat: Dialect, message: Any) -> int:
     """How surely an element of a conversation is of this format: 0: it cannot be; 1: it could; 2: it likely is; 3: it is hardly
     anything else. Never raises."""
     fields = if_object(message)
@@ -28,12 +26,7 @@ def votes(chat: Chat, message: Any) -> int:
     return max(found) if all(found) else 0
 
 
-def call_votes(call_id: str) -> int:  # noqa: ARG001 for those whose ids are known
-    """The same for an id of a call: any may be the family's."""
-    return 2
-
-
-def _votes(chat: Chat, fields: dict[str, Any]) -> Iterator[int]:
+def _votes(chat: Dialect, fields: dict[str, Any]) -> Iterator[int]:
     """What each piece of a message says of its format."""
     role, content, calls = fields["role"], fields.get("content"), fields.get(chat.calls)
     yield chat.evidence.get(role, 1)
@@ -52,7 +45,7 @@ def _votes(chat: Chat, fields: dict[str, Any]) -> Iterator[int]:
         yield from (chat.evidence.get(field, 1) for field in fields)
 
 
-def _block_votes(chat: Chat, block: Any) -> int:
+def _block_votes(chat: Dialect, block: Any) -> int:
     fields = if_object(block)
     kind = if_text(fields.get("type"))
     if kind == "text":
@@ -61,7 +54,7 @@ def _block_votes(chat: Chat, block: Any) -> int:
     return chat.evidence.get(kind, 1) if reader and reader(chat, kind, fields) is not None else 0
 
 
-def _call_votes(chat: Chat, call: Any) -> int:
+def _call_votes(chat: Dialect, call: Any) -> int:
     fields = if_object(call)
     kind = if_text(fields.get("type", "function"))
     called = if_object(fields.get(kind))
@@ -74,5 +67,5 @@ def _call_votes(chat: Chat, call: Any) -> int:
     return _id_votes(chat, fields.get("id"), else_=1) if readable else 0
 
 
-def _id_votes(chat: Chat, call_id: Any, *, else_: int) -> int:
+def _id_votes(chat: Dialect, call_id: Any, *, else_: int) -> int:
     return chat.call_votes(call_id) if isinstance(call_id, str) and call_id else else_

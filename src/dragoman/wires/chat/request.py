@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import Any
 
 from dragoman.codec.formats import Sending
 from dragoman.codec.history import Turn
@@ -16,11 +17,9 @@ from dragoman.errors import HistoryError
 from dragoman.loss import Loss, Lost
 from dragoman.message import Origin
 from dragoman.request import HttpRequest, ModelRequest
-from dragoman.wires.chat.messages import dump_conversation, load_conversation
+from dragoman.wires.chat.messages import dump_conversation, load_conversation, outgoing
+from dragoman.wires.chat.record import Dialect
 from dragoman.wires.chat.settings import dump_schema, dump_settings, load_schema, load_settings
-
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
 
 __all__ = ["ROUTES", "dump_http", "load_request"]
 
@@ -34,7 +33,7 @@ ROUTES = (
 
 
 def load_request(
-    chat: Chat,
+    chat: Dialect,
     body: Mapping[str, Any],
     *,
     path: str = "",
@@ -58,7 +57,7 @@ def load_request(
     form: dict[str, Any] = {}
     messages = load_conversation(chat, left.pop("messages"), origin, problems)
     settings = load_settings(chat, left, form)
-    tools = chat.load_tools(chat, left, form)
+    tools = chat.load_tools(left, form)
     schema, beside = load_schema(left)
     stream = left.get("stream") is True
     if stream:
@@ -88,7 +87,7 @@ def load_request(
 
 
 def dump_http(
-    chat: Chat,
+    chat: Dialect,
     request: ModelRequest,
     *,
     target: Origin | None = None,
@@ -101,7 +100,7 @@ def dump_http(
     losses = [] if losses is None else losses
     request = own_options(request, chat.name, losses)
     sending = Sending(request, target, quirks, losses, history)
-    out, messages, _, _ = sending.conversation(chat.unmarked, dump_conversation)
+    out, messages, _, _ = sending.conversation(partial(outgoing, chat), dump_conversation)
     own = chat.own.fields(request.native)
     form = chat.own.form(request.native) if quirks is None or chat.keeps_form else {}
     body: dict[str, Any] = {"model": request.model} if request.model else {}

@@ -4,23 +4,19 @@ this wire's own."""
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import TYPE_CHECKING, Any, cast
-
-import msgspec
+from types import MappingProxyType
+from typing import Any, cast
 
 from dragoman.codec.json_schema import strict_schema
 from dragoman.codec.json_values import if_object, merged, rest
 from dragoman.codec.settings import effort, take_stops
 from dragoman.loss import Lost
 from dragoman.request import Settings
+from dragoman.wires.chat.record import Dialect, Outgoing, Way
 from dragoman.wires.chat.tools import dump_tool_choice, load_tool_choice
-
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat, Outgoing
 
 __all__ = [
     "SETTINGS",
-    "Way",
     "as_it_is",
     "dump_schema",
     "dump_settings",
@@ -32,23 +28,6 @@ __all__ = [
 
 _ANY_OBJECT: dict[str, Any] = {"type": "object"}
 _LEVELS = ("off", "low", "medium", "high")
-
-
-class Way(msgspec.Struct, frozen=True):
-    """A way to write one setting into a body."""
-
-    field: str
-    """Of the body; empty: the vendor cannot be given the setting."""
-    load: Callable[[Any], Any]
-    """The field's value → the setting; `None`: it says something else."""
-    dump: Callable[[Any, Callable[[str], str]], Any]
-    """The setting, and what gives the name under which a tool is sent → the field's value; `None`: it cannot be said so."""
-    form: str = ""
-
-    @property
-    def key(self) -> str:
-        """Its name: the wire form, else the field."""
-        return self.form or self.field
 
 
 def as_it_is(field: str, *types: type) -> Way:
@@ -96,35 +75,37 @@ def tool_choice(words: Mapping[str, str], form: str = "") -> Way:
     )
 
 
-SETTINGS: Mapping[str, tuple[Way, ...]] = {
-    "temperature": (as_it_is("temperature", int, float),),
-    "top_p": (as_it_is("top_p", int, float),),
-    "top_k": (as_it_is("top_k", int),),
-    "presence_penalty": (as_it_is("presence_penalty", int, float),),
-    "frequency_penalty": (as_it_is("frequency_penalty", int, float),),
-    "seed": (as_it_is("seed", int),),
-    "parallel_tool_calls": (as_it_is("parallel_tool_calls", bool),),
-    "max_tokens": (as_it_is("max_tokens", int),),
-    "stop": (
-        Way(
-            "stop",
-            lambda value: take_stops({"stop": value}, "stop").get("stop"),
-            lambda texts, _: list(texts),
+SETTINGS: Mapping[str, tuple[Way, ...]] = MappingProxyType(
+    {
+        "temperature": (as_it_is("temperature", int, float),),
+        "top_p": (as_it_is("top_p", int, float),),
+        "top_k": (as_it_is("top_k", int),),
+        "presence_penalty": (as_it_is("presence_penalty", int, float),),
+        "frequency_penalty": (as_it_is("frequency_penalty", int, float),),
+        "seed": (as_it_is("seed", int),),
+        "parallel_tool_calls": (as_it_is("parallel_tool_calls", bool),),
+        "max_tokens": (as_it_is("max_tokens", int),),
+        "stop": (
+            Way(
+                "stop",
+                lambda value: take_stops({"stop": value}, "stop").get("stop"),
+                lambda texts, _: list(texts),
+            ),
+            Way(
+                "stop",
+                lambda value: (value,) if isinstance(value, str) else None,
+                lambda texts, _: texts[0] if len(texts) == 1 else None,
+                "string",
+            ),
         ),
-        Way(
-            "stop",
-            lambda value: (value,) if isinstance(value, str) else None,
-            lambda texts, _: texts[0] if len(texts) == 1 else None,
-            "string",
-        ),
-    ),
-    "reasoning": (reasoning("reasoning_effort", _effort),),
-    "tool_choice": (tool_choice({"auto": "auto", "none": "none", "required": "required"}),),
-}
+        "reasoning": (reasoning("reasoning_effort", _effort),),
+        "tool_choice": (tool_choice({"auto": "auto", "none": "none", "required": "required"}),),
+    }
+)
 """Setting → the ways to write it; the first is the usual one."""
 
 
-def load_settings(chat: Chat, body: dict[str, Any], form: dict[str, Any]) -> Settings:
+def load_settings(chat: Dialect, body: dict[str, Any], form: dict[str, Any]) -> Settings:
     """Takes out of `body` what is a setting; notes in `form` the way in which it was written, where that is not the usual one."""
     known: dict[str, Any] = {}
     for setting, ways in chat.settings.items():

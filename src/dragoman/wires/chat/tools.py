@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from itertools import chain
-from typing import TYPE_CHECKING, Any, cast
+from typing import Any, cast
 
 from msgspec.structs import replace
 
 from dragoman.codec import functions
 from dragoman.codec.json_values import if_object, if_objects, if_text, merged, rest, text_or_json
 from dragoman.codec.loading import ABSENT, dump_content
+from dragoman.codec.native import Own
 from dragoman.fold import arguments_json, parse_call
 from dragoman.message import (
     Native,
@@ -22,10 +23,7 @@ from dragoman.message import (
 )
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat.content import load_block
-
-if TYPE_CHECKING:
-    from dragoman.codec.native import Own
-    from dragoman.wires.chat.dialect import Chat, Outgoing
+from dragoman.wires.chat.record import Dialect, Outgoing
 
 __all__ = [
     "call_id",
@@ -53,7 +51,7 @@ __all__ = [
 
 
 def load_tools(
-    chat: Chat,
+    chat: Dialect,
     body: dict[str, Any],
     form: dict[str, Any],  # noqa: ARG001
 ) -> tuple[ToolSpec | ServerTool, ...]:
@@ -62,7 +60,7 @@ def load_tools(
     if not tools or not all(map(_is_tool, tools)):
         return ()
     del body[chat.tools]
-    return tuple([chat.load_tool(chat, tool) for tool in tools])
+    return tuple([chat.load_tool(tool) for tool in tools])
 
 
 def dump_tools(
@@ -74,7 +72,7 @@ def dump_tools(
     return {out.chat.tools: [dump_tool(out.chat, tool, out.name) for tool in tools]}
 
 
-def load_tool(chat: Chat, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
+def load_tool(chat: Dialect, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
     """One of `tools`."""
     function = if_object(tool.get("function"))
     if not is_function(function) or tool.get("type", "function") != "function":
@@ -83,7 +81,7 @@ def load_tool(chat: Chat, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
 
 
 def dump_tool(
-    chat: Chat, tool: ToolSpec | ServerTool, name: Callable[[str], str]
+    chat: Dialect, tool: ToolSpec | ServerTool, name: Callable[[str], str]
 ) -> dict[str, Any]:
     """A tool → one of `tools`. `name`: its name → the one that it is sent under."""
     if isinstance(tool, ServerTool):
@@ -123,7 +121,7 @@ def dump_tool_choice(words: Mapping[str, str], choice: str, name: Callable[[str]
 # ------------------------------------------------------------------ calls
 
 
-def load_calls(chat: Chat, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
+def load_calls(chat: Dialect, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
     """The calls of a message; none, where one of them cannot be read."""
     calls = if_objects(value)
     return (
@@ -133,19 +131,19 @@ def load_calls(chat: Chat, value: Any, fresh_ids: Iterator[str]) -> list[ToolCal
     )
 
 
-def is_call(chat: Chat, entry: Mapping[str, Any]) -> bool:
+def is_call(chat: Dialect, entry: Mapping[str, Any]) -> bool:
     """Whether it is a call that can be read as one."""
     kind = entry.get("type", "function")
     return if_text(kind) in chat.inputs and if_text(if_object(entry.get(kind)).get("name")) != ""
 
 
-def call_kind(chat: Chat, entry: Mapping[str, Any]) -> str:
+def call_kind(chat: Dialect, entry: Mapping[str, Any]) -> str:
     """The type of a call: a function, where no other is known."""
     kind = if_text(entry.get("type"))
     return kind if kind in chat.inputs else "function"
 
 
-def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart:
+def load_call(chat: Dialect, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> ToolCallPart:
     """One call of a message. Without an id it gets a fresh one and the note `"id": None`.
 
     What is no function has a text as its input, which is the argument `input`.
@@ -172,7 +170,7 @@ def load_call(chat: Chat, call: Mapping[str, Any], fresh_ids: Iterator[str]) -> 
     return replace(part, native=chat.own.note(fields, form))
 
 
-def load_plain_call(chat: Chat, call: Mapping[str, Any]) -> ToolCallPart | None:
+def load_plain_call(chat: Dialect, call: Mapping[str, Any]) -> ToolCallPart | None:
     """A call that holds nothing but what every one does, in the usual form; `None`: it is no such."""
     function = if_object(call.get("function"))
     if len(call) != 3 or len(function) != 2 or call.get("type") != "function":
@@ -195,7 +193,7 @@ def load_plain_call(chat: Chat, call: Mapping[str, Any]) -> ToolCallPart | None:
 
 
 def dump_call(
-    chat: Chat, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
+    chat: Dialect, call: ToolCallPart, call_id: str | None, name: str, *, exact: bool
 ) -> dict[str, Any]:
     """A call → one of a message's calls, under that id (`None`: none). `exact`: in the form in which it was loaded."""
     form, fields = chat.own.form(call.native), rest(chat.own.fields(call.native), "id")
@@ -253,7 +251,10 @@ def call_id(out: Outgoing, position: int, place: int, call: ToolCallPart) -> str
 
 
 def load_result(
-    chat: Chat, message: Mapping[str, Any], calls: dict[str, ToolCallPart], fresh_ids: Iterator[str]
+    chat: Dialect,
+    message: Mapping[str, Any],
+    calls: dict[str, ToolCallPart],
+    fresh_ids: Iterator[str],
 ) -> ToolResultPart:
     """A tool message → the result. `calls`: those so far by id; they give the tool's name where the message does not, and the id
     where neither has one (the first such call that is not answered yet)."""
@@ -315,7 +316,7 @@ def _is_older(out: Outgoing, position: int, part: ToolResultPart) -> bool:
     )
 
 
-def _load_result(chat: Chat, message: Mapping[str, Any], form: dict[str, Any]) -> Any:
+def _load_result(chat: Dialect, message: Mapping[str, Any], form: dict[str, Any]) -> Any:
     """Text stays text, blocks become parts; anything else is the result itself, in the form `raw`."""
     if "content" not in message:
         form["content"] = ABSENT

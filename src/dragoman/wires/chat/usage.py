@@ -3,44 +3,49 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from types import MappingProxyType
+from typing import Any
 
 from dragoman.codec.json_values import if_object, merged
 from dragoman.message import FinishReason, Usage
-
-if TYPE_CHECKING:
-    from dragoman.wires.chat.dialect import Chat
+from dragoman.wires.chat.record import Dialect
 
 __all__ = ["COUNTS", "FINISH", "WORDS", "dump_finish", "dump_usage", "load_finish", "load_usage"]
 
 Path = tuple[str, ...]
-COUNTS: Mapping[str, Sequence[Path]] = {
-    "input_tokens": (("prompt_tokens",),),
-    "output_tokens": (("completion_tokens",),),
-    "total_tokens": (("total_tokens",),),
-    "cache_read_tokens": (("prompt_tokens_details", "cached_tokens"),),
-    "reasoning_tokens": (("completion_tokens_details", "reasoning_tokens"),),
-}
+COUNTS: Mapping[str, Sequence[Path]] = MappingProxyType(
+    {
+        "input_tokens": (("prompt_tokens",),),
+        "output_tokens": (("completion_tokens",),),
+        "total_tokens": (("total_tokens",),),
+        "cache_read_tokens": (("prompt_tokens_details", "cached_tokens"),),
+        "reasoning_tokens": (("completion_tokens_details", "reasoning_tokens"),),
+    }
+)
 """Neutral count → where it may stand; it is written to the first."""
-FINISH: Mapping[str, FinishReason] = {
-    "stop": FinishReason.stop,
-    "length": FinishReason.length,
-    "tool_calls": FinishReason.tool_calls,
-    "content_filter": FinishReason.content_filter,
-    "error": FinishReason.error,
-}
+FINISH: Mapping[str, FinishReason] = MappingProxyType(
+    {
+        "stop": FinishReason.stop,
+        "length": FinishReason.length,
+        "tool_calls": FinishReason.tool_calls,
+        "content_filter": FinishReason.content_filter,
+        "error": FinishReason.error,
+    }
+)
 """Word → neutral reason."""
-WORDS: Mapping[FinishReason, Sequence[str]] = {
-    FinishReason.stop: ("stop",),
-    FinishReason.length: ("length",),
-    FinishReason.tool_calls: ("tool_calls",),
-    FinishReason.content_filter: ("content_filter",),
-    FinishReason.recitation: ("content_filter",),
-}
+WORDS: Mapping[FinishReason, Sequence[str]] = MappingProxyType(
+    {
+        FinishReason.stop: ("stop",),
+        FinishReason.length: ("length",),
+        FinishReason.tool_calls: ("tool_calls",),
+        FinishReason.content_filter: ("content_filter",),
+        FinishReason.recitation: ("content_filter",),
+    }
+)
 """Neutral reason → the words that may stand for it; the first is the usual one. What is missing is a `stop`."""
 
 
-def load_usage(chat: Chat, fields: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
+def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
     """What a vendor says of tokens → the neutral counts, and the rest that says anything (cost, times, …)."""
     numbers = _numbers(fields)
     if not numbers:
@@ -52,7 +57,7 @@ def load_usage(chat: Chat, fields: Mapping[str, Any]) -> tuple[Usage | None, dic
     return (Usage(**counts) if counts else None), _left(fields, {path for _, path in ways})
 
 
-def dump_usage(chat: Chat, usage: Usage, beside: Any = None) -> dict[str, Any]:
+def dump_usage(chat: Dialect, usage: Usage, beside: Any = None) -> dict[str, Any]:
     """The neutral counts → `usage`. `beside`: what the vendor said beside them."""
     prompt, answer = usage.input_tokens or 0, usage.output_tokens or 0
     total = prompt + answer if usage.total_tokens is None else usage.total_tokens
@@ -66,7 +71,7 @@ def dump_usage(chat: Chat, usage: Usage, beside: Any = None) -> dict[str, Any]:
     return merged(body, if_object(beside))
 
 
-def load_finish(chat: Chat, word: str | None, *, calls: bool, refused: bool) -> FinishReason:
+def load_finish(chat: Dialect, word: str | None, *, calls: bool, refused: bool) -> FinishReason:
     """The vendor's word → the neutral reason. A refusal, and calls that wait for an answer, count for more."""
     reason = chat.finish.get(word or "", FinishReason.unspecified)
     if refused and reason in (
@@ -80,7 +85,7 @@ def load_finish(chat: Chat, word: str | None, *, calls: bool, refused: bool) -> 
     return reason
 
 
-def dump_finish(chat: Chat, reason: FinishReason | None, word: object = None) -> str:
+def dump_finish(chat: Dialect, reason: FinishReason | None, word: object = None) -> str:
     """The neutral reason → one of the format's words. `word`: the vendor's own, which is kept where it may stand for it."""
     words = chat.words.get(reason or FinishReason.stop) or chat.words[FinishReason.stop]
     return word if isinstance(word, str) and word in words else words[0]

@@ -16,7 +16,7 @@ from dragoman.codec.media import IMAGES, audio_type, data_url, decoded, from_url
 from dragoman.message import Content, DataPart, FilePart, LinkPart, Role, TextPart, ThinkingPart
 from dragoman.wires.chat import content
 from dragoman.wires.chat.content import read_text, with_rest
-from dragoman.wires.chat.dialect import Chat, Outgoing
+from dragoman.wires.chat.record import Dialect, Outgoing
 from dragoman.wires.mistral.quirks import OWN
 
 __all__ = ["BLOCKS", "sent_block", "usual_type", "write_block"]
@@ -30,7 +30,11 @@ _KINDS = {
 """First half of a media type → the chunk that carries it. Other data is sent as text."""
 
 
-def usual_type(_: Chat, part: Content, __: Mapping[str, str]) -> str:
+def usual_type(
+    chat: Dialect,  # noqa: ARG001 as of a method
+    part: Content,
+    blocks: Mapping[str, str],  # noqa: ARG001 here no vendor has further ones
+) -> str:
     """The type of the chunk that holds a part; empty where none does."""
     if isinstance(part, LinkPart):
         return content.by_type(_KINDS, part.mime_type or guessed(part.url) or "image/*") or "text"
@@ -84,7 +88,7 @@ def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict
     return content.sent_block(out, position, place, piece)
 
 
-def _image(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+def _image(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
     value, left = block.get(kind), rest(block, "type", kind)
     if isinstance(value, str) and value:
         return with_rest(chat, kind, from_url(value), left, {"url": "string"})
@@ -94,7 +98,7 @@ def _image(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     return with_rest(chat, kind, from_url(url), {**left, **({kind: inner} if inner else {})})
 
 
-def _document(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+def _document(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
     url, name = if_text(block.get(kind)), if_text(block.get("document_name"))
     read = ("document_name",) if name else ()
     return (
@@ -104,7 +108,7 @@ def _document(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None
     )
 
 
-def _audio(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+def _audio(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
     text, left = if_text(block.get(kind)), rest(block, "type", kind)
     if ":" in text:
         part = from_url(text)
@@ -119,7 +123,7 @@ def _audio(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     )
 
 
-def _file(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+def _file(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
     file_id = if_text(block.get("file_id"))
     return (
         with_rest(chat, kind, FilePart(file_id), rest(block, "type", "file_id"))
@@ -128,7 +132,7 @@ def _file(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
     )
 
 
-def _thinking(chat: Chat, kind: str, block: Mapping[str, Any]) -> Content | None:
+def _thinking(chat: Dialect, kind: str, block: Mapping[str, Any]) -> Content | None:
     value, left = block.get("thinking"), rest(block, "type", "thinking")
     if isinstance(value, str):
         return with_rest(chat, kind, ThinkingPart(value), left, {"items": "string"})

@@ -72,35 +72,6 @@ class _Ordinary(msgspec.Struct, gc=False):
 _ordinary = msgspec.json.Decoder(_Ordinary).decode
 
 
-class Decoder(ChatDecoder):
-    """Reads one response of Mistral's."""
-
-    READ: ClassVar[frozenset[str]] = frozenset(
-        {"id", "object", "model", "choices", "usage", "p"}
-    )  # `p` is padding
-
-    def ordinary(self, payload: bytes) -> bool:
-        """Text or thinking, and nothing else."""
-        try:
-            choice = _ordinary(payload).choices[0]
-        except (msgspec.DecodeError, UnicodeError, RecursionError):
-            return False
-        content, candidate = choice.delta.content, self._candidates.get(choice.index)
-        if candidate is None:
-            return False
-        if isinstance(content, str):
-            if candidate.kind == "text" and content and (run := candidate.run) is not None:
-                run.deltas.append(content)
-                self._events.append(PartDelta(candidate.message_id, run.index, content))
-            else:
-                candidate.add_text("text", content)
-        else:
-            candidate.add_text("thinking", content[0].thinking[0].text, ThinkingPart())
-            if content[0].closed is not None and candidate.kind == "thinking":
-                candidate.closed = content[0].closed
-        return True
-
-
 class Candidate(ChatCandidate):
     """Turns the choices of one index into the events of one message."""
 
@@ -205,3 +176,33 @@ class Candidate(ChatCandidate):
             items.append(length)
         self._divided = len(run.deltas)
         return items
+
+
+class Decoder(ChatDecoder):
+    """Reads one response of Mistral's."""
+
+    CANDIDATE: ClassVar[type[ChatCandidate]] = Candidate
+    READ: ClassVar[frozenset[str]] = frozenset(
+        {"id", "object", "model", "choices", "usage", "p"}
+    )  # `p` is padding
+
+    def ordinary(self, payload: bytes) -> bool:
+        """Text or thinking, and nothing else."""
+        try:
+            choice = _ordinary(payload).choices[0]
+        except (msgspec.DecodeError, UnicodeError, RecursionError):
+            return False
+        content, candidate = choice.delta.content, self._candidates.get(choice.index)
+        if candidate is None:
+            return False
+        if isinstance(content, str):
+            if candidate.kind == "text" and content and (run := candidate.run) is not None:
+                run.deltas.append(content)
+                self._events.append(PartDelta(candidate.message_id, run.index, content))
+            else:
+                candidate.add_text("text", content)
+        else:
+            candidate.add_text("thinking", content[0].thinking[0].text, ThinkingPart())
+            if content[0].closed is not None and candidate.kind == "thinking":
+                candidate.closed = content[0].closed
+        return True

@@ -1,15 +1,133 @@
-"""Mistral's chat API as a format of the Chat family."""
+"""Mistral's chat API as a format of the Chat family: the family's tables with what is another here, and the operations that it
+has in a way of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from dragoman import errors
+from dragoman.codec.error_rules import ErrorRules, patterns
+from dragoman.errors import DragomanError
+from dragoman.message import FinishReason
+from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat import Chat
-from dragoman.wires.mistral import content, encode, errors, messages, settings, tools, usage
-from dragoman.wires.mistral.decode import Candidate, Decoder
+from dragoman.wires.chat import tools as chat_tools
+from dragoman.wires.chat import usage as chat_usage
+from dragoman.wires.chat.errors import as_error
+from dragoman.wires.chat.record import Dialect, ErrorLine
+from dragoman.wires.chat.settings import SETTINGS, as_it_is, tool_choice
+from dragoman.wires.mistral import content, encode, messages
+from dragoman.wires.mistral.decode import Decoder
 from dragoman.wires.mistral.quirks import NAME, OWN, Quirks
 
-__all__ = ["WIRE"]
+__all__ = ["WIRE", "MistralChat"]
 
-WIRE = Chat(
+# settings, and tools of a request
+
+_WORDS = {"auto": "auto", "none": "none"}
+WAYS = {
+    **SETTINGS,
+    "seed": (as_it_is("random_seed", int),),
+    "tool_choice": (
+        tool_choice({**_WORDS, "any": "required"}),
+        tool_choice({**_WORDS, "required": "required"}, "required"),
+    ),
+}
+"""Setting → the ways to write it."""
+_RULES = Quirks()
+
+
+def load_tool(chat: Dialect, tool: Mapping[str, Any]) -> ToolSpec | ServerTool:
+    """One tool of a request; a name that would otherwise not be sent as it is is noted."""
+    spec = chat_tools.load_tool(chat, tool)
+    if not isinstance(spec, ToolSpec) or _RULES.names.fits(spec.name):
+        return spec
+    return replace(spec, native=OWN.with_form(spec.native, name_as_is=True))
+
+
+# tokens, and the reason to stop
+
+COUNTS = {
+    **chat_usage.COUNTS,
+    "cache_read_tokens": (*chat_usage.COUNTS["cache_read_tokens"], ("num_cached_tokens",)),
+}
+FINISH = {
+    "stop": FinishReason.stop,
+    "length": FinishReason.length,
+    "model_length": FinishReason.length,
+    "tool_calls": FinishReason.tool_calls,
+    "error": FinishReason.error,
+}
+WORDS = {
+    FinishReason.stop: ("stop",),
+    FinishReason.length: ("length", "model_length"),
+    FinishReason.tool_calls: ("tool_calls",),
+    FinishReason.error: ("error",),
+    FinishReason.cancelled: ("error",),
+}
+
+# errors
+#
+# `{"object": "error", "message", "type", "param", "code"}` comes from the models, `{"detail": …}` from the checks before them
+# (a text, or the fields that are wrong), `{"message", "request_id"}` from the gateway.
+
+RULES = ErrorRules(words=patterns((errors.RateLimitError, r"tier.?capacity|capacity.?exceeded")))
+"""For want of capacity: the tier's limit is the caller's."""
+ERRORS: tuple[ErrorLine, ...] = (
+    (errors.AuthenticationError, 401, "unauthorized", "1000"),
+    (errors.PermissionDeniedError, 403, "forbidden", None),
+    (errors.ModelNotFoundError, 400, "invalid_model", "1500"),
+    (errors.ContextLengthError, 400, "context_length_exceeded", "3051"),
+    (errors.InvalidRequestError, 400, "invalid_request_invalid_args", "3051"),
+    (errors.HistoryError, 400, "invalid_request_message_order", "3230"),
+    (errors.ContentRefusedError, 403, "content_policy", None),
+    (errors.RateLimitError, 429, "rate_limited", "1300"),
+    (errors.OverloadedError, 503, "overloaded", None),
+    (errors.ProviderTimeoutError, 504, "timeout", None),
+    (errors.ProviderError, 502, "internal_server_error", None),
+    (errors.ProviderConnectionError, 502, "internal_server_error", None),
+    (errors.DecodeError, 502, "internal_server_error", None),
+    (DragomanError, 500, "internal_server_error", None),
+)
+
+
+def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
+    """An error in the place of an answer, in any of its shapes."""
+    complains = chunk.get("detail") or chunk.get("message")
+    if (
+        chunk.get("object") == "error"
+        or chunk.get("error")
+        or ("choices" not in chunk and complains)
+    ):
+        return as_error(chat, chunk)
+    return None
+
+
+def error_body(message: str, kind: str, code: str | None, status: int) -> dict[str, Any]:
+    """The body of an error."""
+    body = {"object": "error", "message": message, "type": kind, "param": None, "code": code}
+    return {**body, "raw_status_code": status}
+
+
+class MistralChat(Chat, frozen=True, kw_only=True, eq=False):
+    """Mistral's chat API."""
+
+    decoder_type, encoder_type = Decoder, encode.Encoder
+    whole_response = staticmethod(encode.dump_response)
+    fit, note_loaded = messages.fit, staticmethod(messages.note_loaded)
+    usual_type, write_block = content.usual_type, staticmethod(content.write_block)
+    sent_block = staticmethod(content.sent_block)
+    dump_other = staticmethod(messages.dump_other)
+    unsendable = staticmethod(messages.unsendable)
+    load_tool = load_tool
+    error_of, error_body = error_of, staticmethod(error_body)
+    call_votes = staticmethod(messages.call_votes)
+
+
+WIRE = MistralChat(
     name=NAME,
     own=OWN,
     title="Mistral chat",
@@ -21,34 +139,19 @@ WIRE = Chat(
     no_text={"content": ""},
     further=("model",),
     readers=content.BLOCKS,
-    settings=settings.WAYS,
-    counts=usage.COUNTS,
-    finish=usage.FINISH,
-    words=usage.WORDS,
-    errors=errors.ERRORS,
+    settings=WAYS,
+    counts=COUNTS,
+    finish=FINISH,
+    words=WORDS,
+    errors=ERRORS,
     evidence=messages.EVIDENCE,
     layout=messages.LAYOUT,
-    error_rules=errors.RULES,
+    error_rules=RULES,
     takes_empty=False,
     signed=False,
     bare_results=True,
     keeps_form=True,
     calls_have_names=True,
     usage_apart=False,
-    outgoing=messages.outgoing,
-    loaded=messages.loaded,
-    usual_type=content.usual_type,
-    write_block=content.write_block,
-    sent_block=content.sent_block,
-    dump_other=messages.dump_other,
-    unsendable=messages.unsendable,
-    load_tool=tools.load_tool,
-    error_of=errors.error_of,
-    error_body=errors.error_body,
-    whole_response=encode.dump_response,
-    call_votes=messages.call_votes,
-    decoder_type=Decoder,
-    candidate_type=Candidate,
-    encoder_type=encode.Encoder,
 )
 """The wire."""

@@ -14,11 +14,11 @@ from dragoman.event import Event, MessageFinished, MessageStarted
 from dragoman.loss import Loss
 from dragoman.message import Content, Role, ThinkingPart, ToolCallPart, ToolResultPart
 from dragoman.wires.chat.content import dump_block
-from dragoman.wires.chat.dialect import Chat
 from dragoman.wires.chat.encode import Encoder as ChatEncoder
 from dragoman.wires.chat.encode_parts import Delta, OpenPart, Place
 from dragoman.wires.chat.encode_parts import Parts as ChatParts
 from dragoman.wires.chat.errors import dump_error
+from dragoman.wires.chat.record import Dialect
 from dragoman.wires.chat.tools import dump_call
 from dragoman.wires.mistral.quirks import OWN
 
@@ -26,13 +26,12 @@ __all__ = ["Encoder", "Parts", "dump_response"]
 
 
 def dump_response(
-    chat: Chat, events: Iterable[Event], losses: list[Loss] | None, envelope: Mapping[str, Any]
+    encoder: ChatEncoder, events: Iterable[Event], losses: list[Loss] | None
 ) -> dict[str, Any]:
     """Events → a whole response, or, where one of them is an error, its body."""
-    whole = whole_message(events, losses)
+    chat, whole = encoder.chat, whole_message(events, losses)
     if isinstance(whole, DragomanError):
         return dump_error(chat, whole).body
-    encoder = Encoder(chat, **envelope)
     encoder.objects(
         MessageStarted(
             whole.id or "", Role.MODEL, 0, whole.origin, {}, whole.native, anonymous=not whole.id
@@ -116,12 +115,12 @@ def _thinking(items: list[dict[str, Any]], own: Mapping[str, Any] = {}) -> Delta
     return {"content": [{"type": "thinking", "thinking": items, **own}]}
 
 
-def _call(chat: Chat, part: ToolCallPart, index: int) -> dict[str, Any]:
+def _call(chat: Dialect, part: ToolCallPart, index: int) -> dict[str, Any]:
     entry = dump_call(chat, part, part.id, part.name, exact=True)
     if part.state != "complete":  # whoever asked shall see what the model wrote
         entry["function"]["arguments"] = part.raw or ""
     return {**entry, "index": index}
 
 
-def _block(chat: Chat, part: Content) -> dict[str, Any] | None:
+def _block(chat: Dialect, part: Content) -> dict[str, Any] | None:
     return None if isinstance(part, (ToolCallPart, ToolResultPart)) else dump_block(chat, part)

@@ -13,7 +13,7 @@ from msgspec.structs import replace
 
 from dragoman.codec.ids import call_ids, fitted
 from dragoman.codec.layout import Layout
-from dragoman.loss import Loss, Lost
+from dragoman.loss import Lost
 from dragoman.message import (
     Content,
     Message,
@@ -25,10 +25,10 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
-from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
+from dragoman.wires.chat.record import Dialect, Outgoing, find_named
 from dragoman.wires.mistral.quirks import OWN, Quirks
 
-__all__ = ["EVIDENCE", "call_votes", "dump_other", "loaded", "outgoing", "unsendable", "LAYOUT"]
+__all__ = ["EVIDENCE", "call_votes", "dump_other", "fit", "note_loaded", "unsendable", "LAYOUT"]
 
 LAYOUT = Layout(
     fields=("messages",),
@@ -47,7 +47,7 @@ def call_votes(call_id: str) -> int:
     return 3 if _RULES.ids.fits(call_id) else 1
 
 
-def loaded(conversation: list[Message]) -> list[Message]:
+def note_loaded(conversation: list[Message]) -> list[Message]:
     """Notes what would otherwise not be sent as it is: ids and names that are not fit, late system messages, thinking in messages
     that are none of the model's."""
     known: set[str] = set()
@@ -108,35 +108,22 @@ def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
     return messages.unsendable(out, position, piece)
 
 
-def outgoing(
-    chat: Chat,
+def fit(
+    chat: Dialect,  # noqa: ARG001 as of a method
     conversation: Sequence[Message],
     target: Origin | None,
     quirks: Quirks,
-    losses: list[Loss] | None,
-    specs: Sequence[ToolSpec],
-) -> Outgoing:
-    """A conversation made ready for its dump. `specs`: the tools of the request."""
-    all_named = named(conversation, specs)
-    as_is = [
-        one.name for one in all_named if target is None and "name_as_is" in OWN.form(one.native)
-    ]
-    names = fitted([one.name for one in all_named], quirks.names, as_is=as_is)
+    tools: Sequence[ToolSpec],
+) -> dict[str, Any]:
+    """The fields of an `Outgoing` by which a conversation fits the vendor. `tools`: those of the request."""
+
+    def is_as_loaded(piece: ToolCallPart | ToolResultPart | ToolSpec, note: str) -> bool:
+        return target is None and note in OWN.form(piece.native)
+
+    named = find_named(conversation, tools)
+    as_is = [piece.name for piece in named if is_as_loaded(piece, "name_as_is")]
     ids: dict[tuple[int, int], str] = {}
-    if len(all_named) > len(specs):
-        ids = call_ids(
-            conversation,
-            quirks.ids,
-            as_is=lambda piece: target is None and "as_is" in OWN.form(piece.native),
-        )
-    return prepared(
-        chat,
-        conversation,
-        target,
-        quirks,
-        losses,
-        ids=ids,
-        names=names,
-        bridge=quirks.bridge,
-        head=_head(conversation),
-    )
+    if len(named) > len(tools):
+        ids = call_ids(conversation, quirks.ids, as_is=lambda piece: is_as_loaded(piece, "as_is"))
+    names = fitted([piece.name for piece in named], quirks.names, as_is=as_is)
+    return {"ids": ids, "names": names, "bridge": quirks.bridge, "head": _head(conversation)}

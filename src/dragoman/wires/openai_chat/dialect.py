@@ -1,16 +1,176 @@
-"""Chat Completions as a format of the Chat family."""
+"""Chat Completions as a format of the Chat family: the family's tables with what its many vendors have beside, and the
+operations that it has in a way of its own."""
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from dragoman.codec import error_rules
+from dragoman.codec.error_rules import ErrorInfo, ErrorRules, vendor_status
+from dragoman.codec.json_values import as_list, if_object, if_objects, if_text
+from dragoman.errors import DragomanError, OverloadedError
+from dragoman.message import FinishReason, Usage
 from dragoman.wires.chat import Chat
-from dragoman.wires.openai_chat import content, errors, messages, settings, tools, usage
-from dragoman.wires.openai_chat.decode import Candidate, Decoder
+from dragoman.wires.chat import usage as chat_usage
+from dragoman.wires.chat.content import READERS, read_text
+from dragoman.wires.chat.errors import as_error
+from dragoman.wires.chat.record import Dialect, Way
+from dragoman.wires.chat.settings import SETTINGS, as_it_is, reasoning
+from dragoman.wires.openai_chat import messages, tools
+from dragoman.wires.openai_chat.decode import Decoder
 from dragoman.wires.openai_chat.encode import Encoder
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 
-__all__ = ["WIRE"]
+__all__ = ["WIRE", "OpenAIChat"]
 
-WIRE = Chat(
+# settings
+
+
+def _nothing(_: Any, __: object = None) -> None:
+    return None
+
+
+_NOT_AT_ALL = Way("", _nothing, _nothing)
+
+
+def _reasoning(setting: str | int) -> dict[str, Any]:
+    if isinstance(setting, int):
+        return {"max_tokens": setting}
+    return {"effort": "none" if setting == "off" else setting}
+
+
+def _thinking(setting: str | int) -> dict[str, Any]:
+    if isinstance(setting, int):
+        return {"type": "enabled", "budget_tokens": setting}
+    return {"type": "disabled" if setting == "off" else "enabled"}
+
+
+def _cache(field: str, values: Mapping[str, Any]) -> Way:
+    """`values`: cache → what the field says of it."""
+    return Way(
+        field,
+        lambda value: next((cache for cache, known in values.items() if known == value), None),
+        lambda cache, _: values.get(cache),
+    )
+
+
+WAYS = {
+    **SETTINGS,
+    "max_tokens": (*SETTINGS["max_tokens"], as_it_is("max_completion_tokens", int)),
+    "reasoning": (
+        *SETTINGS["reasoning"],
+        reasoning("reasoning", _reasoning),
+        reasoning("thinking", _thinking),
+        reasoning("enable_thinking", lambda setting: setting != "off"),
+        _NOT_AT_ALL,
+    ),
+    "cache": (
+        _NOT_AT_ALL,
+        _cache("prompt_cache_retention", {"long": "24h"}),
+        _cache(
+            "cache_control",
+            {"short": {"type": "ephemeral"}, "long": {"type": "ephemeral", "ttl": "1h"}},
+        ),
+    ),
+    "tool_choice": (
+        *SETTINGS["tool_choice"],
+        Way("function_call", tools.load_function_choice, tools.dump_function_choice),
+    ),
+}
+"""Setting → the ways to write it; which of them a vendor takes is in its quirks."""
+
+# tokens, and the reason to stop
+
+_CACHED = "prompt_tokens_details"
+COUNTS = {
+    **chat_usage.COUNTS,
+    "cache_read_tokens": (
+        (_CACHED, "cached_tokens"),
+        ("prompt_cache_hit_tokens",),
+        ("cache_read_input_tokens",),
+        ("cached_tokens",),
+    ),
+    "cache_write_tokens": ((_CACHED, "cache_write_tokens"), ("cache_creation_input_tokens",)),
+    "reasoning_tokens": (*chat_usage.COUNTS["reasoning_tokens"], ("reasoning_tokens",)),
+}
+FINISH = {
+    **chat_usage.FINISH,
+    "eos": FinishReason.stop,
+    "end_turn": FinishReason.stop,
+    "function_call": FinishReason.tool_calls,
+}
+_ANY = ("stop", "length", "tool_calls", "content_filter")
+WORDS = {
+    **chat_usage.WORDS,
+    FinishReason.tool_calls: ("tool_calls", "function_call"),
+    FinishReason.refusal: ("content_filter", "stop", "length", "tool_calls"),
+    FinishReason.unspecified: _ANY,
+}
+
+
+def load_usage(chat: Dialect, fields: Mapping[str, Any]) -> tuple[Usage | None, dict[str, Any]]:
+    """What a vendor says of tokens → the neutral counts, and the rest.
+
+    Some count thinking, or the cache, beside the tokens of answer and prompt instead of within them; where the total
+    shows it, they are counted in.
+    """
+    counts, left = chat_usage.load_usage(chat, fields)
+    if counts is None or counts.input_tokens is None or counts.output_tokens is None:
+        return counts, left
+    prompt, answer, total = counts.input_tokens, counts.output_tokens, counts.total_tokens
+    cached, thought = (
+        (counts.cache_read_tokens or 0) + (counts.cache_write_tokens or 0),
+        counts.reasoning_tokens,
+    )
+    if total is None:
+        total = prompt + answer
+    elif thought and total == prompt + answer + thought:
+        answer += thought
+    elif cached and total == prompt + cached + answer:
+        prompt += cached
+    return replace(counts, input_tokens=prompt, output_tokens=answer, total_tokens=total), left
+
+
+# errors
+
+RULES = ErrorRules(statuses={498: OverloadedError})  # Groq's flex tier has no room
+
+
+def error_of(chat: Dialect, chunk: Mapping[str, Any]) -> DragomanError | None:
+    """An error in the place of an answer, or of a choice; some vendors have a shape of their own, with a status of success."""
+    if chunk.get("error"):
+        return as_error(chat, chunk)
+    for one in as_list(chunk.get("choices"), "choices"):
+        if isinstance(one, dict) and (error := cast("dict[str, Any]", one).get("error")):
+            return as_error(chat, {**chunk, "error": error})
+    return as_error(chat, chunk) if "base_resp" in chunk and vendor_status(chunk) else None
+
+
+def error_info(payload: Any) -> ErrorInfo:
+    """An error's JSON → what it says."""
+    info = error_rules.error_info(payload)
+    outer = next(iter(if_objects(payload)), if_object(payload))
+    return replace(info, request_id=info.request_id or if_text(outer.get("id")) or None)
+
+
+class OpenAIChat(Chat, frozen=True, kw_only=True, eq=False):
+    """Chat Completions."""
+
+    decoder_type, encoder_type = Decoder, Encoder
+    fit = messages.fit
+    sent_block = staticmethod(messages.sent_block)
+    dump_piece = staticmethod(messages.dump_piece)
+    unsendable = staticmethod(messages.unsendable)
+    load_tools, dump_tools = tools.load_tools, staticmethod(tools.dump_tools)
+    load_usage = load_usage
+    error_info, error_of = staticmethod(error_info), error_of
+    call_votes = staticmethod(messages.call_votes)
+
+
+WIRE = OpenAIChat(
     name=NAME,
     own=OWN,
     quirks=Quirks,
@@ -25,26 +185,13 @@ WIRE = Chat(
     alone=("audio", "function_call", "refusal"),
     further=("functions",),
     streaming={"stream_options": {"include_usage": True}},
-    readers=content.BLOCKS,
-    settings=settings.WAYS,
-    counts=usage.COUNTS,
-    finish=usage.FINISH,
-    words=usage.WORDS,
+    readers={**READERS, "refusal": read_text},
+    settings=WAYS,
+    counts=COUNTS,
+    finish=FINISH,
+    words=WORDS,
     evidence=messages.EVIDENCE,
     layout=messages.LAYOUT,
-    error_rules=errors.RULES,
-    outgoing=messages.outgoing,
-    sent_block=content.sent_block,
-    dump_piece=messages.dump_piece,
-    unsendable=messages.unsendable,
-    load_tools=tools.load_tools,
-    dump_tools=tools.dump_tools,
-    load_usage=usage.load_usage,
-    error_info=errors.error_info,
-    error_of=errors.error_of,
-    call_votes=messages.call_votes,
-    decoder_type=Decoder,
-    candidate_type=Candidate,
-    encoder_type=Encoder,
+    error_rules=RULES,
 )
 """The wire."""

@@ -13,10 +13,10 @@ from typing import Any, ClassVar
 from dragoman.codec.json_values import rest
 from dragoman.message import Content, DataPart, LinkPart, TextPart, ToolCallPart, ToolResultPart
 from dragoman.wires.chat.content import dump_block
-from dragoman.wires.chat.dialect import Chat
 from dragoman.wires.chat.encode import Encoder as ChatEncoder
 from dragoman.wires.chat.encode_parts import Delta, OpenPart
 from dragoman.wires.chat.encode_parts import Parts as ChatParts
+from dragoman.wires.chat.record import Dialect
 from dragoman.wires.openai_chat.messages import FIELDS
 from dragoman.wires.openai_chat.quirks import OWN
 from dragoman.wires.openai_chat.tools import dump_executed
@@ -29,7 +29,7 @@ class Parts(ChatParts):
 
     FIELDS: ClassVar[frozenset[str]] = ChatParts.FIELDS | frozenset(FIELDS)
 
-    def __init__(self, chat: Chat) -> None:
+    def __init__(self, chat: Dialect) -> None:
         super().__init__(chat)
         self._executed: dict[str, tuple[int, ToolCallPart]] = {}
 

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 from dragoman.codec.ids import Rule, call_ids, fitted
 from dragoman.codec.json_values import if_object, if_objects, if_text
 from dragoman.codec.layout import Layout
-from dragoman.loss import Loss, Lost
+from dragoman.codec.media import as_text, guessed
+from dragoman.loss import Lost
 from dragoman.message import (
     Content,
     DataPart,
@@ -26,8 +27,8 @@ from dragoman.message import (
 )
 from dragoman.request import ToolSpec
 from dragoman.wires.chat import messages
-from dragoman.wires.chat.content import load_block
-from dragoman.wires.chat.dialect import Chat, Outgoing, named, prepared
+from dragoman.wires.chat.content import dump_block, load_block, lost
+from dragoman.wires.chat.record import Dialect, Outgoing, find_named
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
 from dragoman.wires.openai_chat.tools import dump_executed, load_executions, load_function_call
 
@@ -38,7 +39,8 @@ __all__ = [
     "call_votes",
     "dump_piece",
     "in_field",
-    "outgoing",
+    "fit",
+    "sent_block",
     "unsendable",
     "LAYOUT",
 ]
@@ -71,15 +73,15 @@ def in_field(field: str, part: Content) -> Content:
     return replace(part, native=OWN.with_form(part.native, field=field))
 
 
-def _refusal(_: Chat, value: Any, __: Iterator[str]) -> list[Content]:
+def _refusal(_: Dialect, value: Any, __: Iterator[str]) -> list[Content]:
     return [in_field("refusal", TextPart(value))] if isinstance(value, str) and value else []
 
 
-def _images(chat: Chat, value: Any, _: Iterator[str]) -> list[Content]:
+def _images(chat: Dialect, value: Any, _: Iterator[str]) -> list[Content]:
     return [in_field("images", load_block(chat, image)) for image in if_objects(value)]
 
 
-def _audio(_: Chat, value: Any, __: Iterator[str]) -> list[Content]:
+def _audio(_: Dialect, value: Any, __: Iterator[str]) -> list[Content]:
     audio_id = if_text(if_object(value).get("id"))
     return [in_field("audio", FilePart(audio_id))] if value == {"id": audio_id} and audio_id else []
 
@@ -175,34 +177,58 @@ def unsendable(out: Outgoing, position: int, piece: Content) -> str | None:
     return messages.unsendable(out, position, piece)
 
 
-def outgoing(
-    chat: Chat,
+def sent_block(out: Outgoing, position: int, place: int, piece: Content) -> dict[str, Any] | None:
+    """A piece → the block under which it is sent; what that does not hold is noted.
+
+    A target would take a link to something else for a broken image, and refuse the conversation.
+    """
+    block = dump_block(out.chat, piece, out.blocks)
+    if block is None:
+        return None
+    if out.target and isinstance(piece, LinkPart) and block["type"] == "image_url":
+        is_image = (piece.mime_type or guessed(piece.url) or "image/*").startswith("image/")
+        block = block if is_image else {"type": "text", "text": as_text(piece)}
+    if (what := lost(piece, block)) is not None:
+        out.lose(position, place, *what)
+    return block
+
+
+def fit(
+    chat: Dialect,  # noqa: ARG001 as of a method
     conversation: Sequence[Message],
     target: Origin | None,
     quirks: Quirks,
-    losses: list[Loss] | None,
     tools: Sequence[ToolSpec],
-) -> Outgoing:
-    """A conversation made ready for its dump. `tools`: those of the request."""
+) -> dict[str, Any]:
+    """The fields of an `Outgoing` by which a conversation fits the vendor. `tools`: those of the request."""
     ids: dict[tuple[int, int], str] = {}
     names: dict[str, str] = {}
     limit = quirks.max_id_length
-    if (target is not None or limit is not None) and (all_named := named(conversation, tools)):
-        known = set[int]()
+    if (target is not None or limit is not None) and (named := find_named(conversation, tools)):
+        own = set[int]()
         if limit is None and target is not None:
-            own = [
-                one
-                for one in conversation
-                if one.origin is not None and one.origin.provider == target.provider
-            ]
-            known = {id(piece) for message in own for piece in message.content}
-        ids = call_ids(
-            conversation, Rule(most=limit or _SHORTEST), as_is=lambda piece: id(piece) in known
-        )
-        names = fitted([one.name for one in all_named])
-    return prepared(
-        chat, conversation, target, quirks, losses, ids=ids, names=names, blocks=quirks.blocks,
-        roles=ROLES if quirks.developer else _OLDER_ROLES,
-        string_only=quirks.string_content, thinking=quirks.thinking, json_schema=quirks.json_schema, refuses=quirks.refuses,
-        ways={"max_tokens": quirks.max_tokens, "reasoning": quirks.reasoning or "", "cache": quirks.cache or ""},
-    )  # fmt: skip
+            # What the vendor gave itself goes back as it is, whatever it looks like.
+            own = {
+                id(piece)
+                for message in conversation
+                if message.origin is not None and message.origin.provider == target.provider
+                for piece in message.content
+            }
+        rule = Rule(most=limit or _SHORTEST)
+        ids = call_ids(conversation, rule, as_is=lambda piece: id(piece) in own)
+        names = fitted([piece.name for piece in named])
+    return {
+        "ids": ids,
+        "names": names,
+        "blocks": quirks.blocks,
+        "roles": ROLES if quirks.developer else _OLDER_ROLES,
+        "string_only": quirks.string_content,
+        "thinking": quirks.thinking,
+        "json_schema": quirks.json_schema,
+        "refuses": quirks.refuses,
+        "ways": {
+            "max_tokens": quirks.max_tokens,
+            "reasoning": quirks.reasoning or "",
+            "cache": quirks.cache or "",
+        },
+    }

@@ -13,7 +13,7 @@ from dragoman.fold import arguments_json
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.request import ServerTool, ToolSpec
 from dragoman.wires.chat import tools
-from dragoman.wires.chat.dialect import Chat, Outgoing
+from dragoman.wires.chat.record import Dialect, Outgoing
 from dragoman.wires.openai_chat.quirks import OWN
 
 __all__ = [
@@ -29,7 +29,7 @@ __all__ = [
 
 
 def load_tools(
-    chat: Chat, body: dict[str, Any], form: dict[str, Any]
+    chat: Dialect, body: dict[str, Any], form: dict[str, Any]
 ) -> tuple[ToolSpec | ServerTool, ...]:
     """Takes the tools out of `body`, or the older `functions`."""
     if loaded := tools.load_tools(chat, body, form):
@@ -71,7 +71,7 @@ def dump_function_choice(choice: str, name: Callable[[str], str]) -> Any:
     return choice if choice in ("auto", "none", "required") else {"name": name(choice)}
 
 
-def load_function_call(chat: Chat, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
+def load_function_call(chat: Dialect, value: Any, fresh_ids: Iterator[str]) -> list[ToolCallPart]:
     """The older `function_call` of a message → the call."""
     if not if_object(value).get("name"):
         return []
@@ -80,7 +80,7 @@ def load_function_call(chat: Chat, value: Any, fresh_ids: Iterator[str]) -> list
 
 
 def load_executions(
-    _: Chat, value: Any, fresh_ids: Iterator[str]
+    _: Dialect, value: Any, fresh_ids: Iterator[str]
 ) -> list[ToolCallPart | ToolResultPart]:
     """Tools that the vendor ran (Groq's `executed_tools`) → their calls and, where they are known, their results."""
     return [

@@ -1,0 +1,209 @@
+"""Hosts of URLs that somebody else wrote, and which addresses are public.
+
+A URL is read in one way only: what two readers could understand differently is refused (`place_of`). An address that is
+another way to write one of IPv4 is judged as that one (`judged`). The networks that are not public stand in tables of our
+own, because those of the standard library differ between its releases.
+"""
+
+from __future__ import annotations
+
+import re
+from ipaddress import IPv4Address, IPv4Network, IPv6Address, IPv6Network, ip_network
+from typing import NamedTuple
+from urllib.parse import urlsplit
+
+from dragoman.errors import InvalidRequestError
+
+__all__ = [
+    "USUAL_PORTS", "Address", "Network", "Place", "is_name", "is_private", "is_public", "judged", "place_of", "unreadable",
+]  # fmt: skip
+
+Address = IPv4Address | IPv6Address
+Network = IPv4Network | IPv6Network
+
+_MOST = 8192
+"""Characters of a URL."""
+USUAL_PORTS = {"http": 80, "https": 443}
+"""Of a URL that names none."""
+_URL = re.compile(r"[!#-;=?-\[\]_a-z~]+", re.IGNORECASE)
+"""The characters that URLs are made of; no space, no backslash, no control character, nothing beyond ASCII."""
+_LABEL = re.compile(r"[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?")
+_NUMBER = re.compile(r"[0-9]+|0x[0-9a-f]*")
+"""A last label by which some readers take the whole for an address."""
+_PORT = re.compile(r"[0-9]{1,5}")
+
+
+class Place(NamedTuple):
+    """Where a URL leads."""
+
+    url: str
+    """As it is sent: with its port, without a fragment."""
+    scheme: str
+    """In lower case."""
+    host: str
+    """A name or an address, in lower case, without brackets."""
+    port: int
+    """Given, else the scheme's."""
+    address: Address | None
+    """Where the host is no name."""
+
+
+def is_name(host: str) -> bool:
+    """Whether it is a name of a host in the way that requests carry it: ASCII, lower case, no dot at its end, and no number."""
+    labels = host.split(".")
+    return (
+        len(host) <= 253
+        and all(_LABEL.fullmatch(label) for label in labels)
+        and _NUMBER.fullmatch(labels[-1]) is None
+    )
+
+
+def place_of(url: str) -> Place:
+    """Where a URL leads.
+
+    Raises:
+        InvalidRequestError: it is none, or is written in a way that not everybody reads alike.
+    """
+    if not url or len(url) > _MOST or not _URL.fullmatch(url):
+        raise InvalidRequestError(
+            f"a URL has at most {_MOST} characters, none of them a space, a backslash or beyond ASCII: write it with percent signs"
+        )
+    try:
+        split = urlsplit(url)
+        bracketed, netloc = split.netloc.startswith("["), split.netloc
+    except ValueError as error:
+        raise unreadable() from error
+    scheme = split.scheme.lower()
+    if not netloc or not url.lower().startswith(f"{scheme}://{netloc.lower()}"):
+        raise InvalidRequestError(
+            "a URL names a scheme and a host, such as https://example.org/picture.png"
+        )
+    if "@" in netloc:
+        raise InvalidRequestError("the URL holds a user or a password before its host: take it out")
+    host, port = _parted(netloc, bracketed=bracketed)
+    address = _address(host)
+    if port and (not _PORT.fullmatch(port) or not 0 < int(port) < 65536):
+        raise InvalidRequestError("the URL has a port that is no number from 1 to 65535")
+    host, number = str(address or host), int(port) if port else USUAL_PORTS.get(scheme, 0)
+    written = f"[{host}]" if bracketed else host
+    rest = url[len(scheme) + len("://") + len(netloc) :].partition("#")[0]
+    return Place(f"{scheme}://{written}:{number}{rest}", scheme, host, number, address)
+
+
+def unreadable() -> InvalidRequestError:
+    """The error for a URL whose host is not sure."""
+    return InvalidRequestError("the URL has a host that cannot be read")
+
+
+def _parted(netloc: str, *, bracketed: bool) -> tuple[str, str]:
+    """Host and port, the port as it is written."""
+    if not bracketed:
+        host, colon, port = netloc.partition(":")
+    else:
+        host, bracket, rest = netloc[1:].partition("]")
+        colon, port = rest[:1], rest[1:]
+        if not bracket or (rest and colon != ":"):
+            raise unreadable()
+    if colon and not port:
+        raise InvalidRequestError("the URL has a colon behind its host, and no port")
+    if bracketed != (":" in host):
+        raise InvalidRequestError(
+            "the URL has a host that cannot be read: an IPv6 address stands in brackets"
+        )
+    return host.lower(), port
+
+
+def _address(host: str) -> Address | None:
+    """The address that a host is; `None`: it is a name.
+
+    Raises:
+        InvalidRequestError: neither.
+    """
+    if "%" in host:
+        raise InvalidRequestError(
+            "the URL's host holds a percent sign: write the host itself, without a zone"
+        )
+    try:
+        address = IPv6Address(host) if ":" in host else IPv4Address(host)
+    except ValueError:
+        address = None
+    if address is None and not is_name(host):
+        raise InvalidRequestError(
+            "the URL's host is neither a name nor an address as it is usually written: no dot at its end, letters of ASCII "
+            "(xn--…), and an IPv4 address as four decimal numbers"
+        )
+    return address
+
+
+# networks
+
+_PRIVATE = tuple(map(ip_network, ("10.0.0.0/8", "172.16.0.0/12", "192.168.0.0/16", "fc00::/7")))
+"""Those of organisations and homes."""
+_CLOUD = tuple(map(ip_network, ("fd00:ec2::/32", "fd20:ce::/32")))
+"""Of these, where clouds answer their machines' questions: credentials lie there."""
+_SPECIAL = tuple(
+    map(
+        ip_network,
+        (
+            "0.0.0.0/8",  # this network
+            "100.64.0.0/10",  # shared by a carrier's customers
+            "127.0.0.0/8",  # this machine
+            "169.254.0.0/16",  # this link; clouds' metadata
+            "168.63.129.16/32",  # a cloud's own services
+            "192.0.0.0/24",  # protocols
+            "192.0.2.0/24",  # documents
+            "192.88.99.0/24",  # relays of 6to4
+            "198.18.0.0/15",  # benchmarks
+            "198.51.100.0/24",  # documents
+            "203.0.113.0/24",  # documents
+            "224.0.0.0/4",  # many at once
+            "240.0.0.0/4",  # reserved, and all at once
+            "2001::/23",  # protocols, Teredo among them
+            "2001:db8::/32",  # documents
+            "2002::/16",  # 6to4
+            "3ffe::/16",  # a network of the past
+            "3fff::/20",  # documents
+        ),
+    )
+)
+_GLOBAL = IPv6Network("2000::/3")
+"""No other address of IPv6 is public."""
+_NAT64 = IPv6Network("64:ff9b::/96")
+"""How a network without IPv4 writes an address of IPv4."""
+_ISATAP = (0x00005EFE, 0x02005EFE)
+"""Stand before an address of IPv4 in the second half of one of IPv6."""
+_EMBEDDING = tuple(map(IPv6Network, ("::/96", "::ffff:0:0/96", "::ffff:0:0:0/96")))
+"""Addresses of IPv6 that are another way to write one of IPv4; names have no such address."""
+
+
+def judged(address: Address) -> Address | None:
+    """The address that counts: of one that leads to an address of IPv4 through a gateway, that. `None`: it is written in a way that hides
+    where it leads, or names a link of this machine."""
+    if isinstance(address, IPv4Address):
+        return address
+    if address in _NAT64:
+        return IPv4Address(int(address) & 0xFFFFFFFF)
+    hides = any(address in network for network in _EMBEDDING) and int(address) > 1
+    return (
+        None
+        if hides or address.scope_id or (int(address) >> 32) & 0xFFFFFFFF in _ISATAP
+        else address
+    )
+
+
+def is_public(address: Address) -> bool:
+    """Whether anybody may have it, wherever he is."""
+    known = judged(address)
+    if known is None or (isinstance(known, IPv6Address) and known not in _GLOBAL):
+        return False
+    return not any(known in network for network in (*_SPECIAL, *_PRIVATE))
+
+
+def is_private(address: Address) -> bool:
+    """Whether it is of an organisation's or a home's own network, and no machine's door to its cloud."""
+    known = judged(address)
+    return (
+        known is not None
+        and any(known in network for network in _PRIVATE)
+        and not any(known in network for network in _CLOUD)
+    )

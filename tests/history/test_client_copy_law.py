@@ -1,0 +1,124 @@
+"""What a client sends back is merged without loss, in every format and whatever it did to its copy."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from dragoman import formats
+from dragoman.history import put
+from dragoman.history.pieces import said_pieces as pieces
+from dragoman.message import Message, Role
+from dragoman.repair import repair
+from support.conversations import conversations
+from support.copies import EDITS, distinct, lacking, stripped
+
+FORMATS = formats.names()
+IN_TURNS = [name for name in FORMATS if name.startswith(("ai_sdk", "mastra"))]
+"""Formats whose messages are turns: a call and its result are one part."""
+
+
+def same(these: Sequence[Message], those: Sequence[Message]) -> bool:
+    """Whether they are the very same objects."""
+    return len(these) == len(those) and all(a is b for a, b in zip(these, those, strict=True))
+
+
+def said(messages: Sequence[Message], positions: Iterable[int]) -> Counter[tuple[Role, str]]:
+    return Counter((piece.role, piece.key) for piece in pieces(messages, positions))
+
+
+def check_unchanged(name: str, messages: list[Message]) -> None:
+    changes = put(messages, name, formats.get(name).dump_messages(messages))
+    assert same(changes.messages, messages)
+    assert (changes.added, changes.edited, changes.removed, changes.branched) == ((), (), (), None)
+
+
+def check_edit(name: str, data: st.DataObject) -> None:
+    messages = data.draw(conversations())
+    is_distinct = data.draw(st.booleans())
+    messages = distinct(messages) if is_distinct else messages
+    kind = data.draw(st.sampled_from(list(EDITS)))
+    edited, touched = EDITS[kind](data.draw, messages)
+    copy = stripped(
+        edited,
+        ids=data.draw(st.booleans()),
+        thinking=data.draw(st.booleans()),
+        native=data.draw(st.booleans()),
+    )
+    payload = formats.get(name).dump_messages(copy)
+    changes = put(messages, name, payload)
+    text = "".join(message.text for message in changes.messages)
+    assert kind not in ("add", "insert") or "a new message" in text
+    assert kind != "edit" or not touched or "edited" in text
+    if name in IN_TURNS and repair(edited) != edited:
+        return  # the format shows no result without its call: the client has taken more away than the edit did
+    untouched = [at for at in range(len(messages)) if at not in touched]
+    gone = said(messages, untouched) - said(changes.messages, range(len(changes.messages)))
+    if (
+        kind == "swap"
+    ):  # a question that now stands last is a new one, as the format has it: its texts may be joined
+        letters = "".join(text.split())
+        assert all(
+            "".join(message.text.split()) in letters
+            for message in messages
+            if message.role is Role.USER
+        )
+    else:
+        assert not gone
+    lost = lacking(messages, changes.messages, touched)
+    assert not [message for message in lost if message.role is Role.MODEL and message.parts]
+    assert not is_distinct or kind == "swap" or not lost
+    head = next(
+        (at for at, message in enumerate(changes.messages) if message.role is not Role.SYSTEM), 0
+    )
+    if any(
+        message.role is Role.SYSTEM for message in changes.messages[head:]
+    ) and not has_late_system(name):
+        return  # behind the head it came back as the user's words, whose place another edit may have taken
+    assert same(put(changes.messages, name, payload).messages, changes.messages)
+
+
+def has_late_system(name: str) -> bool:
+    """Whether the format has a system message behind others as one."""
+    late = [Message.user("Hello"), Message.system("Be short.")]
+    return (
+        formats.get(name).load_messages(formats.get(name).dump_messages(late))[-1].role
+        is Role.SYSTEM
+    )
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=15)
+@given(messages=conversations(open_calls=True))
+@pytest.mark.slow
+def test_what_was_shown_and_comes_back_changes_nothing(name: str, messages: list[Message]) -> None:
+    check_unchanged(name, messages)
+
+
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=15)
+@given(data=st.data())
+def test_an_edit_keeps_what_it_does_not_touch(name: str, data: st.DataObject) -> None:
+    check_edit(name, data)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=150)
+@given(messages=conversations(open_calls=True))
+def test_what_was_shown_and_comes_back_changes_nothing_at_length(
+    name: str, messages: list[Message]
+) -> None:
+    check_unchanged(name, messages)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("name", FORMATS)
+@settings(max_examples=150)
+@given(data=st.data())
+def test_an_edit_keeps_what_it_does_not_touch_at_length(name: str, data: st.DataObject) -> None:
+    check_edit(name, data)
