@@ -74,9 +74,7 @@ async def a_thread_is_one_resources(bench: StoreBench) -> None:
             change_thread(store, thread_id, resource_id="bob", title="x"), "another's thread"
         )
         demand("ann" not in str(error), f"the error for another's thread names its owner: {error}")
-        same(
-            (await change_thread(store, thread_id)).title, "", "the title, which was refused"
-        )
+        same((await change_thread(store, thread_id)).title, "", "the title, which was refused")
 
 
 @store_check(look=_SAVE)
