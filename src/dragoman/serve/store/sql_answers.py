@@ -34,7 +34,7 @@ from dragoman.serve.store.answers import TaskPage, TaskQuery
 from dragoman.serve.store.records import Answered, DecodedAnswers
 from dragoman.serve.store.sql_tables import MIGRATIONS, answers, keys, push_configs
 from dragoman.sql.database import Database
-from dragoman.sql.dialects import DIALECTS
+from dragoman.sql.engine import DIALECTS
 
 __all__ = ["SqlAnswers", "read_tasks"]
 
