@@ -34,7 +34,7 @@ from dragoman.serve.store.answers import TaskPage, TaskQuery
 from dragoman.serve.store.records import Answered, DecodedAnswers
 from dragoman.serve.store.sql_tables import MIGRATIONS, answers, keys, push_configs
 from dragoman.sql.database import Database
-from dragoman.sql.engine import DIALECTS, Dialect
+from dragoman.sql.engine import DIALECTS, SqlDialect
 
 __all__ = ["SqlAnswers", "read_tasks"]
 
@@ -58,7 +58,7 @@ _TAKE_KEYS = (
 _GREATEST = select(func.coalesce(func.max(answers.c.number), 0)).scalar_subquery()
 
 
-def _insert(dialect: Dialect, *, replaces: bool) -> Any:
+def _insert(dialect: SqlDialect, *, replaces: bool) -> Any:
     """Returns the statement that writes an answer, and gives its number; `replaces`: in the place of
     an earlier state of it, else only if there is none."""
     statement = dialect.insert(answers).returning(answers.c.number)
