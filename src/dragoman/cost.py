@@ -84,7 +84,7 @@ def call_cost(
         SettingsError: prices are needed, and `genai-prices` is not installed.
     """
     response = _response(native)
-    if (reported := _reported_cost(response)) is not None:
+    if (reported := _provider_cost(response)) is not None:
         return reported
     if origin is not None and _is_free(origin):
         return _FREE
@@ -97,9 +97,9 @@ def call_cost(
     }
     model = origin.served_model or origin.model or ""
     parts = [(model, _units(usage, response)), *_beside(model, response)]
-    costs = [_priced(origin, name, units, created_at, context) for name, units in parts]
-    known_costs = [cost for cost in costs if cost is not None]
-    return sum(known_costs, _FREE) if len(known_costs) == len(costs) else None
+    costs = [_price_of(origin, name, units, created_at, context) for name, units in parts]
+    priced = [cost for cost in costs if cost is not None]
+    return sum(priced, _FREE) if len(priced) == len(costs) else None
 
 
 def need_prices() -> None:
@@ -120,7 +120,7 @@ def _missing() -> SettingsError:
     )
 
 
-def _priced(
+def _price_of(
     origin: Origin,
     model: str,
     units: Mapping[str, int],
@@ -172,7 +172,7 @@ def _pricing(origin: Origin) -> tuple[str | None, str | None]:
     return (None, None) if record is None else (record.priced_as, record.free)
 
 
-def _reported_cost(response: Mapping[str, Any]) -> Decimal | None:
+def _provider_cost(response: Mapping[str, Any]) -> Decimal | None:
     """What the provider says that the call cost."""
     usage = _object(response.get("usage"))
     if (

@@ -13,9 +13,8 @@ import msgspec
 from dragoman.errors import HistoryError
 from dragoman.memory.changing import fits, made, owned, words_of
 from dragoman.memory.packing import Packed, digest_of, microseconds, packed, unpacked
-from dragoman.memory.path import Span, path, shows
 from dragoman.memory.store import Batch, MessageQuery, ThreadQuery
-from dragoman.memory.thread import Branch, StoredMessage, Thread
+from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path, shows
 from dragoman.message import Message
 
 __all__ = ["MemoryStore"]
