@@ -22,8 +22,8 @@ from dragoman.history.target import format_target
 from dragoman.logs import logger
 from dragoman.loss import Loss
 from dragoman.message import Content, Message, Origin, Role, TextPart, ToolResultPart
-from dragoman.model.chat_model import new_id, now
 from dragoman.providers import Provider
+from dragoman.runtime import new_id, now
 
 if TYPE_CHECKING:
     from dragoman.history.edit import Summary

@@ -15,7 +15,7 @@ from dragoman.errors import HistoryError
 from dragoman.formats.registry import Format
 from dragoman.history.format_fields import threads_of
 from dragoman.message import Message
-from dragoman.model.chat_model import new_id
+from dragoman.runtime import new_id
 
 __all__ = [
     "NOT_SAVED",

@@ -23,7 +23,6 @@ from dragoman.codec.emitter import Emitter, OpenPart
 from dragoman.event import Event, MessageFinished, MessageStarted, PartDelta, RunError
 from dragoman.loss import Loss, Lost, refusal
 from dragoman.message import FinishReason, Message, ToolCallPart, Usage
-from dragoman.model.chat_model import new_id
 from dragoman.model.middleware import Next
 from dragoman.model.tool_prompt import (
     NO_TOOL,
@@ -36,6 +35,7 @@ from dragoman.model.tool_prompt import (
     split,
 )
 from dragoman.request import ModelRequest, Settings, ToolSpec
+from dragoman.runtime import new_id
 
 __all__ = ["MOST_CALLS", "JsonItems", "constrained_tools"]
 
