@@ -96,7 +96,7 @@ _ARTIFACT_NAMES: Mapping[type, str] = {
 """Type of a part → the name of its artifact; others are files."""
 
 
-class OpenPart(run_encoder.OpenPart):
+class ArtifactPart(run_encoder.OpenPart):
     """A part of a message that clients see, and whose end is to come."""
 
     __slots__ = ("artifact_id", "is_begun", "key", "name")
@@ -111,7 +111,7 @@ class OpenPart(run_encoder.OpenPart):
         """Whether a piece of its artifact was written."""
 
 
-class Encoder(RunEncoder[OpenPart]):
+class Encoder(RunEncoder[ArtifactPart]):
     """Events → objects, and their bytes.
 
     `envelope`: `task_id`, `context_id`; `history`: messages of A2A that the task begins with; `goes_on`: the task was there before, and
@@ -132,7 +132,7 @@ class Encoder(RunEncoder[OpenPart]):
         self._artifacts: dict[str, list[str]] = {}
         """Id of a message → ids of the artifacts that show it."""
         self._artifact_ids = _ArtifactIds()
-        self._held: tuple[Key, OpenPart, str] | None = None
+        self._held: tuple[Key, ArtifactPart, str] | None = None
         """The delta of text that is not written yet, and the part that it is of."""
         self._is_begun = self._is_run = self._has_state = False
 
@@ -222,7 +222,7 @@ class Encoder(RunEncoder[OpenPart]):
             self.write(self._task.status_update(WORKING, message, self._carried(**fields)))
 
     def _write_piece(
-        self, part: OpenPart, parts: list[Json], *, append: bool, last: bool, **fields: str
+        self, part: ArtifactPart, parts: list[Json], *, append: bool, last: bool, **fields: str
     ) -> None:
         """Writes a piece of the artifact that shows a part."""
         artifact: Json = {"artifactId": part.artifact_id}
@@ -261,7 +261,7 @@ class Encoder(RunEncoder[OpenPart]):
         self.take_part(key)
         if not self._is_seen(event):
             return
-        part = OpenPart(key, event.part, "")
+        part = ArtifactPart(key, event.part, "")
         if not isinstance(event.part, ThinkingPart):
             call_id = event.part.id if isinstance(event.part, ToolCallPart) else ""
             part.artifact_id = self._artifact_ids.take(call_id or event.message_id)
@@ -408,7 +408,7 @@ class _ArtifactIds:
         return id_
 
 
-def _finished_field(event: PartFinished, part: OpenPart) -> str:
+def _finished_field(event: PartFinished, part: ArtifactPart) -> str:
     """Returns where the part is that ends, and the fields in which its start and its deltas make another part; all fields, and its
     type, if they make one of another type."""
     built = close_part(part.begun, part.deltas)
