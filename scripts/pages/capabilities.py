@@ -44,10 +44,10 @@ def markdown() -> str:
     ]
     return "\n".join(
         [
-            "# Providers and what they can do",
+            "# Provider capabilities",
             "",
-            "Generated from the providers' records by `make pages`; a test holds it to them, and",
-            "the records to recorded traffic. A provider can do what its usual models can, streamed; a single model may not.",
+            "`make pages` generates this page from the providers' records; tests compare it with them, and",
+            "the records with recorded traffic. The table describes a provider's usual models, streamed; a single model may do less.",
             "",
             *_table(
                 ("provider, aliases", "key", "base URL", "default model", "for embeddings"), where
@@ -55,8 +55,8 @@ def markdown() -> str:
             "",
             *_table(("provider", *(capability.replace("_", " ") for capability in used)), able),
             "",
-            "How calls of tools come, and what a conversation goes on from. An id that a provider does not give is minted once, when the",
-            "call is first seen. Whatever the form, a call is run when it is whole. `–`: it calls no tools by itself (its calls",
+            "How tool calls arrive, and what a conversation continues from. An id that a provider does not give is made once, when the",
+            "call is first seen. In every form, a call runs when it is complete. `–`: the provider calls no tools by itself (its calls",
             "go through constrained decoding), or it depends on the server.",
             "",
             *_table(("provider", "ids of calls", "arguments in a stream", "goes on from"), calls),

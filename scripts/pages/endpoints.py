@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from dragoman import wires
 from dragoman.codec.serving import PURPOSES
-from dragoman.serve.handlers import HANDLERS
+from dragoman.serve.endpoint import is_offered
 from dragoman.serve.http.places import places
 
 __all__ = ["markdown"]
 
 _HEAD = """\
-# Endpoints of a server
+# Server endpoints
 
-Made by `make pages`. Each path stands at the root, where the API's own clients expect it, and below the wire's name: `/v1/messages` is `/anthropic/v1/messages` too. Where several wires have one path at the root, the first has it, and
-another where the request has that wire's header. [Clients](guides/clients.md) shows who talks to them.
+`make pages` generates this page. Each path is at the root, where the API's own clients expect it, and below the wire's name: `/v1/messages` is also `/anthropic/v1/messages`. If several wires share a path at the root, the first
+one gets it, and another one if the request has that wire's header. [Connect clients](guides/clients.md) shows how to use them.
 
-| at the root | wire | what is there |
+| path | wire | purpose |
 |---|---|---|
 """
 
 
 def markdown() -> str:
     """The page."""
-    found = places([wires.get(name) for name in wires.names()], HANDLERS)
+    found = places([wires.get(name) for name in wires.names()], is_offered)
     roots = [
         place
         for place in found

@@ -64,10 +64,10 @@ def markdown() -> str:
     """The tables of `docs/fields.md`."""
     return "\n".join(
         [
-            "# Every field of a provider's record",
+            "# Fields of a provider's record",
             "",
-            "Generated from the source by `make pages`; a test holds it to that. How to write a record stands",
-            "in [providers.md](providers.md). A field without a meaning here means what its name says.",
+            "`make pages` generates this page from the source. See [providers](providers.md) for how to write a record. A field without",
+            "an explanation means what its name says.",
             "",
             "## `dragoman.Provider`",
             "",
@@ -81,13 +81,13 @@ def markdown() -> str:
             "",
             "## `Quirks`",
             "",
-            "How a provider differs from the others of its wire: `quirks=` of its record takes the `Quirks` of its own wire, such as",
+            "How a provider differs from others of its wire: `quirks=` of its record takes the `Quirks` of its wire, such as",
             "`dragoman.wires.openai_chat.Quirks`.",
             *(line for wire in NAMES for line in _quirks(wire)),
             "",
             "## `dragoman.codec.ids.Rule`",
             "",
-            "What ids or names a provider takes. Those that do not fit are mapped for the request, and back in the answer.",
+            "Ids or names that a provider accepts. Others are mapped for the request, and back in the answer.",
             "",
             *_table(Rule),
             "",
@@ -99,9 +99,9 @@ def records() -> str:
     """The tables of `docs/records.md`."""
     return "\n".join(
         [
-            "# Every field of the records that a wire is made of",
+            "# Fields of a wire's records",
             "",
-            "Generated from the source by `make pages`; a test holds it to that. How to write a wire stands in [wires.md](wires.md).",
+            "`make pages` generates this page from the source. See [your own wire](wires.md) for how to write a wire.",
             *(line for record in _OF_WIRES for line in _record(record)),
             "",
         ]

@@ -36,10 +36,8 @@ from dragoman.event import (
 )
 from dragoman.loss import Loss
 from dragoman.message import FinishReason, Origin, Role, Usage
-from dragoman.model.constrained import constrained_tools
-from dragoman.model.json_items import JsonItems
-from dragoman.model.lowering import arguments_schema
-from dragoman.model.tool_prompt import ask_answer, ask_arguments, ask_tool, split
+from dragoman.model.constrained import JsonItems, constrained_tools
+from dragoman.model.tool_prompt import arguments_schema, ask_answer, ask_arguments, ask_tool, split
 from dragoman.request import ModelRequest, ServerTool, Settings
 from support.model import PROVIDER, Script, says
 

@@ -28,8 +28,7 @@ from dragoman.errors import InvalidRequestError, ProviderError, SettingsError, S
 from dragoman.event import RunError
 from dragoman.fold import fold
 from dragoman.model import cache, fallback, fetched, link_files
-from dragoman.model.link_files import LinkedFiles
-from dragoman.model.links import link_places
+from dragoman.model.link_files import LinkedFiles, link_places
 from dragoman.request import ModelRequest
 from dragoman.testing import ScriptedModel, call
 from dragoman.transport import AddressPolicy

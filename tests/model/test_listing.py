@@ -8,8 +8,7 @@ import pytest
 from dragoman import providers, wires
 from dragoman.errors import AuthenticationError, DecodeError, SettingsError
 from dragoman.model.access import Access
-from dragoman.model.kinds import kinds_of
-from dragoman.model.listing import list_models, load_models, next_page
+from dragoman.model.listing import kinds_of, list_models, load_models, next_page
 from dragoman.providers.provider import Provider
 from support.traffic import exchanges
 

@@ -23,8 +23,14 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.model import tokens
-from dragoman.model.file_sizes import USUAL, FileSize, file_size
-from dragoman.model.tokens import estimated_tokens, request_tokens, text_tokens
+from dragoman.model.tokens import (
+    USUAL,
+    FileSize,
+    estimated_tokens,
+    file_size,
+    request_tokens,
+    text_tokens,
+)
 from dragoman.request import ModelRequest, ServerTool, ToolSpec
 from support.traffic import WIRES, exchanges
 

@@ -8,8 +8,7 @@ import pytest
 
 from dragoman import DataPart, LinkPart, Message, TextPart, ToolCallPart, ToolResultPart, ToolSpec
 from dragoman.message import Role
-from dragoman.model.lowering import arguments_schema
-from dragoman.model.tool_prompt import ask_answer, ask_arguments, ask_tool, split
+from dragoman.model.tool_prompt import arguments_schema, ask_answer, ask_arguments, ask_tool, split
 
 SYSTEM = Message.system("Be brief.")
 ASK = Message.user("Weather in Paris?")

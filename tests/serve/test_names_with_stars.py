@@ -57,6 +57,6 @@ def test_what_a_wire_serves_is_computed_once() -> None:
 def test_a_wire_without_a_hash_is_served() -> None:
     class Odd:
         __hash__ = None  # type: ignore[assignment]
-        id_header = "x-odd"
+        bodies = {"/odd": {"type": "object"}}
 
-    assert serving(Odd()).id_header == "x-odd"
+    assert serving(Odd()).bodies == {"/odd": {"type": "object"}}

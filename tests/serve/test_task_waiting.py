@@ -13,8 +13,8 @@ from typing import Any
 import anyio
 import pytest
 
-from dragoman.serve.calls import waiting, webhooks
-from dragoman.serve.calls.waiting import Waiting, look_seconds
+from dragoman.serve.core import service, webhooks
+from dragoman.serve.core.service import Waiting, look_seconds
 from dragoman.serve.store.memory_answers import MemoryAnswers
 from dragoman.serve.store.records import Answered
 from dragoman.transport import AddressPolicy
@@ -79,7 +79,7 @@ async def subscribed(app: Any, task_id: str) -> AsyncGenerator[asyncio.Task[Any]
 async def test_who_waits_is_woken_and_reads_no_more_than_he_must(
     how: str, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "_FIRST_SECONDS", 3600.0)
+    monkeypatch.setattr(service, "_FIRST_SECONDS", 3600.0)
     store = Counting()
     async with served_agent(store=store) as app:
         task = await sent(app, "Now pay.")
@@ -130,7 +130,7 @@ def test_what_changed_for_one_wakes_nobody_else() -> None:
 async def test_a_task_goes_on_in_another_process(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(waiting, "_FIRST_SECONDS", 0.001)
+    monkeypatch.setattr(service, "_FIRST_SECONDS", 0.001)
     store = f"sqlite:///{tmp_path}/answers.db"
     async with served_agent(store=store) as one, served_agent(store=store) as other:
         task = await sent(one, "Now pay.")

@@ -11,7 +11,7 @@ import pytest
 
 from dragoman import fold, wires
 from dragoman.message import Role
-from dragoman.serve.calls import webhooks
+from dragoman.serve.core import webhooks
 from dragoman.transport import AddressPolicy
 from dragoman.transport.fetching import Posted
 from support.asgi import Exchange, exchange

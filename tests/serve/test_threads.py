@@ -9,7 +9,7 @@ import pytest
 from dragoman import Agent, Message, ToolCallPart, ToolResultPart, serve, tool
 from dragoman.fold import fold
 from dragoman.request import ModelRequest, ToolSpec
-from dragoman.serve.conversations.threads import belongs, thread_id
+from dragoman.serve.core.threads import belongs, thread_id
 from dragoman.testing import ScriptedModel
 from support.asgi import exchange
 from support.gateway import MODEL, answered, client_of

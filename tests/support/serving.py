@@ -13,7 +13,7 @@ from dragoman.event import Event
 from dragoman.fold import unfold
 from dragoman.message import Message
 from dragoman.result import ModelInfo
-from dragoman.serve.calls.call import Call
+from dragoman.serve.core.call import Call
 from dragoman.serve.http.limits import ServerLimits
 from dragoman.testing import ScriptedModel
 

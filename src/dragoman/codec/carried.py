@@ -15,7 +15,7 @@ from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
 from dragoman.request import RunRequest
 
-__all__ = ["changed", "difference", "is_equal", "with_carried"]
+__all__ = ["apply_difference", "find_difference", "is_equal", "apply_carried"]
 
 S = TypeVar("S", bound=msgspec.Struct)
 _encode = msgspec.json.Encoder(order="deterministic").encode
@@ -30,7 +30,7 @@ def is_equal(value: Any, other: Any) -> bool:
     return _stored(value) == _stored(other)
 
 
-def difference(value: msgspec.Struct, read: msgspec.Struct) -> dict[str, Any]:
+def find_difference(value: msgspec.Struct, read: msgspec.Struct) -> dict[str, Any]:
     """The fields of `value` that differ from what was `read`, as JSON has them; all of them, and the name of its type, where
     `read` is of another type."""
     if type(value) is not type(read):
@@ -42,7 +42,7 @@ def difference(value: msgspec.Struct, read: msgspec.Struct) -> dict[str, Any]:
     }
 
 
-def changed(read: S, fields: Any, kind: Any) -> S:
+def apply_difference(read: S, fields: Any, kind: Any) -> S:
     """What was `read`, with the fields that were carried; as it is where they are no fields of a `kind`."""
     if not isinstance(fields, dict) or not fields:
         return read
@@ -54,7 +54,7 @@ def changed(read: S, fields: Any, kind: Any) -> S:
         return read
 
 
-def with_carried(
+def apply_carried(
     request: RunRequest, held: Mapping[str, Any], names: Collection[str]
 ) -> RunRequest:
     """A request with those of its fields that were carried. `names`: fields that may be; fields that are none of a request's kind

@@ -67,10 +67,8 @@ class ConversationFormat(msgspec.Struct, Generic[O, P], frozen=True):
 
 
 class Received(msgspec.Struct, frozen=True):
-    """A request that is read."""
+    """What stands around the body of a request that is read."""
 
-    body: Mapping[str, Any]
-    """Bounded in its depth; where problems are noted, but for its conversation. What a caller gave need not be an object."""
     path: str
     """Of the HTTP request; empty where it is not known."""
     headers: Mapping[str, str]
@@ -133,8 +131,9 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
     """The wire's."""
     quirks: Callable[[], Q]
     """Makes the usual ones."""
-    load: Callable[[Received], ModelRequest]
-    """What came → the neutral request."""
+    load: Callable[[Mapping[str, Any], Received], ModelRequest]
+    """The body, and what stands around it → the neutral request. The body is bounded in its depth, where problems are noted but for its
+    conversation; what a caller gave need not be an object."""
     dump: Callable[[Sending[Q]], HttpRequest]
     """The inverse."""
     conversation: tuple[str, ...]
@@ -157,7 +156,7 @@ class RequestFormat(msgspec.Struct, Generic[Q], frozen=True):
             HistoryError: the body is no request of this format.
         """
         bounded(body if problems is None else rest(if_object(body), *self.conversation))
-        return self.load(Received(body, path, headers, origin, problems))
+        return self.load(body, Received(path, headers, origin, problems))
 
     def dump_request(
         self,

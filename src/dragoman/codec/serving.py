@@ -10,6 +10,8 @@ import msgspec
 from dragoman import errors
 from dragoman.codec.body_schema import JsonType
 from dragoman.errors import DragomanError, HistoryError, OverloadedError, RateLimitError
+from dragoman.loss import Loss
+from dragoman.message import Content, ToolCallPart
 from dragoman.request import HttpRequest, ModelRequest
 
 __all__ = [
@@ -20,17 +22,16 @@ __all__ = [
     "ErrorResponse",
     "Forward",
     "KeyPlace",
-    "Links",
     "Problem",
     "RequestFields",
     "Route",
+    "SealForm",
     "error_response",
     "forward_to",
     "noted",
     "of_class",
     "status_of",
 ]
-
 
 T = TypeVar("T")
 
@@ -110,19 +111,17 @@ class KeyPlace(msgspec.Struct, frozen=True):
     """Of the header, in lower case, or of the field."""
 
 
-class Links(msgspec.Struct, frozen=True):
-    """What a request says of answers that the server keeps, and the request without it."""
+class SealForm(NamedTuple):
+    """Where clients of an API keep a token of the server, and bring it back with their history."""
 
-    request: ModelRequest
-    """Without the fields that say it, but for `store`, which is said to the provider too."""
-    after: str | None = None
-    """Id of the call whose answer it goes on from, without the prefix of the wire's ids."""
-    conversation: str | None = None
-    """Id of the conversation that it belongs to."""
-    stored: bool = True
-    """Whether the client may ask for the answer later."""
-    background: bool = False
-    """Whether the client does not wait for the answer."""
+    dump: Callable[[str], Content] | None = None
+    """A token → the piece that holds it; `None`: clients keep no such piece."""
+    load: Callable[[Content], str | None] | None = None
+    """A piece → the token that it may hold."""
+    dump_call: Callable[[str, ToolCallPart], ToolCallPart] | None = None
+    """A token and a call → the call that holds it; `None`: clients keep no fields of a call."""
+    load_call: Callable[[ToolCallPart], tuple[str, ToolCallPart] | None] | None = None
+    """A call → the token that it may hold, and the call without it."""
 
 
 BEARER = (KeyPlace("bearer"),)
@@ -179,6 +178,14 @@ class RequestFields(msgspec.Struct, frozen=True):
     """The name of a tool that providers run → the name that all wires have for it. Another wire's provider is asked for no other."""
     types: Mapping[str, tuple[JsonType, ...]] = {}
     """Field → what it may be; `null` it may always be. Of the conversation itself the loader knows it."""
+    unstored: Mapping[str, Any] = {}
+    """Options by which a provider keeps nothing of a request in its account."""
+    adapt: Callable[[ModelRequest, Mapping[str, Any], list[Loss]], Mapping[str, Any]] | None = None
+    """A request and its verbatim body → the body for a model that the client did not name, by what
+    the API's documentation says; what that changes is added to the losses."""
+    restores: Callable[[Any], bool] | None = None
+    """By a vendor's quirks, whether it demands back what the API's libraries have no field for;
+    `None`: none does."""
 
     @property
     def known(self) -> frozenset[str]:

@@ -12,8 +12,7 @@ from dragoman.formats import dragoman
 from dragoman.formats.registry import Format
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.model.defaults import resolve
-from dragoman.model.strings import ModelString
+from dragoman.model.strings import ModelString, resolve
 from dragoman.providers import REGISTRY, Provider
 from dragoman.providers.address import joined, written_base_url
 from dragoman.repair import Source, traced

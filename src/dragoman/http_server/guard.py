@@ -25,7 +25,7 @@ _TOKENS = re.compile(rb"[A-Za-z0-9!#$%&'*+.^_`|~, -]{1,4096}")
 
 
 def host_names(hosts: Iterable[str]) -> list[str]:
-    """Names of hosts as they are compared.
+    """Returns names of hosts as they are compared.
 
     Raises:
         SettingsError: one is a URL, or no host at all.
@@ -41,7 +41,7 @@ def host_names(hosts: Iterable[str]) -> list[str]:
 
 
 def page_origins(origins: Iterable[str]) -> list[str]:
-    """Origins as they are compared.
+    """Returns origins as they are compared.
 
     Raises:
         SettingsError: one lacks its scheme, or has a path.

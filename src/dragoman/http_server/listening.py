@@ -33,7 +33,8 @@ _SIGNALS = (signal.SIGINT, signal.SIGTERM)
 
 
 def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Config:
-    """How uvicorn serves an application: with bounds for clients that send or read slowly, without WebSockets, logs and a name of its own.
+    """Returns uvicorn's configuration for an application: bounds for clients that send or read slowly, no WebSockets, no logs of its
+    own.
 
     `closing_seconds`: so long open requests may take to end when the server does; `None`: as long as they take.
     """
@@ -58,7 +59,7 @@ def make_config(app: Any, *, closing_seconds: int | None = None) -> uvicorn.Conf
 
 
 def listening(host: str, port: int) -> socket.socket:
-    """A socket that listens. `port`: 0 takes a free one.
+    """Opens a socket that listens. `port`: 0 takes a free one.
 
     Raises:
         SettingsError: there is no such host, or the port is none, is taken or may not be taken.
@@ -87,7 +88,7 @@ def listening(host: str, port: int) -> socket.socket:
 
 
 def url_of(host: str, listener: socket.socket) -> str:
-    """The URL under which clients reach it."""
+    """Returns the URL under which clients reach a server."""
     address = f"[{host}]" if ":" in host else host
     return f"http://{address}:{listener.getsockname()[1]}"
 

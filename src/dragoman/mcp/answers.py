@@ -73,11 +73,11 @@ class Answers:
         """What the server wants to know before the call goes on, as it said so; `None`: nothing, or it asks by itself."""
 
     def start_again(self) -> None:
-        """The server works from the start: all answers may be given again."""
+        """Lets all answers be given again: the server works from the start."""
         self.round, self._unused = None, list(self._given)
 
     def take(self, question: types.ElicitRequestParams) -> types.ElicitResult:
-        """The answer to a question.
+        """Returns the answer to a question, and gives it no second time.
 
         Raises:
             AskUser: nobody has answered it yet.
@@ -109,7 +109,8 @@ class Answers:
 
 
 def _digest(question: types.ElicitRequestParams) -> str:
-    """What a person reads of a question, so that another one is told from it."""
+    """Returns a digest of what a person reads of a question, so that no answer is given to
+    another one."""
     page = (
         question.url
         if isinstance(question, types.ElicitRequestURLParams)
@@ -121,7 +122,7 @@ def _digest(question: types.ElicitRequestParams) -> str:
 async def sample(
     options: Options, params: types.CreateMessageRequestParams, context: ToolContext[Any]
 ) -> types.CreateMessageResult | types.ErrorData:
-    """The model's answer, as the server wants it.
+    """Returns the model's answer to a server's request for one.
 
     Raises:
         AskUser: an agent that answers waits for somebody.
@@ -143,7 +144,7 @@ async def sample(
 
 
 async def _from_agent(policy: Any, request: ModelRequest, context: ToolContext[Any]) -> Message:
-    """A run of the agent's, as a part of the run that called the tool."""
+    """Returns the answer of an agent, whose run is part of the run that called the tool."""
     from dragoman.agent import Agent
 
     options: dict[str, Any] = {"history": request.messages, "settings": request.settings}

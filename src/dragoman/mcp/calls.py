@@ -109,13 +109,14 @@ class ServerCall:
         raise ToolError(f"{self._name} asked for something {_MOST_ROUNDS} times and did not answer")
 
     def _waiting_result(self) -> types.InputRequiredResult | None:
-        """What the server wanted to know when the call was run before; `None`: it is to begin."""
+        """Returns what the server wanted to know when the call was run before, or None if it is
+        to begin."""
         if self._answers.round is None:
             return None
         return types.InputRequiredResult.model_validate(self._answers.round)
 
     async def _responses(self, result: types.InputRequiredResult) -> types.InputResponses | None:
-        """What the server wants to know before it goes on; `None`: nothing."""
+        """Returns the answers that the server wants before it goes on, or None if it wants none."""
         self._answers.round = result.model_dump(by_alias=True, mode="json", exclude_none=True)
         responses: types.InputResponses = {}
         for key, question in (result.input_requests or {}).items():
@@ -131,7 +132,7 @@ class ServerCall:
         await self._context.progress(progress, total, None if message is None else message[:1000])
 
     async def answer(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """The answer to what the server asks.
+        """Returns the answer to what the server asks.
 
         Raises:
             AskUser: a person must be asked.
@@ -144,7 +145,8 @@ class ServerCall:
         return roots(self._options)
 
     async def respond(self, request: types.InputRequest) -> types.InputResponse | types.ErrorData:
-        """The same for a request that comes by itself, in a task of the session's: a question ends the call before the server is told."""
+        """Returns the answer to a request that comes by itself, in a task of the session's: a question ends the call before the
+        server is told."""
         work = asyncio.create_task(self.answer(request), context=self._variables.copy())
         self._tasks.add(work)
         work.add_done_callback(self._tasks.discard)
@@ -180,7 +182,7 @@ class ServerCall:
 
 
 def roots(options: Options) -> types.ListRootsResult:
-    """The roots, as the protocol has them."""
+    """Returns the roots as the protocol has them."""
     return types.ListRootsResult(roots=[types.Root(uri=_uri(root)) for root in options.roots])
 
 
@@ -189,7 +191,7 @@ def _uri(root: str) -> Any:
 
 
 def nobody(request: types.InputRequest) -> Any:
-    """The answer where there is none."""
+    """Returns the answer for a request that nobody can answer now."""
     if isinstance(request, types.ElicitRequest):
         return types.ElicitResult(action="cancel")
     return types.ErrorData(code=types.INVALID_REQUEST, message="nobody answers this now")
@@ -207,7 +209,7 @@ class Inputs:
 
     @contextmanager
     def call(self, context: ToolContext[Any]) -> Generator[ServerCall]:
-        """A call, as long as it runs."""
+        """Registers a call for as long as it runs."""
         call = ServerCall(self._options, self._name, context)
         self._calls[call] = None
         token = _CALL.set(call)
@@ -223,7 +225,7 @@ class Inputs:
         context: ClientRequestContext,  # noqa: ARG002 - the library's signature
         params: types.ElicitRequestParams,
     ) -> types.ElicitResult | types.ErrorData:
-        """Has a person asked."""
+        """Asks a person, for the library."""
         return await self._respond(types.ElicitRequest(params=params))
 
     async def sample(
@@ -231,11 +233,11 @@ class Inputs:
         context: ClientRequestContext,  # noqa: ARG002 - as above
         params: types.CreateMessageRequestParams,
     ) -> Any:
-        """Has a model asked."""
+        """Asks a model, for the library."""
         return await self._respond(types.CreateMessageRequest(params=params))
 
     async def list_roots(self, context: ClientRequestContext) -> types.ListRootsResult:  # noqa: ARG002 - as above
-        """Tells the roots."""
+        """Returns the roots, for the library."""
         return roots(self._options)
 
     async def _respond(self, request: types.InputRequest) -> Any:
@@ -248,7 +250,8 @@ class Inputs:
         return await call.respond(request)
 
     async def _asking(self) -> ServerCall | None:
-        """The call for which the server asks; `None`: it may be any of several, or there is none."""
+        """Returns the call for which the server asks, or None if there is none, or it may be any
+        of several."""
         if (current := _CALL.get()) in self._calls:
             return current
         able = list(self._calls)

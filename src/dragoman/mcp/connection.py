@@ -64,7 +64,7 @@ class Connection:
 
     @property
     def alive(self) -> bool:
-        """Whether it can be used."""
+        """True while the session can be used."""
         return self._client is not None and not self._ended.is_set()
 
     @property
@@ -84,7 +84,7 @@ class Connection:
         self._tools = tools if self._lists_changes else None
 
     async def open(self) -> None:
-        """Connects.
+        """Connects, in a task of its own that outlives the call that needs the session first.
 
         Raises:
             SignIn: somebody must sign in first.
@@ -110,13 +110,13 @@ class Connection:
             raise self._refusal()
 
     async def close(self) -> None:
-        """Ends the session, and waits until nothing of it is left."""
+        """Ends the session, and waits until no task of it is left."""
         self._ended.set()
         if self._task is not None:
             await wait_for_end([self._task], _PATIENCE)
 
     def failure(self, error: MCPError) -> Failure | None:
-        """What wait_for_end a request on our side of the connection; `None`: the server answers with an error."""
+        """Returns what ended a request on our side of the connection, or None if the server answered with an error."""
         if (failure := self._failures.find(error)) is not None:
             return failure
         if error.code == types.CONNECTION_CLOSED:
@@ -189,7 +189,7 @@ class Connection:
         return options.server
 
     async def _follow_changes(self, client: Client) -> None:
-        """Keeps open what a server of today needs to tell of changes; one of before tells of them by itself."""
+        """Listens for changes of the tools, as servers of today need it; earlier ones send them by themselves."""
         offered = client.server_capabilities.tools
         if offered is None or not offered.list_changed or client.session.discover_result is None:
             return
@@ -211,7 +211,8 @@ class Connection:
 
 
 def least_level() -> Any:
-    """The lowest level that anybody listens to, by the protocol's name; `None`: nobody listens."""
+    """Returns the lowest level that our log takes, by the protocol's name, or None if it takes
+    none."""
     levels = {
         "debug": logging.DEBUG,
         "info": logging.INFO,
@@ -222,7 +223,7 @@ def least_level() -> Any:
 
 
 def log_message(server: str, params: types.LoggingMessageNotificationParams) -> None:
-    """Logs a message of a server's, as data: one line, and not too long."""
+    """Logs a message of a server as data: one line, and not too long."""
     text = params.data if isinstance(params.data, str) else repr(params.data)
     where = f"{server} ({params.logger})" if params.logger else server
     _LOG.log(

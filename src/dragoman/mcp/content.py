@@ -30,7 +30,7 @@ _MEDIA = ("image/", "audio/", "video/", "application/pdf")
 
 
 def parts_of(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
-    """The parts that say what the blocks say; empty texts are left out.
+    """Returns the parts that say what the blocks say. Empty texts are left out.
 
     Raises:
         ToolError: data is no base64.
@@ -40,7 +40,8 @@ def parts_of(blocks: Iterable[Block | Any]) -> tuple[_Part, ...]:
 
 
 def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part | None:
-    """What was read of a resource. `beside`: what else is known of it.
+    """Returns the part that holds what was read of a resource. `beside`: further fields for its
+    `native`.
 
     Raises:
         ToolError: data is no base64.
@@ -59,7 +60,7 @@ def resource_part(contents: _Contents, beside: Mapping[str, Any] = {}) -> _Part 
 
 
 def check_size(parts: Iterable[_Part], most: int, server: str, beside: int = 0) -> None:
-    """Raises `ToolError` where parts, and so many bytes beside them, are more than `most`."""
+    """Raises `ToolError` if the parts, with `beside` bytes more, are larger than `most`."""
     for part in parts:
         beside += (
             len(part.text)
@@ -91,7 +92,8 @@ def _part(block: Any) -> _Part | None:
 
 
 def _link(link: types.ResourceLink) -> _Part:
-    """A file of the web as a link, which a provider may fetch. Any other resource is for its server alone to read: a text names it."""
+    """Returns a file of the web as a link, which a provider may fetch. Any other resource only its server can read, so a text names
+    it."""
     mime_type = link.mime_type or ""
     if urlsplit(link.uri).scheme in ("http", "https") and mime_type.startswith(_MEDIA):
         beside = _beside(link, "title", "description", "size", "annotations", "meta")
@@ -103,7 +105,7 @@ def _link(link: types.ResourceLink) -> _Part:
 
 
 def _beside(block: Any, *names: str) -> dict[str, Any]:
-    """Fields that no part of ours has, by the protocol's names."""
+    """Returns the fields that no part has, by the protocol's names."""
     return block.model_dump(mode="json", by_alias=True, exclude_none=True, include=set(names))
 
 
@@ -115,8 +117,8 @@ def _decode(data: str, what: str) -> bytes:
 
 
 def result_of(result: types.CallToolResult, most: int, server: str) -> Any:
-    """Structured content where the texts say the same, or there are none; a single text as it is; else parts, with structured
-    content as a last text; `{}` where there is nothing.
+    """Returns what a tool returns: structured content if the texts say the same or there are none; a single text as it is; otherwise
+    parts, with structured content as a last text; `{}` if there is nothing.
 
     Raises:
         ToolError: the tool failed, with what it gave as content; or it gave what cannot be read, or more than `most` bytes.
@@ -155,13 +157,14 @@ def _value(result: types.CallToolResult, parts: Sequence[TextPart | DataPart | L
 
 
 def _spellings(structured: Any) -> list[Any]:
-    """The value, and what stands in it alone: servers wrap in `{"result": …}` what is no object."""
+    """Returns the value, and the value within it: servers wrap in `{"result": …}` what is no
+    object."""
     fields = cast("dict[str, Any]", structured) if isinstance(structured, dict) else {}
     return [structured, *([fields["result"]] if fields.keys() == {"result"} else [])]
 
 
 def _says(texts: Sequence[str], value: Any) -> bool:
-    """Whether texts say what a value does: as one, or, of a list, one for each item."""
+    """True if the texts say what a value does: as one text, or one text for each item of a list."""
     if len(texts) == 1 and _is(texts[0], value):
         return True
     items = cast("list[Any]", value) if isinstance(value, list) else []

@@ -30,7 +30,7 @@ _UNREACHED = (httpx2.ConnectError, httpx2.ConnectTimeout, httpx2.PoolTimeout, ht
 
 
 def _is_of_use(record: logging.LogRecord) -> bool:
-    """Not what the library logs, with its traceback, of an answer that comes when the session has just been left."""
+    """False for what the library logs, with its traceback, of an answer that comes after the session was left."""
     error = record.exc_info[1] if record.exc_info else None
     return not isinstance(error, anyio.BrokenResourceError | anyio.ClosedResourceError)
 
@@ -45,7 +45,7 @@ class Failures:
         self._known: dict[str, Failure] = {}
 
     def add(self, failure: Failure) -> str:
-        """Keeps one → its key."""
+        """Keeps a failure and returns its key."""
         key = secrets.token_hex(16)
         if len(self._known) >= _MOST_FAILURES:
             del self._known[next(iter(self._known))]
@@ -53,13 +53,14 @@ class Failures:
         return key
 
     def find(self, error: MCPError) -> Failure | None:
-        """The failure that an error stands for; `None`: the server says it."""
+        """Returns the failure that an error stands for, or None if the error is the server's."""
         return self._known.get(error.data) if isinstance(error.data, str) else None
 
 
 @asynccontextmanager
 async def http_streams(options: Options, failures: Failures) -> AsyncGenerator[Any, None]:
-    """The streams of a connection. Redirects are followed within the server's own origin only."""
+    """Opens the streams of a connection. Redirects are followed within the server's own origin
+    only."""
     server, auth = str(options.server), None
     if options.oauth is not None:
         from dragoman.mcp.sign_in import SignInAuth
@@ -88,7 +89,7 @@ class _Client(httpx2.AsyncClient):
         self._most = _most(max_result)
 
     async def send(self, request: httpx2.Request, **options: Any) -> httpx2.Response:
-        """As the library's, but for failed posts."""
+        """Sends a request, and answers a failed POST with an error of JSON-RPC."""
         if request.method != "POST":
             return await super().send(request, **options)
         try:
@@ -153,7 +154,7 @@ class _Bounded(httpx2.AsyncByteStream):
 
 
 def _most(max_result: int) -> int:
-    """Bytes of an answer: base64 and JSON make a result longer, and lists of tools are answers too."""
+    """Returns the most bytes of an answer: base64 and JSON make a result longer, and lists of tools are answers too."""
     return 2 * max_result + 1_000_000
 
 

@@ -72,7 +72,7 @@ class Prompt(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 def hints(tool: Tool) -> ToolHints:
-    """What its server says of a tool; of a tool without a server the same as of one of which nothing is said."""
+    """Returns what its server says of a tool; for a tool without a server the defaults."""
     native: Mapping[str, Any] = (tool.native or {}).get(MCP) or {}
     annotations: Mapping[str, Any] = native.get("annotations") or {}
     try:

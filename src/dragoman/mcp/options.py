@@ -145,7 +145,8 @@ class Options(msgspec.Struct, frozen=True, kw_only=True, eq=False):
 
 
 def parse_server(server: str | Sequence[str] | object) -> Server:
-    """A URL as it is, a command line or its words as a `Command`, anything else as it is.
+    """Returns a URL as it is, a command line or its words as a `Command`, and anything else as it
+    is.
 
     Raises:
         SettingsError: an empty or malformed command line, or an address that is none of HTTP.
@@ -185,7 +186,7 @@ def parse_server(server: str | Sequence[str] | object) -> Server:
 
 
 def label(server: Server) -> str:
-    """What errors and people call a server: its host, or its program without what follows; no key may stand in it."""
+    """Returns a server's name for errors: its host, or its program without further arguments, which may hold keys."""
     if isinstance(server, Command):
         program, *arguments = server.arguments
         what = next((argument for argument in arguments if not argument.startswith("-")), "")

@@ -38,7 +38,8 @@ class Requests:
         self._name = name
 
     async def list_tools(self, *, anew: bool = False) -> tuple[types.Tool, ...]:
-        """The server's tools. What it has listed holds until it says otherwise, or `anew` is set."""
+        """Returns the server's tools. A list holds until the server says otherwise, or `anew` is
+        set."""
 
         async def listed(connection: Connection) -> tuple[types.Tool, ...]:
             if (tools := connection.tools) is None or anew:
@@ -81,7 +82,7 @@ class Requests:
         ]
 
     async def read_resource(self, uri: str) -> tuple[Any, ...]:
-        """What stands in a resource."""
+        """Returns the content of a resource, as parts."""
 
         async def read(connection: Connection) -> tuple[Any, ...]:
             result = await connection.client.read_resource(uri)
@@ -93,7 +94,7 @@ class Requests:
         return await self._ask(read)
 
     async def prompt(self, name: str, arguments: Mapping[str, str]) -> list[Message]:
-        """The messages of a prompt."""
+        """Returns the messages of a prompt."""
 
         async def got(connection: Connection) -> list[Message]:
             result = await connection.client.get_prompt(name, dict(arguments))
@@ -116,7 +117,7 @@ class Requests:
     async def call_tool(
         self, name: str, arguments: Mapping[str, Any], context: ToolContext[Any], *, repeats: bool
     ) -> Any:
-        """What came of a call. `repeats`: it does no harm to run it twice."""
+        """Returns the result of a call. `repeats`: running it twice does no harm."""
 
         async def called(connection: Connection) -> Any:
             if not connection.has_listed:  # the library wants to know a tool before it is called
@@ -134,7 +135,8 @@ class Requests:
 
     @asynccontextmanager
     async def _in_time(self, name: str) -> AsyncGenerator[None, None]:
-        """Bounds a call of a tool. A run bounds its tools itself, a little earlier; this is for who calls one directly.
+        """Bounds a call of a tool. A run bounds its tools itself, a little earlier; this is for
+        direct calls.
 
         Raises:
             ToolError: it took too long. The server is told that the call is cancelled.
@@ -152,7 +154,7 @@ class Requests:
             ) from error
 
     async def _ask(self, work: Callable[[Connection], Awaitable[T]]) -> T:
-        """Asks what changes nothing, and what a server answers at once.
+        """Sends a request that changes nothing and is answered at once, within the connect timeout.
 
         Raises:
             SignIn, ToolError: see `_send`.
@@ -171,7 +173,7 @@ class Requests:
             ) from None
 
     async def _send(self, work: Callable[[Connection], Awaitable[T]], *, repeats: bool) -> T:
-        """Does it with a session, and once more, with a new one where the first is over, if that is safe.
+        """Does the work with a session; if that session is over, once more with a new one where repeating is safe.
 
         Raises:
             SignIn: somebody must sign in first.

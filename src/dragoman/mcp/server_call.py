@@ -123,7 +123,7 @@ class Waiting(msgspec.Struct, frozen=True):
     """What was said until then."""
 
     def to_json(self) -> str:
-        """As it goes through the client, and back by `from_json`."""
+        """Returns the text that goes through the client and back to `from_json`."""
         stored = _Stored(
             self.thread_id, msgspec.Raw(dump_messages(self.messages)), self.pending, self.output
         )
@@ -131,7 +131,7 @@ class Waiting(msgspec.Struct, frozen=True):
 
     @classmethod
     def from_json(cls, text: str) -> Waiting:
-        """What `to_json` wrote.
+        """Reads what `to_json` wrote.
 
         Raises:
             ValueError: it is something else.
@@ -167,7 +167,7 @@ async def run_call(
     *,
     typed: bool = False,
 ) -> CallToolResult | InputRequiredResult:
-    """Runs it until it has a result, or the client must ask its user before it goes on.
+    """Runs a call until it has a result, or the client must ask its user before it goes on.
 
     `call_id`: that of the one call that the run is; `None`: an agent is asked. `typed`: whether its output is held to a type.
     """
@@ -237,12 +237,12 @@ def _waits(run: Run[Any], result: ChatResult[Any], before: Waiting | None) -> Wa
 
 
 def join_output(before: Waiting | None, output: str) -> str:
-    """What was said in all."""
+    """Returns what was said before a run waited and after it."""
     return "\n".join(text for text in (before.output if before is not None else "", output) if text)
 
 
 def _answers(waiting: Waiting, responses: Mapping[str, Any]) -> list[Resume]:
-    """What was answered of what waits.
+    """Returns the answers to what the run waits for, as far as the client brought them.
 
     Raises:
         ResumeError: an answer cannot be read.

@@ -49,12 +49,12 @@ _LONGEST = 128
 
 
 def error_result(text: str) -> CallToolResult:
-    """A call that failed, and why."""
+    """Returns the result of a call that failed, with the reason."""
     return CallToolResult(content=[TextContent(text=text)], is_error=True)
 
 
 def json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallToolResult:
-    """A JSON value: a text as it is, all else as JSON; an object is structured content too."""
+    """Returns a JSON value as a result: a text as it is, all else as JSON; an object is structured content too."""
     text = value if isinstance(value, str) else msgspec.json.encode(value).decode()
     structured = cast("dict[str, Any]", value) if isinstance(value, dict) else None
     return CallToolResult(
@@ -63,7 +63,8 @@ def json_result(value: Any, *, more: Iterable[ResultPart] = ()) -> CallToolResul
 
 
 def tool_result(part: ToolResultPart) -> CallToolResult:
-    """What a tool returned. Of an error `{"error": "…"}` the words alone."""
+    """Returns what a tool returned as a result. Of an error `{"error": "…"}` only the words are
+    sent."""
     if part.is_content:
         return CallToolResult(content=blocks(part.result), is_error=part.is_error)
     value: Any = part.result
@@ -74,7 +75,7 @@ def tool_result(part: ToolResultPart) -> CallToolResult:
 
 
 def blocks(parts: Iterable[ResultPart]) -> list[ContentBlock]:
-    """Parts as content. A file that only its provider holds is named."""
+    """Returns parts as content of MCP. A file that only its provider holds is named."""
     return [_block(index, part) for index, part in enumerate(parts)]
 
 
@@ -120,12 +121,13 @@ class AgentEntry(NamedTuple):
 
 
 def valid_name(name: str) -> str:
-    """A name for people as that of an MCP tool."""
+    """Returns a display name as the name of an MCP tool."""
     return _STRANGE.sub("_", name).strip("_")[:_LONGEST] or "ask"
 
 
 def tool_entry(tool: Tool) -> MCPTool:
-    """A tool as it is listed. Title and annotations in `native["mcp"]` are told as they are.
+    """Returns a tool as it is listed. Title and annotations in `native["mcp"]` are passed on as
+    they are.
 
     Raises:
         ToolError: its signature has a type without JSON Schema, or what stands there cannot be told.
@@ -155,7 +157,7 @@ def tool_entry(tool: Tool) -> MCPTool:
 
 
 def agent_entry(title: str, description: str | None, output_type: Any) -> AgentEntry:
-    """An agent as a tool of one prompt.
+    """Returns an agent as a tool with one argument, the prompt.
 
     Raises:
         SettingsError: the output type cannot be described.

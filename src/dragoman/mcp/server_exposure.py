@@ -60,7 +60,7 @@ _CLAIMS = 10_000
 
 
 def caller(call: ToolCallPart | None = None) -> Provider:
-    """A record in whose runs the call is made and run_call, and nobody is asked. `None`: the conversation waits on a call that was made
+    """Returns a provider whose runs make this one call and ask no model. `None`: the conversation waits on a call that was made
     before."""
     return Provider(
         name="client",
@@ -83,7 +83,7 @@ class _OneCall(DefaultStreamingOrchestrator):
         state: StreamingState,
         output_schema: Mapping[str, Any] | None = None,  # noqa: ARG002
     ) -> Steps:
-        """The call, where it is still to be made, and its answer."""
+        """Makes the call, unless it was made before, and runs it."""
         if self._call is not None:
             message = Message.model(self._call).replace(
                 id=state.new_id and state.new_id(), created_at=state.clock()
@@ -115,14 +115,14 @@ class Exposure:
 
     @asynccontextmanager
     async def lifespan(self, _: object) -> AsyncGenerator[None]:
-        """While the server is up, the agent's sets of tools are entered."""
+        """Enters the agent's sets of tools while the server is up."""
         async with self._set:
             yield
 
     async def list_tools(
         self, context: Context, _: PaginatedRequestParams | None
     ) -> ListToolsResult:
-        """What the client may call."""
+        """Returns what the client may call."""
         agent_tools = [] if self._entry is None else [self._entry.listed]
         return ListToolsResult(tools=[*agent_tools, *map(tool_entry, await self._tools(context))])
 
@@ -184,7 +184,7 @@ class Exposure:
         )
 
     async def _file(self, part: DataPart | FilePart) -> DataPart | FilePart:
-        """A file that the provider holds → its bytes, where they can be had."""
+        """Returns the bytes of a file that the provider holds, where they can be had."""
         if isinstance(part, DataPart):
             return part
         try:
@@ -195,7 +195,7 @@ class Exposure:
     def _how(
         self, context: Context, waiting: Waiting | None, resume: Sequence[Resume]
     ) -> RunOptions:
-        """The options of a run: those that were given, and those with which it goes on."""
+        """Returns the options of a run: the caller's, and those with which the run goes on."""
         options: RunOptions = {
             "claim": self._claim,
             "thread_id": new_id(),
@@ -213,7 +213,7 @@ class Exposure:
         return (self._options(context) if callable(self._options) else self._options) or {}
 
     async def _tools(self, context: Context) -> Sequence[Tool]:
-        """The tools that clients may call: not those that the agent's own client runs, or that hand its conversation over."""
+        """Returns the tools that clients may call: not those that the agent's own client runs, and no handoffs."""
         if not self._shows_tools:
             return ()
         options = self._options_for(context)
@@ -230,7 +230,7 @@ def _is_callable(tool: Tool) -> bool:
 
 
 async def _call_result(result: ChatResult[Any], _: Waiting | None) -> CallToolResult:
-    """What came of the one call that a run was."""
+    """Returns the result of the one call that a run was."""
     parts = [
         part
         for message in result.messages
@@ -241,7 +241,7 @@ async def _call_result(result: ChatResult[Any], _: Waiting | None) -> CallToolRe
 
 
 def _claims() -> Callable[[str, str, str], bool]:
-    """A function that says of each answer, once, that nobody has acted upon it; of the last ones."""
+    """Returns a function that claims each answer once; it remembers the last ones."""
     seen: dict[tuple[str, str], None] = {}
 
     def claim(thread_id: str, answer_id: str, _: str) -> bool:

@@ -50,7 +50,7 @@ _WAITS: Mapping[Reason, str] = MappingProxyType(
 
 
 def summary(interrupt: Interrupt) -> str:
-    """What is waited for, in one line."""
+    """Returns one line that says what is waited for."""
     url = interrupt.metadata.get("url")
     pieces = (f"{_WAITS[interrupt.reason]} {_call(interrupt)}", interrupt.message or "", url or "")
     return ": ".join(piece for piece in pieces if piece)
@@ -59,7 +59,7 @@ def summary(interrupt: Interrupt) -> str:
 def question(
     interrupt: Interrupt, capabilities: ClientCapabilities | None, problem: str | None = None
 ) -> ElicitRequestFormParams | ElicitRequestURLParams | None:
-    """What the client asks its user. `problem`: what was wrong with the last answer. `None`: this client cannot ask that."""
+    """Returns what the client asks its user, or None if this client cannot ask that. `problem`: what was wrong with the last answer."""
     can = capabilities.elicitation if capabilities is not None else None
     if can is None:
         return None
@@ -75,7 +75,7 @@ def question(
 
 
 def answer(interrupt: Interrupt, result: ElicitResult) -> Resume:
-    """The user's answer as that to the interrupt. Whoever declines an approval denies it; all else that is declined is cancelled.
+    """Returns the user's answer to the interrupt. Declining an approval denies it; everything else that is declined is cancelled.
 
     Raises:
         ResumeError: it cannot be read; the text says why.
@@ -141,7 +141,7 @@ def _call(interrupt: Interrupt) -> str:
 
 
 def _json(value: Any) -> str:
-    """JSON in which every sign is seen: what is approved must be what is read."""
+    """Returns JSON in which every sign is visible: what is approved must be what is read."""
     text = msgspec.json.encode(value).decode()
     return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
@@ -179,7 +179,7 @@ def _form(interrupt: Interrupt) -> dict[str, Any]:
 
 
 def _flat(schema: Mapping[str, Any]) -> dict[str, Any] | None:
-    """A schema as that of a form; `None`: it is none of an object whose values are texts, numbers, choices or yes and no."""
+    """Returns a schema as that of a form, or None if it is not an object of texts, numbers, choices and yes or no."""
     properties: Any = schema.get("properties")
     if schema.get("type") != "object" or not isinstance(properties, Mapping) or not properties:
         return None
@@ -194,7 +194,7 @@ def _flat(schema: Mapping[str, Any]) -> dict[str, Any] | None:
 
 
 def _field(schema: Mapping[str, Any]) -> Mapping[str, Any] | None:
-    """A value's schema as that of a form's field; `None`: a form has no such field."""
+    """Returns a value's schema as that of a form's field, or None if a form has no such field."""
     type_name: Any = schema.get("type")
     if not isinstance(type_name, str) or type_name not in _FIELDS:
         return None

@@ -28,7 +28,7 @@ _CLOSING_SECONDS = 2
 def http_app(
     server: Server[Any], *, host: str = "127.0.0.1", token: str | None = None
 ) -> Starlette:
-    """A server as an ASGI application, at the path `/mcp`.
+    """Returns a server as an ASGI application, at the path `/mcp`.
 
     `host`: the name or address by which clients reach it. Requests to another host, or from a web page of another, are refused, so
     that no page in a browser on this machine can use it; `0.0.0.0` and `::` stand for any host. `token`: what clients
@@ -100,7 +100,7 @@ class _TokenRequired:
 
 
 def _names(host: str) -> tuple[str, ...]:
-    """The names that clients know it by."""
+    """Returns the names by which clients know the server."""
     if host in ("0.0.0.0", "::"):  # noqa: S104 - nobody here knows them
         return ("*",)
     return LOOPBACK if is_loopback(host) else (f"[{host}]" if ":" in host else host,)

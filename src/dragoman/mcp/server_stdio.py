@@ -42,7 +42,8 @@ async def serve_stdio(server: Server[Any]) -> None:
 
 @contextmanager
 def _input() -> Generator[int]:
-    """Standard input by another descriptor; in its own place stands nothing meanwhile."""
+    """Moves standard input to another descriptor; what reads standard input meanwhile finds it
+    empty."""
     standard_input = sys.stdin.fileno()
     descriptor = os.dup(standard_input)
     nothing = os.open(os.devnull, os.O_RDONLY)

@@ -38,7 +38,7 @@ def server(
     options: Options | None = None,
     key: str | bytes | None = None,
 ) -> Server[Any]:
-    """An agent or tools → the official library's server, which `serve_stdio`, `http_app` and that library's own ways serve.
+    """Makes the official library's server of an agent or of tools; `serve_stdio`, `http_app` and that library's own ways serve it.
 
     `name`: the server's, and that of the tool by which an agent is asked; left out, the agent's display name. `expose`: the
     agent as one tool that takes a prompt, its tools one by one, or `both`; tools that are no agent's are served one by one.

@@ -34,11 +34,11 @@ class Sessions:
         self._loops: dict[asyncio.AbstractEventLoop, _Held] = {}
 
     def enter(self) -> None:
-        """One user more, in this event loop."""
+        """Counts one user more in this event loop."""
         self._shared_session().users += 1
 
     async def leave(self) -> None:
-        """One user less."""
+        """Counts one user less, and closes the session with the last."""
         shared = self._shared_session()
         shared.users -= 1
         if shared.users <= 0:
@@ -48,7 +48,7 @@ class Sessions:
 
     @asynccontextmanager
     async def connection(self) -> AsyncGenerator[Connection, None]:
-        """The session, opened where there is none or where it broke.
+        """Gives the session, which is opened if there is none or it broke.
 
         Raises:
             SignIn, ToolError: see `Connection.open`.
@@ -72,7 +72,7 @@ class Sessions:
             await self.leave()
 
     async def drop(self, connection: Connection) -> None:
-        """Has no one use that session any more."""
+        """Closes a session that nobody is to use any more."""
         shared = self._shared_session()
         if shared.connection is connection:
             shared.connection = None

@@ -53,7 +53,7 @@ class _Kept(msgspec.Struct, frozen=True, omit_defaults=True):
 
 
 async def take_answer(server: str, oauth: OAuth, address: str) -> None:
-    """Keeps the answer to a sign-in that has begun; one to another, or one that was taken, changes nothing.
+    """Stores the answer to a sign-in that has begun. An answer to another one, or one that was taken before, changes nothing.
 
     Raises:
         ToolError: the person was refused, or did not agree.
@@ -95,7 +95,7 @@ class SignInAuth(OAuthClientProvider):
         self.context.token_expiry_time = (await _load(self._server, self._oauth)).expires_at
 
     async def _perform_authorization_code_grant(self) -> tuple[str, str]:
-        """The code that the person brought, and the verifier of the sign-in that it is for.
+        """Returns the code that the person brought, and the verifier of that sign-in.
 
         Raises:
             SignInNeeded: there is none.

@@ -34,7 +34,8 @@ class Tail:
 
 @asynccontextmanager
 async def stdio_streams(options: Options, name: str, tail: Tail) -> AsyncGenerator[Any, None]:
-    """The streams of a server that lives as long as this is entered. It gets a few variables of ours (PATH, HOME, …), and `env`.
+    """Starts a server and gives its streams; it lives as long as this is entered. It gets a few variables of ours (PATH, HOME, …),
+    and `env`.
 
     Raises:
         OSError: it cannot be started.

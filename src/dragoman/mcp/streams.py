@@ -16,7 +16,7 @@ __all__ = ["Failure", "wait_for_end", "watch_streams"]
 async def watch_streams(
     transport: AbstractAsyncContextManager[Any], ended: Callable[[], object]
 ) -> AsyncGenerator[tuple[Any, Any], None]:
-    """A transport whose end is told at once: `ended` is called when nothing more comes from the server."""
+    """Opens a transport and calls `ended` as soon as nothing more comes from the server."""
     async with transport as (read, write):
         yield _Watched(read, ended), write
 
@@ -72,7 +72,7 @@ class Failure(msgspec.Struct, frozen=True):
 
 
 async def wait_for_end(tasks: Iterable[asyncio.Task[Any]], patience: float = 0.0) -> None:
-    """Returns when all have ended. Those that go on for longer than so many seconds are cancelled, again and again.
+    """Waits until all tasks have ended. Those that go on for longer than `patience` seconds are cancelled, again and again.
 
     Raises:
         CancelledError: the caller was cancelled, afterwards.

@@ -56,7 +56,8 @@ class MCPToolset(Toolset):
         self._known: dict[str, tuple[Any, Tool]] = {}
 
     async def list_tools(self, context: ToolContext[Any] = _NO_RUN) -> Sequence[Tool]:  # noqa: ARG002 - they are the same in all runs
-        """The server's tools. Where somebody must sign in first, the one tool that asks for that.
+        """Returns the server's tools; if somebody must sign in first, the one tool that asks for
+        that.
 
         Raises:
             ToolError: the server cannot be started or reached, or refuses.
@@ -88,7 +89,7 @@ class MCPToolset(Toolset):
         return await self._ready().call_tool(name, arguments or {}, context, repeats=repeats)
 
     async def list_resources(self) -> list[Resource]:
-        """What the server lets be read.
+        """Returns what the server lets clients read.
 
         Raises:
             ToolError: it cannot be told.
@@ -96,7 +97,7 @@ class MCPToolset(Toolset):
         return await self._ready().list_resources()
 
     async def list_resource_templates(self) -> list[Resource]:
-        """The same by patterns: URIs with gaps to be filled.
+        """Returns patterns of resources: URIs with gaps to be filled.
 
         Raises:
             ToolError: it cannot be told.
@@ -104,7 +105,7 @@ class MCPToolset(Toolset):
         return await self._ready().list_resource_templates()
 
     async def read_resource(self, uri: str) -> tuple[TextPart | DataPart | LinkPart, ...]:
-        """What stands in a resource, as parts for a prompt.
+        """Returns the content of a resource, as parts for a prompt.
 
         Raises:
             ToolError: there is none, or it cannot be read.
@@ -112,7 +113,7 @@ class MCPToolset(Toolset):
         return await self._ready().read_resource(uri)
 
     async def list_prompts(self) -> list[Prompt]:
-        """The prompts that the server has.
+        """Returns the prompts that the server has.
 
         Raises:
             ToolError: they cannot be told.
@@ -120,7 +121,8 @@ class MCPToolset(Toolset):
         return await self._ready().list_prompts()
 
     async def prompt(self, name: str, /, **arguments: str) -> list[Message]:
-        """The messages of a prompt, to be sent or to stand before others: `agent.send(None, history=await server.prompt("review"))`.
+        """Returns the messages of a prompt, to send or to put before others: `agent.send(None, history=await
+        server.prompt("review"))`.
 
         Raises:
             ToolError: there is none, or its arguments do not fit.
@@ -143,7 +145,7 @@ class MCPToolset(Toolset):
         return None
 
     def addresses(self, context: ToolContext[Any]) -> Iterator[str]:
-        """Those answers of a call that are addresses to which somebody was sent back."""
+        """Returns those answers of a call that are addresses to which somebody was sent back."""
         return (
             (answer for answer in context.answers if isinstance(answer, str))
             if self._options.oauth is not None
@@ -251,7 +253,7 @@ def mcp(
 def _as_tools(
     toolset: MCPToolset, options: Options, listed: Iterable[types.Tool], known: _Known
 ) -> _Known:
-    """The tools of a list. `known`: those of the last."""
+    """Returns the tools of a list. `known`: those of the list before."""
     tools: _Known = {}
     for listed_tool in listed:
         if not listed_tool.name or listed_tool.name in tools:
@@ -292,7 +294,7 @@ def _tool(toolset: MCPToolset, options: Options, listed: types.Tool) -> Tool:
 
 
 def _description(options: Options, description: str | None) -> str:
-    """As given; behind the name that the caller gave the server."""
+    """Returns a tool's description, behind the name that the caller gave the server."""
     return f"{options.name}: {description}" if options.name and description else description or ""
 
 
@@ -301,7 +303,7 @@ def _schema(schema: Mapping[str, Any]) -> Mapping[str, Any]:
 
 
 def _native(listed: types.Tool) -> dict[str, Any] | None:
-    """What a server says of a tool and no model is told."""
+    """Returns what a server says of a tool and no model is told."""
     fields = listed.model_dump(
         mode="json", by_alias=True, exclude_none=True, include={"title", "annotations"}
     )
@@ -309,7 +311,7 @@ def _native(listed: types.Tool) -> dict[str, Any] | None:
 
 
 def _sign_in_tool(toolset: MCPToolset, options: Options) -> Tool:
-    """The tool that stands for all of a server's until somebody has signed in."""
+    """Returns the tool that stands for all of a server's tools until somebody has signed in."""
 
     async def sign_in(dragoman_context: ToolContext[Any]) -> str:
         address = await toolset.sign_in(next(toolset.addresses(dragoman_context), None))

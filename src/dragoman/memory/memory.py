@@ -10,10 +10,7 @@ import msgspec
 
 from dragoman.arguments import expect, expect_each, wrong
 from dragoman.errors import HistoryError, SettingsError, ThreadNotFoundError
-from dragoman.memory.changing import check_owner, owned
-from dragoman.memory.cloning import clone_of, cloned
-from dragoman.memory.open import open_store
-from dragoman.memory.paging import Neighbours, page_of, with_neighbours
+from dragoman.memory.changing import check_owner, clone_of, cloned, owned
 from dragoman.memory.settings import (
     checked_id,
     checked_metadata,
@@ -21,7 +18,18 @@ from dragoman.memory.settings import (
     checked_title,
     window,
 )
-from dragoman.memory.store import Batch, Make, MessageQuery, Store, ThreadChange, ThreadQuery
+from dragoman.memory.store import (
+    Batch,
+    Make,
+    MessageQuery,
+    Neighbours,
+    Store,
+    ThreadChange,
+    ThreadQuery,
+    open_store,
+    page_of,
+    with_neighbours,
+)
 from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 from dragoman.memory.window import Loaded, ThreadReading, newest
 from dragoman.message import Message

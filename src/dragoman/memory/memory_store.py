@@ -7,16 +7,14 @@ from collections import Counter, defaultdict
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 from itertools import islice
-from typing import Any
 
 import msgspec
 
 from dragoman.errors import HistoryError
 from dragoman.memory.changing import fits, made, owned, words_of
-from dragoman.memory.packing import digest_of, microseconds, packed, unpacked
-from dragoman.memory.path import Span, path, shows
+from dragoman.memory.packing import Packed, digest_of, microseconds, packed, unpacked
 from dragoman.memory.store import Batch, MessageQuery, ThreadQuery
-from dragoman.memory.thread import Branch, StoredMessage, Thread
+from dragoman.memory.thread import Branch, Span, StoredMessage, Thread, path, shows
 from dragoman.message import Message
 
 __all__ = ["MemoryStore"]
@@ -226,16 +224,18 @@ class MemoryStore:
             message=message, thread_id=thread_id, position=row.position, branch=row.branch
         )
 
-    def _keep(self, part: Any) -> bytes:
-        """Keeps a body, or counts one more use of it → its digest."""
-        self._uses[part.digest] += 1
-        if part.digest not in self._bodies:
-            digests = tuple([digest_of(data) for data in part.attachments])
-            self._bodies[part.digest] = _Body(part.body, words_of(part.text), digests)
-            for digest, data in zip(digests, part.attachments, strict=True):
+    def _keep(self, part: Packed) -> bytes:
+        """Keeps a body, or counts one more use of it. Returns its digest."""
+        row, attachments = part
+        body_digest: bytes = row["digest"]
+        self._uses[body_digest] += 1
+        if body_digest not in self._bodies:
+            digests = tuple([digest_of(data) for data in attachments])
+            self._bodies[body_digest] = _Body(row["body"], words_of(row["text"]), digests)
+            for digest, data in zip(digests, attachments, strict=True):
                 self._uses[digest] += 1
                 self._attachments[digest] = data
-        return part.digest
+        return body_digest
 
     def _release(self, digest: bytes) -> None:
         self._uses[digest] -= 1

@@ -18,21 +18,13 @@ _TEXT = 100_000
 """Characters of a message that can be found; databases have limits of their own."""
 
 
-class Packed(msgspec.Struct, frozen=True):
-    """A message in parts."""
-
-    digest: bytes
-    """Of the body and its attachments."""
-    body: str
-    """The message's stored form without id, time and turn, its attachments empty."""
-    attachments: tuple[bytes, ...]
-    """Their bytes, in order."""
-    text: str
-    """What can be found."""
+Packed = tuple[dict[str, Any], tuple[bytes, ...]]
+"""A message as a row of bodies, and the bytes of its attachments, in order. The row has the `digest` of both, the `body` (the stored form
+without id, time and turn, its attachments empty), the `text` that can be found, and the number of `files`."""
 
 
 def packed(message: Message) -> Packed:
-    """A message → its parts.
+    """Returns a message in parts.
 
     Raises:
         HistoryError: it holds what JSON cannot.
@@ -50,7 +42,13 @@ def packed(message: Message) -> Packed:
         digest.update(digest_of(data))
     text = "\n".join([piece.text for piece in message.content if isinstance(piece, TextPart)])
     found = text[:_TEXT].replace("\x00", " ")
-    return Packed(digest.digest(), body.decode(), tuple(attachments), found)
+    row = {
+        "digest": digest.digest(),
+        "body": body.decode(),
+        "text": found,
+        "files": len(attachments),
+    }
+    return row, tuple(attachments)
 
 
 def unpacked(

@@ -14,7 +14,6 @@ from sqlalchemy import Connection, bindparam, delete, exists, func, insert, sele
 from dragoman.errors import HistoryError
 from dragoman.memory.changing import made
 from dragoman.memory.packing import Packed, digest_of, microseconds
-from dragoman.memory.path import Span, path
 from dragoman.memory.sql_reading import (
     THREAD,
     branches_of,
@@ -25,7 +24,7 @@ from dragoman.memory.sql_reading import (
 )
 from dragoman.memory.sql_tables import attachments, bodies, branches, files, messages, threads
 from dragoman.memory.store import Batch
-from dragoman.memory.thread import Branch, Thread
+from dragoman.memory.thread import Branch, Span, Thread, path
 from dragoman.sql.engine import DIALECTS
 
 __all__ = ["delete_messages", "delete_thread", "save"]
@@ -130,9 +129,9 @@ def save(connection: Connection, batch: Batch, parts: Sequence[Packed]) -> Threa
                 "_created_at": date(message.created_at),
                 "_made_at": microseconds(message.created_at or batch.at),
                 "_turn": message.turn,
-                "_digest": part.digest,
+                "_digest": row["digest"],
             }
-            for number, (message, part) in enumerate(zip(batch.messages, parts, strict=True))
+            for number, (message, (row, _)) in enumerate(zip(batch.messages, parts, strict=True))
         ]
         _write_messages(connection, statements, rows, spans)
     return thread
@@ -275,30 +274,23 @@ def _shown_messages(names: frozenset[str]) -> Any:
 
 def _write_bodies(connection: Connection, statements: Statements, parts: Sequence[Packed]) -> None:
     """In the order of their digests, so that two processes wait for each other seldom."""
-    own = {part.digest: part for part in sorted(parts, key=lambda part: part.digest)}
-    connection.execute(
-        statements.bodies,
-        [
-            {
-                "digest": each.digest,
-                "body": each.body,
-                "text": each.text,
-                "files": len(each.attachments),
-            }
-            for each in own.values()
-        ],
-    )
-    if held := [each for each in own.values() if each.attachments]:
-        data = {digest_of(data): data for each in held for data in each.attachments}
-        connection.execute(
-            statements.files, [{"digest": digest, "data": data[digest]} for digest in sorted(data)]
-        )
-        uses = [
-            {"_digest": each.digest, "_number": number, "_file": digest_of(data)}
-            for each in held
-            for number, data in enumerate(each.attachments)
-        ]
-        connection.execute(statements.attachments, uses)
+    own = {row["digest"]: (row, attached) for row, attached in sorted(parts, key=_digest)}
+    connection.execute(statements.bodies, [row for row, _ in own.values()])
+    data = {digest_of(item): item for _, attached in own.values() for item in attached}
+    if not data:
+        return
+    rows = [{"digest": digest, "data": data[digest]} for digest in sorted(data)]
+    connection.execute(statements.files, rows)
+    uses = [
+        {"_digest": digest, "_number": number, "_file": digest_of(item)}
+        for digest, (_, attached) in own.items()
+        for number, item in enumerate(attached)
+    ]
+    connection.execute(statements.attachments, uses)
+
+
+def _digest(part: Packed) -> bytes:
+    return part[0]["digest"]
 
 
 def _sweep(connection: Connection, held: Sequence[int]) -> None:

@@ -1,17 +1,31 @@
-"""Where threads and messages are kept: the protocol of a store, and what it is asked with."""
+"""Where threads and messages are kept: the protocol of a store, what it is asked with, a store by its URL, and pages of what it holds."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
-from typing import Any, Literal, Protocol, runtime_checkable
+from pathlib import Path
+from typing import Any, Literal, Protocol, TypeVar, runtime_checkable
 
 import msgspec
 
-from dragoman.memory.thread import Branch, StoredMessage, Thread
+from dragoman.errors import SettingsError
+from dragoman.memory.thread import Branch, Page, StoredMessage, Thread
 from dragoman.message import Message
+from dragoman.sql.address import check_address
 
-__all__ = ["Batch", "Make", "MessageQuery", "Store", "ThreadChange", "ThreadQuery"]
+__all__ = [
+    "Batch",
+    "Make",
+    "MessageQuery",
+    "Neighbours",
+    "Store",
+    "ThreadChange",
+    "ThreadQuery",
+    "open_store",
+    "page_of",
+    "with_neighbours",
+]
 
 Make = Literal["never", "missing", "new"]
 """Whether a thread that is not there is made: `new` refuses one that is."""
@@ -139,3 +153,57 @@ class Store(Protocol):
     async def close(self) -> None:
         """Gives back what it holds open."""
         ...
+
+
+T = TypeVar("T")
+
+
+class Neighbours(msgspec.Struct, frozen=True):
+    """A message that `recall` is to bring beside those of the page, with some around it."""
+
+    message_id: str
+    """Which message."""
+    before: int = 0
+    """How many before it."""
+    after: int = 0
+    """How many behind it."""
+
+
+def page_of(found: Sequence[T], page: int, per_page: int | None) -> Page[T]:
+    """A page of what was asked for with one more than it holds."""
+    items = tuple(found if per_page is None else found[:per_page])
+    return Page(items=items, page=page, per_page=per_page, has_more=len(items) < len(found))
+
+
+async def with_neighbours(
+    store: Store, query: MessageQuery, wanted: Neighbours
+) -> list[StoredMessage]:
+    """A message of the thread and branch of a query, and its neighbours; none where those do not show it."""
+    own = MessageQuery(thread_id=query.thread_id, branch=query.branch)
+    found = await store.messages(msgspec.structs.replace(own, ids=(wanted.message_id,)))
+    if not found:
+        return []
+    place = found[0].position
+    before = msgspec.structs.replace(own, before=place, newest_first=True, limit=wanted.before)
+    after = msgspec.structs.replace(own, after=place, limit=wanted.after)
+    return [*await store.messages(before), *found, *await store.messages(after)]
+
+
+def open_store(url: str) -> Store:
+    """A store: `memory:` (gone with the process), `sqlite:///path`, or `postgresql://user:password@host/database`. Its tables are made or
+    brought up to date with the first use.
+
+    Raises:
+        SettingsError: the URL is of another kind, its folder is not there, or a package is missing.
+    """
+    if url == "memory:":
+        from dragoman.memory.memory_store import MemoryStore
+
+        return MemoryStore()
+    check_address(url, "message store", "message store")
+    scheme, _, rest = url.partition("://")
+    if scheme == "sqlite" and not (folder := Path(rest.removeprefix("/")).parent).is_dir():
+        raise SettingsError(f"the folder of the message store is not there: make {folder}")
+    from dragoman.memory.sql_store import SqlStore
+
+    return SqlStore(url)

@@ -14,8 +14,16 @@ from dragoman.errors import DragomanError, InvalidRequestError, SettingsError
 from dragoman.event import Event, RunError
 from dragoman.logs import logger
 from dragoman.message import DataPart, LinkPart, Message
-from dragoman.model.link_files import LinkedFiles, LinkKey, LinkSource
-from dragoman.model.links import Places, link_places, links_in, unsendable, with_files
+from dragoman.model.link_files import (
+    LinkedFiles,
+    LinkKey,
+    LinkSource,
+    Places,
+    link_places,
+    links_in,
+    unsendable,
+    with_files,
+)
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
 from dragoman.transport.address_policy import AddressPolicy

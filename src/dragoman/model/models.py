@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING
 from dragoman.errors import AuthenticationError, SettingsError
 from dragoman.model.access import Access, Key
 from dragoman.model.chat_model import ChatModel
-from dragoman.model.defaults import default_model, needed, resolve
 from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
 from dragoman.model.middleware import Middleware
-from dragoman.model.strings import ModelString, parse_model_string
+from dragoman.model.strings import ModelString, default_model, needed, parse_model_string, resolve
 from dragoman.providers.provider import Provider
 from dragoman.transport.base import Transport
 

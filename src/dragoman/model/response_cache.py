@@ -12,8 +12,14 @@ from dragoman.arguments import expect, expect_callable
 from dragoman.errors import SettingsError
 from dragoman.event import Event
 from dragoman.logs import logger
-from dragoman.model.cache_answer import StoredAnswer, dump_answer, is_whole, load_answer, replayed
-from dragoman.model.cache_key import cache_key
+from dragoman.model.cache_answer import (
+    StoredAnswer,
+    cache_key,
+    dump_answer,
+    is_whole,
+    load_answer,
+    replayed,
+)
 from dragoman.model.cache_store import CacheStore, open_store
 from dragoman.model.chat_model import new_id, now
 from dragoman.model.middleware import Batches, Destination, Target

@@ -1,4 +1,4 @@
-"""Model strings: which provider, and which of its models.
+"""Model strings: which provider, and which of its models; and what is used where an agent is told nothing.
 
 `provider` · `provider:chat` · `provider/chat` · `provider?chat=…&embeddings=…&media=…`. In the place of a model may stand the URL of what is
 asked, with its query: `a2a:https://host/agent?tenant=7`.
@@ -7,13 +7,26 @@ asked, with its query: `a2a:https://host/agent?tenant=7`.
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from urllib.parse import quote, unquote
 
 import msgspec
 
+from dragoman import providers
+from dragoman.capability import Capability
 from dragoman.errors import SettingsError
+from dragoman.model.middleware import Middleware
+from dragoman.providers import Provider
+from dragoman.transport.base import Transport
 
-__all__ = ["ModelString", "parse_model_string"]
+__all__ = [
+    "ModelString",
+    "default_model",
+    "default_transport",
+    "needed",
+    "parse_model_string",
+    "resolve",
+]
 
 _NAME_BEFORE_COLON = re.compile(r"[a-z][a-z0-9+.-]*")
 _KINDS = {"chat": "chat", "embeddings": "embeddings", "media": "media", "other": "media"}
@@ -74,3 +87,49 @@ def parse_model_string(text: str) -> ModelString:
 def _split(text: str) -> tuple[str, str, str]:
     at = min((text.index(mark) for mark in ":/?" if mark in text), default=len(text))
     return text[:at], text[at : at + 1], text[at + 1 :]
+
+
+# where nothing is said
+
+
+def default_model(*environments: Mapping[str, str] | None) -> str:
+    """The model string that the first of these environments names as DRAGOMAN_MODEL, else `local`."""
+    return next(
+        (name for each in environments if each and (name := each.get("DRAGOMAN_MODEL"))), "local"
+    )
+
+
+def resolve(model: str | Provider) -> tuple[ModelString, Provider]:
+    """A model string, or a record, → both.
+
+    Raises:
+        SettingsError: the string is malformed, or no provider has that name.
+    """
+    if isinstance(model, Provider):
+        return ModelString(model.name), model
+    string = parse_model_string(model)
+    return string, providers.get(string.provider)
+
+
+def needed(provider: Provider) -> tuple[Middleware, ...]:
+    """What a provider's record says must stand in for what it cannot do itself."""
+    needed: list[Middleware] = []
+    if (
+        Capability.tools not in provider.capabilities
+        and Capability.typed_output in provider.capabilities
+    ):
+        from dragoman.model.constrained import constrained_tools
+
+        needed.append(constrained_tools)
+    if provider.repeats_itself:
+        from dragoman.model.repetition import end_repetition
+
+        needed.append(end_repetition)
+    return tuple(needed)
+
+
+def default_transport() -> Transport:
+    """HTTP by aiohttp, with retries."""
+    from dragoman.transport import AiohttpTransport, Retry
+
+    return Retry(AiohttpTransport())

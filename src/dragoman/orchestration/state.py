@@ -15,7 +15,7 @@ from dragoman.message import Message, Role, ToolCallPart
 from dragoman.model.chat_model import now
 from dragoman.orchestration.accumulator import Intake, MessageAccumulator
 from dragoman.orchestration.iteration import UNSAID, OutputText
-from dragoman.orchestration.resume import Beginning, Plan
+from dragoman.orchestration.resume import ResumePlan
 from dragoman.orchestration.seal import Seal
 from dragoman.orchestration.shown import is_text
 from dragoman.orchestration.tool_round import ToolRound
@@ -68,7 +68,7 @@ class StreamingState:
         metadata: Mapping[str, Any] = {},
         seal: Seal = _UNSEALED,
         claim: Claim | None = None,
-        plan: Plan | None = None,
+        plan: ResumePlan | None = None,
     ) -> None:
         """The history is copied. `tools` may be a mapping of them by name.
 
@@ -118,6 +118,8 @@ class StreamingState:
         self.shared = SharedState(shared, self.outbox)
         """The state that client and agent share."""
         self.metadata = metadata
+        self.asked: Sequence[Message] = ()
+        """The messages that the run was asked with."""
         self.done = False
         self.should_prefix_next_message = False
         self.empty_after_tools_continuations = 0
@@ -214,12 +216,25 @@ class StreamingState:
     def _count_tool_calls(self, calls: int) -> None:
         self.account.begin(tool_calls=calls)
 
-    def begin(self, beginning: Beginning) -> tuple[Message, ...]:
-        """How the run begins, where that had to wait for the sets' tools → the messages that are its own."""
-        self._history, self.plan = beginning.history, beginning.plan
+    def begin(
+        self,
+        history: list[Message],
+        opening: tuple[Message, ...],
+        losses: Sequence[Loss] = (),
+        plan: ResumePlan | None = None,
+    ) -> tuple[Message, ...]:
+        """Sets how the run begins. Returns the messages that are its own.
+
+        Args:
+            history: the conversation that it goes on with; with a `plan`, without what the plan adds.
+            opening: those messages of it that are the run's own.
+            losses: what was made up in them.
+            plan: what is to be done first; `None`: the model is asked.
+        """
+        self._history, self.plan = history, plan
         self.turn = turn_after(self._history)
-        self.losses |= dict.fromkeys(beginning.losses)
-        return beginning.opening
+        self.losses |= dict.fromkeys(losses)
+        return opening
 
     @property
     def conversation_history(self) -> tuple[Message, ...]:
@@ -271,9 +286,9 @@ class StreamingState:
 
     def replace_in_history(self, message: Message) -> None:
         """Puts a message in the place of the last one that has its id."""
-        for place in reversed(range(len(self._history))):
-            if self._history[place].id == message.id:
-                self._history[place] = message
+        for position in reversed(range(len(self._history))):
+            if self._history[position].id == message.id:
+                self._history[position] = message
                 return
 
     def output_of(self, events: Sequence[Event]) -> str:

@@ -8,12 +8,12 @@ from dragoman.runtime import lazy
 from dragoman.serve.app import app  # not when first asked for: its module has its name
 
 if TYPE_CHECKING:
-    from dragoman.serve.agents.policy import AgentPolicy
     from dragoman.serve.apis.a2a_grpc import serve_grpc
+    from dragoman.serve.apis.cards import AgentCard, Skill
+    from dragoman.serve.core.policy import AgentPolicy
     from dragoman.serve.gateway.gateway import Gateway
     from dragoman.serve.http.callers import Caller, Key, read_keys
     from dragoman.serve.http.limits import ServerLimits
-    from dragoman.serve.protocols.agent_card import AgentCard, Skill
     from dragoman.serve.server import run_server, serve_http
 
 __all__ = [
@@ -32,13 +32,13 @@ __all__ = [
 ]
 
 _MODULES = {
-    "AgentCard": "protocols.agent_card",
-    "AgentPolicy": "agents.policy",
+    "AgentCard": "apis.cards",
+    "AgentPolicy": "core.policy",
     "Caller": "http.callers",
     "Gateway": "gateway.gateway",
     "Key": "http.callers",
     "ServerLimits": "http.limits",
-    "Skill": "protocols.agent_card",
+    "Skill": "apis.cards",
     "read_keys": "http.callers",
     "run_server": "server",
     "serve_grpc": "apis.a2a_grpc",

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from dragoman.agent import Agent
     from dragoman.codec.agent_card import AgentCard
     from dragoman.runs import RunLog
-    from dragoman.serve.agents.policy import AgentPolicy
+    from dragoman.serve.core.policy import AgentPolicy
     from dragoman.serve.gateway.gateway import Gateway
     from dragoman.serve.http.callers import Auth
     from dragoman.serve.http.limits import ServerLimits
@@ -70,16 +70,15 @@ def app(
     from dragoman.agent import Agent
     from dragoman.http_server.guard import HostGuard, host_names, page_origins
     from dragoman.runs import open_log
-    from dragoman.serve.agents.agents import AgentBackend
-    from dragoman.serve.calls.call import Backend
-    from dragoman.serve.calls.service import Service
-    from dragoman.serve.endpoint import Endpoint
-    from dragoman.serve.handlers import HANDLERS
+    from dragoman.serve.apis.cards import cards_of
+    from dragoman.serve.core.agents import AgentBackend
+    from dragoman.serve.core.service import Service
+    from dragoman.serve.core.stream import Backend
+    from dragoman.serve.endpoint import Endpoint, is_offered
     from dragoman.serve.http.callers import authenticator
     from dragoman.serve.http.limits import ServerLimits
     from dragoman.serve.http.places import absent, places
     from dragoman.serve.operations import Probes, operations
-    from dragoman.serve.protocols.agent_card import cards_of
     from dragoman.serve.store.answers import open_answers
 
     _check(gateway, limits, webhooks)
@@ -113,7 +112,7 @@ def app(
         reopened=opened if isinstance(store, str) and store != "memory:" else None,
     )
     served = [wires.get(name) for name in wires.names()]
-    found = places(served, HANDLERS)
+    found = places(served, is_offered)
     routes = [
         Route(
             place.path.replace("{model}", "{model:path}"),

@@ -1,8 +1,11 @@
-"""A place of the server as an ASGI application: a request becomes a `Call`, and whatever goes wrong is answered as its wire does."""
+"""A place of the server as an ASGI application: a request becomes a `Call` of an API, and whatever goes
+wrong is answered as that API does.
+"""
 
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Mapping
 from typing import Any
 from urllib.parse import parse_qsl
 
@@ -13,9 +16,11 @@ from dragoman import json_bytes
 from dragoman.codec.serving import Route
 from dragoman.errors import AuthenticationError, InvalidRequestError, public
 from dragoman.logs import logger
-from dragoman.serve.calls.call import Call
-from dragoman.serve.calls.service import Service
-from dragoman.serve.handlers import HANDLERS
+from dragoman.serve.apis import models, runs
+from dragoman.serve.apis.a2a import A2aApi
+from dragoman.serve.apis.responses import ResponsesApi
+from dragoman.serve.core.call import Api, Call
+from dragoman.serve.core.service import Service
 from dragoman.serve.http.body import BodyTimeoutError, json_object, read_body
 from dragoman.serve.http.callers import STRANGER, Caller, find_keys
 from dragoman.serve.http.connection import Connection
@@ -24,12 +29,31 @@ from dragoman.serve.http.places import Place
 from dragoman.wires.serving import serving
 from dragoman.wires.wire import Wire
 
-__all__ = ["Endpoint"]
+__all__ = ["Endpoint", "api_of", "is_offered"]
 
 _LOG = logger("serve")
 _MOST_FIELDS = 100
 _ID = "x-request-id"
-"""Header of an answer with the call's id. A wire whose clients look elsewhere for it says so (`id_header`)."""
+"""Header of every answer with the call's id, beside that in which the API's clients look for it."""
+_APIS: Mapping[str, Api] = {
+    "a2a": A2aApi(),
+    "ai_sdk": runs.AiSdkApi(),
+    "anthropic": models.AnthropicApi(),
+    "ollama": models.OllamaApi(),
+    "openai_responses": ResponsesApi(),
+}
+"""Name of a wire → its API, if it has anything that others do not."""
+_USUAL = Api({**models.HANDLERS, **runs.HANDLERS})
+
+
+def api_of(wire: Wire) -> Api:
+    """Returns what the server does for clients of a wire."""
+    return _APIS.get(wire.name, _USUAL)
+
+
+def is_offered(wire: Wire, purpose: str) -> bool:
+    """True if the server does anything at places of this purpose."""
+    return purpose in api_of(wire).handlers
 
 
 class Endpoint:
@@ -73,7 +97,7 @@ class Endpoint:
         observed: Observed,
     ) -> None:
         service = self._service
-        named = dict.fromkeys([_ID, serving(wire).id_header], observed.id)
+        named = dict.fromkeys([_ID, api_of(wire).id_header], observed.id)
         try:
             caller = await self._caller(wire, route, scope)
             observed.caller = caller.name
@@ -89,7 +113,7 @@ class Endpoint:
                     call = self._call(
                         scope, headers, wire, route, caller, data, connection, observed
                     )
-                    await HANDLERS[call.route.purpose](call)
+                    await call.api.handlers[route.purpose](call)
 
                 async with connection:
                     with service.gate.connection(connection):
@@ -134,12 +158,7 @@ class Endpoint:
         self, connection: Connection, wire: Wire, route: Route, error: Exception, kind: str
     ) -> int:
         """Answers with an error, as the wire's API does → its status. `kind`: the media type of what was sent."""
-        refuse = serving(wire).dump_refusal
-        shown = (
-            wire.dump_error(public(error))
-            if refuse is None
-            else refuse(public(error), route.purpose, kind)
-        )
+        shown = api_of(wire).refuse(wire, public(error), route.purpose, kind)
         headers = {"content-type": "application/json", **shown.headers}
         if isinstance(error, BodyTimeoutError):
             headers["connection"] = "close"  # where its next request begins, nobody knows
@@ -184,21 +203,21 @@ class Endpoint:
         path = path.removeprefix(f"/{wire.name}")
         parameters: dict[str, Any] = scope["path_params"]
         body = json_object(data, service.limits)
-        whole = f"{path}?{query}" if query else path
         return Call(
-            service,
-            wire,
-            route,
-            caller,
-            whole,
-            _fields(query),
-            headers,
-            parameters,
-            body,
-            connection,
-            observed.id,
-            service.clock(),
-            observed,
+            service=service,
+            api=api_of(wire),
+            wire=wire,
+            route=route,
+            caller=caller,
+            path=f"{path}?{query}" if query else path,
+            query=_fields(query),
+            headers=headers,
+            parameters=parameters,
+            body=body,
+            connection=connection,
+            id=observed.id,
+            now=service.clock(),
+            observed=observed,
         )
 
 

@@ -12,7 +12,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from dragoman import json_bytes
-from dragoman.serve.calls.service import Service
+from dragoman.serve.core.service import Service
 from dragoman.serve.http.callers import find_keys
 from dragoman.serve.http.observed import CONTENT_TYPE
 from dragoman.serve.http.openapi import description

@@ -15,7 +15,7 @@ from dragoman.arguments import wrong
 from dragoman.errors import SettingsError
 from dragoman.http_server.listening import listening, make_config, on_signals, url_of
 from dragoman.runtime import is_loopback
-from dragoman.serve.calls.service import Service
+from dragoman.serve.core.service import Service
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette

@@ -65,14 +65,14 @@ Failed = Callable[[str, Span, Context, BaseException], None]
 
 
 def provider_name(name: str) -> str:
-    """The conventions' name of a provider; of one that they do not know, its own."""
+    """Returns the conventions' name of a provider; its own name if they have none."""
     record = REGISTRY.find(name)
     return name if record is None else record.otel_name or name
 
 
 @lru_cache(maxsize=256)
 def target(origin: Origin) -> Attributes:
-    """Whom a request goes to; not to be changed."""
+    """Returns the attributes that say whom a request goes to; not to be changed."""
     url = urlsplit(origin.endpoint or "")
     attributes = _call(origin)
     if url.hostname:
@@ -83,7 +83,7 @@ def target(origin: Origin) -> Attributes:
 
 @lru_cache(maxsize=256)
 def metric_attributes(origin: Origin, served_model: str | None) -> Attributes:
-    """What metrics of a request tell apart; not to be changed."""
+    """Returns the attributes that metrics of a request have; not to be changed."""
     return (
         {**_call(origin), "gen_ai.response.model": served_model} if served_model else _call(origin)
     )
@@ -98,7 +98,7 @@ def _call(origin: Origin) -> Attributes:
 
 
 def request(start: ModelStart) -> Attributes:
-    """What is asked, without its content."""
+    """Returns the attributes of what is asked, without its content."""
     request, attributes = start.request, target(start.target).copy()
     if request.stream:
         attributes["gen_ai.request.stream"] = True
@@ -117,7 +117,7 @@ def request(start: ModelStart) -> Attributes:
 
 
 def response(end: ModelEnd, conventions: str) -> Attributes:
-    """What came of a request, without its content, with the names of a version of the conventions."""
+    """Returns the attributes of a response, without its content, named as in a version of the conventions."""
     attributes: Attributes = {}
     if (origin := end.origin) is not None:
         if origin.response_id:
@@ -140,7 +140,7 @@ def response(end: ModelEnd, conventions: str) -> Attributes:
 
 
 def usage(used: Usage) -> Attributes:
-    """Tokens of a call, or of a run."""
+    """Returns the attributes for the tokens of a call, or of a run."""
     attributes: Attributes = {}
     if used.input_tokens is not None:
         attributes["gen_ai.usage.input_tokens"] = used.input_tokens
@@ -150,7 +150,7 @@ def usage(used: Usage) -> Attributes:
 
 
 def tool_call(start: ToolStart) -> Attributes:
-    """Which tool is called, without the arguments."""
+    """Returns the attributes of a tool's call, without the arguments."""
     attributes: Attributes = {
         "gen_ai.operation.name": "execute_tool",
         "gen_ai.tool.name": start.call.name,
@@ -170,17 +170,17 @@ def conversation(run: RunInfo | None) -> Attributes:
 
 
 def finish_reason(reason: FinishReason) -> str | None:
-    """The conventions' word for why a model stopped; `None`: it is not known."""
+    """Returns the conventions' word for why a model stopped, or None if it is not known."""
     return None if reason is FinishReason.unspecified else _FINISH_REASONS.get(reason, reason.value)
 
 
 def error_type(error: BaseException) -> str:
-    """The class of an error: one of `dragoman.errors`, or of code of the user's."""
+    """Returns the class of an error: one of `dragoman.errors`, or of the user's code."""
     return type(error).__qualname__
 
 
 def recorder(scope: str, release: str, logger_provider: LoggerProvider | None) -> Failed:
-    """A function that notes an exception on a span, and as an event of the conventions, with the severity of a warning."""
+    """Returns a function that notes an exception on a span, and as an event of the conventions, with the severity of a warning."""
     from opentelemetry._logs import (
         SeverityNumber,
         get_logger,

@@ -30,7 +30,7 @@ _ROLES = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
 
 
 def json_text(value: Any) -> str:
-    """A value as JSON, as span attributes have it."""
+    """Returns a value as JSON, as span attributes have it."""
     try:
         return msgspec.json.encode(value, enc_hook=str).decode()
     except UnicodeEncodeError:  # half a character, which only an escape can hold
@@ -38,7 +38,7 @@ def json_text(value: Any) -> str:
 
 
 def conversation(messages: Sequence[Message]) -> dict[str, str]:
-    """Messages as attributes: system instructions at their head, and the rest."""
+    """Returns messages as attributes: system instructions at their head, and the rest."""
     head = next(
         (index for index, message in enumerate(messages) if message.role is not Role.SYSTEM),
         len(messages),
@@ -53,12 +53,13 @@ def conversation(messages: Sequence[Message]) -> dict[str, str]:
 
 
 def dump_conversation(messages: Iterable[Message]) -> list[dict[str, Any]]:
-    """Messages with the conventions' roles and parts. Results of tools are messages of their own there."""
+    """Returns messages with the conventions' roles and parts. Results of tools are messages of their own there."""
     return [dumped_message for message in messages for dumped_message in _messages(message)]
 
 
 def answer(message: Message, finish_reason: str | None) -> str:
-    """What a model said, as the only choice that it gave. Why it stopped stands there too, since readers ask for it."""
+    """Returns what a model said, as the only choice that it gave, with the reason why it
+    stopped."""
     return json_text(
         [
             {**dumped_message, "finish_reason": finish_reason or "stop"}
@@ -68,12 +69,12 @@ def answer(message: Message, finish_reason: str | None) -> str:
 
 
 def result(part: ToolResultPart) -> Any:
-    """What a tool gave: JSON, or parts."""
+    """Returns what a tool gave: JSON, or parts."""
     return [_part(piece) for piece in part.result] if part.is_content else part.result
 
 
 def tool_definitions(tools: Iterable[ToolSpec | ServerTool]) -> list[dict[str, Any]]:
-    """What a model may call."""
+    """Returns the tools that a model may call."""
     return [
         {
             "type": "function",

@@ -112,7 +112,7 @@ class Spans:
         self._calls: dict[ModelStart | ToolStart, _Call] = {}
 
     def hooks(self, *, propagate: bool) -> Hooks:
-        """The functions that make the spans."""
+        """Returns the functions that make the spans."""
         return Hooks(
             run_start=self._run_start,
             run_end=self._run_end,
@@ -276,7 +276,7 @@ class Spans:
 
 
 def _release() -> str:
-    """The version of this package; `""`: it is not installed as one."""
+    """Returns the version of this package, or an empty text if it is not installed."""
     try:
         return version("dragoman")
     except PackageNotFoundError:
@@ -284,7 +284,7 @@ def _release() -> str:
 
 
 def _agent_name(start: RunStart) -> Attributes:
-    """The agent's name, where it was given one: else it is called by its provider's."""
+    """Returns the agent's name, if it was given one; otherwise it is called by its provider's."""
     try:
         provider = providers.get(start.model.partition(":")[0]).display_name
     except DragomanError:

@@ -5,21 +5,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, NamedTuple, Protocol
 
 from dragoman.codec.agent_card import Abilities, AgentCard
 from dragoman.codec.allowed import Allowed
-from dragoman.codec.serving import BEARER, ErrorResponse, Forward, KeyPlace, Links, RequestFields
-from dragoman.errors import DragomanError
-from dragoman.interrupt import Interrupt, Resume
-from dragoman.loss import Loss
-from dragoman.message import Content, Message, ToolCallPart
-from dragoman.request import ModelRequest, RunRequest
+from dragoman.codec.serving import BEARER, Forward, KeyPlace, RequestFields, SealForm
 from dragoman.result import ModelInfo
-from dragoman.wires.wire import StreamEncoder, Wire
+from dragoman.wires.wire import Wire
 
 __all__ = ["NEEDED", "ServedWire", "Serving", "serving", "stream_form"]
 
@@ -39,52 +34,8 @@ class Serving(NamedTuple):
     """Fields of its requests that a gateway passes on; `None`: all."""
     forward: Forward | None = None
     """How a client's body goes to a provider of the same API as it is; `None`: it is read and written again."""
-    adapt: Callable[[ModelRequest, Mapping[str, Any], list[Loss]], Mapping[str, Any]] | None = None
-    """A request and its verbatim body → the body for a model that the client did not name, by what the API's documentation says; what that
-    changes is added to the losses."""
-    restores: Callable[[Any], bool] | None = None
-    """By a vendor's quirks, whether it demands back what the API's libraries have no field for; `None`: none does."""
-    unstored: Mapping[str, Any] = {}
-    """Options by which a provider keeps nothing of a request in its account."""
-    stream_headers: Mapping[str, str] = {}
-    """Headers of a streamed answer, beside its type."""
-    id_header: str = "x-request-id"
-    """Header in which its clients look for the id of a request, in lower case."""
-    dump_idle: Callable[..., Json | None] | None = None
-    """A body, its path and `now=` → the answer to a request that asks the model for nothing; `None`: it asks for something."""
-    nothing_runs: int | None = None
-    """Status for a client that wants to go on reading where nothing runs; `None`: there is no such thing here."""
-    dump_refusal: Callable[[DragomanError, str, str], ErrorResponse] | None = None
-    """An error, the purpose of its place and the media type of what was sent → the answer, before a request is understood; else it is
-    `dump_error`."""
-    links: Callable[[ModelRequest], Links] | None = None
-    """What a request says of answers that are kept."""
-    is_lasting: Callable[[Message], bool] | None = None
-    """Whether a system text of a request belongs to its conversation, for who goes on by an id; else it is for one answer."""
-    item_references: Callable[[Mapping[str, Any]], list[tuple[int, str]]] | None = None
-    """A body → place and id of each item that it names in place of sending it."""
-    items_by_id: Callable[[Mapping[str, Any]], dict[str, Json]] | None = None
-    """A whole answer → its items by their ids."""
-    with_items: Callable[[Mapping[str, Any], Mapping[int, Mapping[str, Any]]], Json] | None = None
-    """A body and items → the body with each in its place."""
-    dump_seal: Callable[[str], Content] | None = None
-    """A server's token → the piece in which a client keeps it."""
-    load_seal: Callable[[Content], str | None] | None = None
-    """A piece → the token that it may hold."""
-    dump_call_seal: Callable[[str, ToolCallPart], ToolCallPart] | None = None
-    """A token and a call → the call in which a client keeps it."""
-    load_call_seal: Callable[[ToolCallPart], tuple[str, ToolCallPart] | None] | None = None
-    """A call → the token that it may hold, and the call without it."""
-    dump_interrupt: Callable[[Interrupt], Content | None] | None = None
-    """What a run waits for → the API's own piece for it; `None`: it has none, and a reserved tool is called."""
-    load_interrupt: Callable[[Content], Interrupt | None] | None = None
-    """Such a piece, as clients send it back → what waits."""
-    load_resume: Callable[[Content], Resume | None] | None = None
-    """A piece of a client's → its answer to what waits."""
-    regenerated: Callable[[RunRequest], str | None] | None = None
-    """The id of the message that is to be made anew; empty: the last answer; `None`: none is."""
-    envelope_again: Callable[..., Json] | None = None
-    """The `envelope` of a stream that a client reads again from its beginning."""
+    seal: SealForm = SealForm()
+    """Where its clients keep a token of the server."""
 
 
 def serving(wire: object) -> Serving:
@@ -104,18 +55,12 @@ NEEDED: Mapping[str, Sequence[str]] = {
     "models": ("dump_models",),
     "model": ("dump_model",),
     "count_tokens": ("dump_token_count",),
-    "version": ("dump_version",),
-    "response": ("call_id", "with_state"),
-    "input_items": ("call_id", "dump_input_items"),
-    "delete_response": ("call_id", "dump_deleted"),
-    "cancel_response": ("call_id", "with_state"),
     "capabilities": ("dump_capabilities",),
-    "card": ("dump_card",),
 }
 """Purpose of a route → the functions of its wire that a server calls there, beside those that every wire has."""
 
 
-def stream_form(wire: Wire, encoder: StreamEncoder) -> tuple[str, bytes]:
+def stream_form(wire: Wire, encoder: object) -> tuple[str, bytes]:
     """The media type of a streamed answer, and what keeps it open: the wire's, where its encoder has none of its own."""
     return getattr(encoder, "stream_type", wire.stream_type), getattr(encoder, "ping", wire.ping)
 
@@ -133,28 +78,6 @@ class ServedWire(Wire, Protocol):
 
     def dump_token_count(self, count: int) -> Json:
         """How many tokens messages are (`count_tokens`)."""
-        ...
-
-    def dump_version(self) -> Json:
-        """The server's version (`version`)."""
-        ...
-
-    def call_id(self, response_id: str) -> str:
-        """The id of a stored answer without the prefix of the wire's ids (`response`, and all of such)."""
-        ...
-
-    def with_state(
-        self, body: Mapping[str, Any], state: str, error: Mapping[str, Any] | None
-    ) -> Json:
-        """A response that is not completed: `in_progress`, `failed` or `cancelled`; with the body of its error (`response`)."""
-        ...
-
-    def dump_input_items(self, messages: Iterable[Message]) -> list[Json]:
-        """What a stored answer answers, oldest first; each with an `id` (`input_items`)."""
-        ...
-
-    def dump_deleted(self, call_id: str) -> Json:
-        """That an answer is forgotten (`delete_response`)."""
         ...
 
     def dump_capabilities(self, card: AgentCard, abilities: Abilities) -> Json:

@@ -9,15 +9,17 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.codec.json_values import if_object
-from dragoman.errors import public
+from dragoman.codec.serving import ErrorResponse
+from dragoman.errors import DragomanError, public
 from dragoman.serve.apis import a2a_methods as methods
 from dragoman.serve.apis import a2a_push as push
 from dragoman.serve.apis.a2a_frames import Frame, TaskError, respond
 from dragoman.serve.apis.cards import show_card, show_extended_card
-from dragoman.serve.calls.call import Call
+from dragoman.serve.core.call import Api, Call, Handler
 from dragoman.wires import a2a
+from dragoman.wires.wire import Wire
 
-__all__ = ["HANDLERS"]
+__all__ = ["A2aApi"]
 
 _VERSIONS = ("", "1.0", "0.3")
 
@@ -25,7 +27,7 @@ _VERSIONS = ("", "1.0", "0.3")
 
 
 async def answer_rpc(call: Call) -> None:
-    """Does what a method asks for; whatever is wrong is an answer of JSON-RPC."""
+    """Does what a method asks for; every error is an answer of JSON-RPC."""
     body, id_ = call.body, call.body.get("id")
     frame = Frame(rpc=True, id=id_ if isinstance(id_, str | int | float) or id_ is None else None)
     try:
@@ -133,7 +135,7 @@ def _check_version(call: Call) -> None:
         )
 
 
-HANDLERS: Mapping[str, Callable[[Call], Awaitable[None]]] = {
+_HANDLERS: Mapping[str, Handler] = {
     "rpc": answer_rpc,
     "card": show_card,
     "extended_card": _by_path(show_extended_card),
@@ -149,3 +151,20 @@ HANDLERS: Mapping[str, Callable[[Call], Awaitable[None]]] = {
     "delete_push": _by_path(push.delete_push),
 }
 """Purpose of a place → what answers there."""
+
+
+class A2aApi(Api):
+    """A2A: an error before a request was understood is answered as its binding does."""
+
+    def __init__(self) -> None:
+        super().__init__(_HANDLERS)
+
+    def refuse(
+        self,
+        wire: Wire,  # noqa: ARG002
+        error: DragomanError,
+        purpose: str,
+        media_type: str,
+    ) -> ErrorResponse:
+        """See `Api`."""
+        return a2a.dump_refusal(error, purpose, media_type)

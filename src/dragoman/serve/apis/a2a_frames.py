@@ -9,7 +9,7 @@ import msgspec
 
 from dragoman import json_bytes
 from dragoman.errors import InvalidRequestError
-from dragoman.serve.calls.call import Call
+from dragoman.serve.core.call import Call
 from dragoman.wires import a2a
 
 __all__ = ["Frame", "TaskError", "respond"]

@@ -162,7 +162,7 @@ def _stream(app: Any, method: Method) -> Any:
 
 
 async def _forward(app: Any, method: Method, request: bytes, context: Any) -> AsyncGenerator[bytes]:
-    """The body of the answer, piece by piece. Where it is left, the client has left."""
+    """Yields the body of the answer, piece by piece. Leaving it means that the client has left."""
     params = method.read(request)
     if params is None:
         await _refuse(context, 400)
@@ -235,12 +235,12 @@ class _Pipe:
         return await self.pieces.get()
 
     def leave(self) -> None:
-        """The client has left: nothing waits for it any more."""
+        """Stops waiting for the client, which has left."""
         self.left.set()
         self._room.set()
 
     def end(self) -> None:
-        """Nothing more comes."""
+        """Marks the end of the answer."""
         self.pieces.put_nowait(None)
 
 
@@ -252,7 +252,7 @@ async def _refuse(context: Any, status: int) -> None:
 
 
 async def _abort(context: Any, error: Mapping[str, Any]) -> None:
-    """Ends a call with what went wrong, and its `ErrorInfo`."""
+    """Ends a call with an error and its `ErrorInfo`."""
     from a2a.utils.grpc_status import status_to_grpc
     from google.protobuf import any_pb2
     from google.rpc import code_pb2, error_details_pb2, status_pb2  # pyright: ignore[reportMissingTypeStubs]

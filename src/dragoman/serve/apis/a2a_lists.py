@@ -10,8 +10,8 @@ from typing import Any, cast
 from dragoman.codec.json_values import if_list, if_text
 from dragoman.serve.apis.a2a_frames import TaskError
 from dragoman.serve.apis.a2a_tasks import load_task
-from dragoman.serve.calls.call import Call
-from dragoman.serve.conversations.threads import resource_of, thread_id
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.threads import resource_of, thread_id
 from dragoman.serve.store.answers import TaskQuery
 from dragoman.serve.store.records import Stage
 from dragoman.wires import a2a
@@ -27,7 +27,7 @@ _LONGEST_PLACE = 18
 
 
 async def list_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
-    """A page of the tasks of a client, the latest first.
+    """Returns a page of a client's tasks, the latest first.
 
     Raises:
         TaskError: what is asked for is no page.
@@ -59,7 +59,7 @@ async def list_tasks(call: Call, params: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def trim_history(task: dict[str, Any], most: Any) -> dict[str, Any]:
-    """A task with the end of its history alone, where its client wants no more.
+    """Returns a task with only the end of its history, if its client wants no more.
 
     Raises:
         TaskError: `most` is no number.

@@ -13,7 +13,6 @@ from dragoman.codec.json_values import if_object, if_text
 from dragoman.event import Event, RunError
 from dragoman.interrupt import Interrupt
 from dragoman.request import RunRequest
-from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.apis import a2a_push
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_lists import list_tasks, trim_history
@@ -27,11 +26,12 @@ from dragoman.serve.apis.a2a_tasks import (
     waits,
 )
 from dragoman.serve.apis.cards import show_extended_card
-from dragoman.serve.calls.call import Call
-from dragoman.serve.calls.waiting import look_seconds
-from dragoman.serve.conversations.threads import resource_of, thread_id
-from dragoman.serve.protocols.endpoints import logged
-from dragoman.serve.protocols.runs import Served, begun, read_run, served_agent
+from dragoman.serve.apis.runs import begin_run, is_logged, read_run
+from dragoman.serve.core.agents import Served, served_agent
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.service import look_seconds
+from dragoman.serve.core.shown import show_events
+from dragoman.serve.core.threads import resource_of, thread_id
 from dragoman.serve.store.records import Answered
 from dragoman.wires import a2a
 
@@ -98,7 +98,7 @@ async def _begin(
     progress = Progress(call, task, goes_on=before is not None)
     config = await a2a_push.subscribe_address(call, task_id, params)
     try:
-        run_id = await begun(
+        run_id = await begin_run(
             call,
             message.request,
             served,
@@ -191,7 +191,7 @@ async def _stream(
     async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
         async for page in pages:
             call.observed.add(page)
-            if data := b"".join([piece(event) for event in shown(page, resource_of(call))]):
+            if data := b"".join([piece(event) for event in show_events(call, page)]):
                 await connection.write(data)
     await connection.end(end())
 
@@ -223,7 +223,7 @@ async def cancel_task(call: Call, params: dict[str, Any], frame: Frame) -> None:
         if newest is not None and newest.id != run.id:  # the conversation went on, and stays there
             await answers.save(newest)
         call.service.waiting.changed((call.caller.id, task_id))
-    elif run.run_id is not None and await logged(call, run.run_id):
+    elif run.run_id is not None and await is_logged(call, run.run_id):
         await call.service.runs.cancel(run.run_id)
         await _drain(call, run.run_id)
     task = await load_task(call, await find_run(call, task_id))
@@ -241,7 +241,7 @@ async def subscribe_to_task(call: Call, params: dict[str, Any], frame: Frame) ->
     if waits(run):
         run = await _wait_for_change(call, run, task_id, frame)
     run_id = run.run_id
-    if is_over(run) or run_id is None or not await logged(call, run_id):
+    if is_over(run) or run_id is None or not await is_logged(call, run_id):
         await call.connection.end(frame.piece({"task": await load_task(call, run)}))
         return
     await _stream(call, run_id, request_of(call, run), task_id, frame)
@@ -266,7 +266,7 @@ async def _wait_for_change(call: Call, run: Answered, task_id: str, frame: Frame
             if not waits(run):
                 # another process keeps a run a moment before it begins
                 looks += 1
-                if looks > _LOOKS or await logged(call, run.run_id):
+                if looks > _LOOKS or await is_logged(call, run.run_id):
                     break
             with anyio.move_on_after(seconds):
                 await changed.wait()

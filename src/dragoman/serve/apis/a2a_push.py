@@ -10,11 +10,10 @@ from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.errors import ModelNotFoundError
 from dragoman.logs import logger
 from dragoman.request import RunRequest
-from dragoman.serve.agents.shown_events import shown
 from dragoman.serve.apis.a2a_frames import Frame, TaskError
 from dragoman.serve.apis.a2a_tasks import find_run, request_of
-from dragoman.serve.calls.call import Call
-from dragoman.serve.conversations.threads import resource_of
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.shown import show_events
 from dragoman.serve.store.records import Answered
 from dragoman.wires import a2a
 
@@ -118,7 +117,7 @@ async def _objects(
     encoder = a2a.encoder(**{**envelope, "now": call.service.clock})
     async with aclosing(call.service.runs.pages(run_id)) as pages:
         async for page in pages:
-            for event in shown(page, resource_of(call)):
+            for event in show_events(call, page):
                 for item in encoder.objects(event):
                     yield item
     for item in encoder.closing():

@@ -20,9 +20,9 @@ from dragoman.event import Event, RunError, RunFinished, RunStarted
 from dragoman.fold import compact, unfold
 from dragoman.message import Message
 from dragoman.request import RunRequest
-from dragoman.serve.agents.shown_events import shown
-from dragoman.serve.calls.call import Call
-from dragoman.serve.conversations.threads import name_of, resource_of
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.shown import show_events
+from dragoman.serve.core.threads import name_of, resource_of
 from dragoman.serve.store.records import Answered
 from dragoman.wires import a2a
 
@@ -178,7 +178,7 @@ def _add_run(call: Call, task: Task, run: Answered, events: Sequence[Event]) -> 
         now=run.updated_at or run.created_at,
     )
     encoder = a2a.encoder(**envelope)
-    seen = shown(compact(events), resource_of(call))
+    seen = show_events(call, compact(events))
     after = a2a.aggregated([item for event in seen for item in encoder.objects(event)])
     if not task:
         return after

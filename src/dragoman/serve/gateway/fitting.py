@@ -21,7 +21,7 @@ from dragoman.loss import Loss, refusal
 from dragoman.message import Content, Message, Native, Origin, Role, ThinkingPart, ToolCallPart
 from dragoman.model.middleware import Batches, Destination, Target
 from dragoman.request import ModelRequest, OnLoss
-from dragoman.serve.calls.fields import foreign_losses, shared_tools, without_own
+from dragoman.serve.core.fields import foreign_losses, shared_tools, without_own
 from dragoman.wires.serving import Serving, serving
 
 __all__ = ["ClientCopy", "Fitting", "settle_messages", "with_losses"]
@@ -33,13 +33,15 @@ _SAID = ("tools", "settings", "output_schema", "options", "native", "stream")
 def settle_messages(
     sent: Sequence[Message], stored: Sequence[Message], destination: Destination, served: Serving
 ) -> tuple[Message, ...]:
-    """The client's messages for this provider; the very same where nothing is done to them."""
+    """Returns the client's messages for this provider; the very same tuple if nothing is
+    changed."""
     answers = [
         message for message in stored if message.role is Role.MODEL and message.origin is not None
     ]
     if not answers:
         return tuple(sent)
-    restores = served.restores is not None and served.restores(destination.quirks)
+    demands = served.request_fields.restores
+    restores = demands is not None and demands(destination.quirks)
     answered = [_spoken_in(answer) for answer in answers]
     out: list[Message] = []
     start = 0
@@ -88,7 +90,7 @@ def _settle(
 
 
 def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
-    """A call with those fields of the API that the client's copy has not."""
+    """Returns a call with those fields of the API that the client's copy lacks."""
     native: dict[str, Any] = {**(call.native or {})}
     for name, fields in (stored.native or {}).items():
         native[name] = {**fields, **native.get(name, {})}
@@ -97,7 +99,7 @@ def _with_native(call: ToolCallPart, stored: ToolCallPart) -> Content:
 
 
 def _spoken_in(message: Message) -> tuple[Any, ...]:
-    """What a message says: its text, and its calls by their ids."""
+    """Returns what a message says: its text, and its calls by their ids."""
     return message.text, [
         (call.id, call.name, call.arguments, call.raw) for call in message.tool_calls
     ]
@@ -157,7 +159,7 @@ class Fitting:
     def fit(
         self, request: ModelRequest, destination: Destination, losses: list[Loss]
     ) -> ModelRequest:
-        """The request for this provider. What it leaves out there is added to `losses`."""
+        """Returns the request for this provider, and adds to `losses` what it leaves out there."""
         wire = request.wire or destination.wire
         if wire != destination.wire:
             return self._for_another(request, wire, destination, losses)
@@ -184,7 +186,7 @@ class Fitting:
         served: Serving,
         losses: list[Loss],
     ) -> Mapping[str, Any] | None:
-        """The body to send; `None`: it is to be written."""
+        """Returns the body to send, or None if it is to be written."""
         if served.forward is None:
             return None
         if self._asked in (
@@ -195,14 +197,16 @@ class Fitting:
             return body
         if destination.quirks is not None:
             return None
-        if served.adapt is None:
+        adapt = served.request_fields.adapt
+        if adapt is None:
             return body
-        return served.adapt(request.replace(model=destination.model), body, losses)
+        return adapt(request.replace(model=destination.model), body, losses)
 
     def _for_another(
         self, request: ModelRequest, wire: str, destination: Destination, losses: list[Loss]
     ) -> ModelRequest:
-        """The request for a provider of another API. What the model's messages hold of the client's stays with them: nobody writes it."""
+        """Returns the request for a provider of another API. What the model's messages hold of the client's API stays in them: no
+        wire writes it."""
         if request.messages is self._messages:  # no middleware has changed it
             request = request.replace(messages=self._recalled)
         if not request.tools and request.settings.tool_choice in (
@@ -215,7 +219,7 @@ class Fitting:
         shared, lost = shared_tools(request, wire, destination.wire)
         losses += [*foreign_losses(request, wire), *lost]
         request = without_own(shared, wire)
-        unstored = serving(wires.get(destination.wire)).unstored
+        unstored = serving(wires.get(destination.wire)).request_fields.unstored
         return request.replace(options=unstored) if unstored and not self._stores else request
 
 
@@ -225,7 +229,7 @@ async def with_losses(
     on_loss: OnLoss,
     behind: Sequence[Loss] = (),
 ) -> AsyncGenerator[list[Event], None]:
-    """An answer whose first start says these losses too, or the error that refuses them. `behind`: those to be said last."""
+    """Yields an answer whose first start has these losses too, or the error that refuses them. `behind`: losses to put last."""
     is_pending = bool(losses or behind)
     async with aclosing(following):
         if on_loss == "error" and (refused := refusal([*losses, *behind])) is not None:
@@ -246,7 +250,7 @@ def _says_the_same(request: ModelRequest, sent: ModelRequest) -> bool:
 
 
 def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
-    """The messages, those of the model's that have no origin with this one."""
+    """Returns the messages; those of the model that have no origin get this one."""
     return tuple(
         message.replace(origin=origin)
         if message.role is Role.MODEL and message.origin is None
@@ -258,7 +262,7 @@ def _from(origin: Origin, messages: Sequence[Message]) -> tuple[Message, ...]:
 def _note_losses(
     events: Sequence[Event], losses: Sequence[Loss], behind: Sequence[Loss]
 ) -> list[Event]:
-    """The events, whose first start of a message says these losses too."""
+    """Returns the events with these losses in the first start of a message."""
     noted = list(events)
     first = next(index for index, event in enumerate(events) if type(event) is MessageStarted)
     start = events[first]

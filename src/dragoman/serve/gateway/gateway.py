@@ -22,16 +22,16 @@ from dragoman.event import Event, RunError
 from dragoman.loss import Loss, refusal
 from dragoman.message import Message
 from dragoman.model.access import Key
-from dragoman.model.defaults import default_transport
 from dragoman.model.middleware import Middleware
 from dragoman.model.models import Models
+from dragoman.model.strings import default_transport
 from dragoman.request import EmbeddingsRequest, ModelRequest, OnLoss, Settings
 from dragoman.result import BatchEmbeddingsResult, ModelInfo
 from dragoman.runs.visible import Visible
-from dragoman.serve.calls.call import Call
-from dragoman.serve.calls.fields import admitted, embedding_losses, one_candidate, without_lengths
-from dragoman.serve.conversations.recalling import Recalled
-from dragoman.serve.conversations.recording import Recording
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.fields import admitted, embedding_losses, one_candidate, without_lengths
+from dragoman.serve.core.record import Record
+from dragoman.serve.core.turn import Turn
 from dragoman.serve.gateway.fitting import ClientCopy, Fitting, with_losses
 from dragoman.serve.gateway.gateway_file import load_gateway
 from dragoman.serve.gateway.offers import Offered, offers, providers_of
@@ -149,7 +149,7 @@ class Gateway:
         transport: Transport | None = None,
         environment: Mapping[str, str] | None = None,
     ) -> Gateway:
-        """A gateway as a TOML file says it: see `load_gateway`.
+        """Makes a gateway as a TOML file says it: see `load_gateway`.
 
         Raises:
             SettingsError: the file cannot be read, or what it says cannot be used; with the line and the name of the entry.
@@ -162,7 +162,7 @@ class Gateway:
         return [*self._models, *(f"{pattern.before}*{pattern.after}" for pattern in self._patterns)]
 
     async def models(self) -> Sequence[ModelInfo]:
-        """The names that clients may ask for; of a pattern those that the provider lists, asked for now and then."""
+        """Returns the names that clients may ask for; of a pattern those that the provider lists, refreshed now and then."""
         named = [ModelInfo(name, each.provider.name) for name, each in self._models.items()]
         models = {info.name: info for info in [*await self._listings.of(self._patterns), *named]}
         return list(models.values())
@@ -192,35 +192,37 @@ class Gateway:
         """See `Backend`. Where one provider stands behind all models, and its API is the client's, clients have all that there is."""
         name = call.wire.name
         if name not in self._remembering:
-            self._remembering[name] = self._is_mixed(name, serving(call.wire).restores)
+            self._remembering[name] = self._is_mixed(
+                name, serving(call.wire).request_fields.restores
+            )
         return self._remembering[name]
 
     def answer(
         self,
         call: Call,
-        known: Recalled,
-        recording: Recording,  # noqa: ARG002
+        turn: Turn,
+        record: Record,  # noqa: ARG002
     ) -> AsyncGenerator[list[Event], None]:
-        """The provider's answer as it is, calls and all. What was begun in vain, by a retry or a model that failed, is not seen.
+        """Yields the provider's answer as it is, calls and all. What a retry or a failed model began is left out.
 
         Raises:
             ModelNotFoundError: there is no such model.
             InvalidRequestError: the request asks for what is not passed on.
         """
-        model = self._find_models(known.request.model).chat()
-        request, losses = self._prepare(call, known.request)
+        model = self._find_models(turn.asked.model).chat()
+        request, losses = self._prepare(call, turn.asked)
         sealer, owner = self._sealer, call.caller.id
         recalled, unopened = open_messages(request.messages, call.wire, sealer, owner)
-        client = self._copy_of(call, known, recalled)
+        client = self._copy_of(call, turn, recalled)
         is_own = client is not None and model.provider.wire == call.wire.name
         request = request.replace(
             messages=client.request.messages if client is not None and is_own else recalled
         )
         losses = [*losses, *unopened]
-        fitting = Fitting(request, known.request.model, client, recalled, stores=self._stores)
+        fitting = Fitting(request, turn.asked.model, client, recalled, stores=self._stores)
         events = model.with_innermost(fitting).batches(request.replace(model=model.string))
-        if known.request.model not in self._models:
-            events = _hide_unlisted(events, known.request.model)
+        if turn.asked.model not in self._models:
+            events = _hide_unlisted(events, turn.asked.model)
         if losses or call.losses:
             events = with_losses(events, losses, self._on_loss, call.losses)
         # where one model is asked once, nothing is taken back
@@ -266,7 +268,7 @@ class Gateway:
         await self._upstreams.transport.close()
 
     def _is_mixed(self, wire: str, restores: Callable[[Any], bool] | None) -> bool:
-        """Whether clients of a wire may be answered by something that they cannot bring back."""
+        """True if clients of a wire may get something that they cannot bring back."""
         behind = [providers.get(pattern.provider) for pattern in self._patterns]
         for models in self._models.values():
             with suppress(SettingsError):  # of a model that makes vectors alone
@@ -275,21 +277,20 @@ class Gateway:
             return True
         return restores is not None and restores(behind[0].quirks)
 
-    def _copy_of(
-        self, call: Call, known: Recalled, recalled: tuple[Message, ...]
-    ) -> ClientCopy | None:
-        """What the client sent, where that is the whole conversation. `recalled`: the conversation as the server has it, its seals opened."""
-        if (sent := known.sent) is None:
+    def _copy_of(self, call: Call, turn: Turn, recalled: tuple[Message, ...]) -> ClientCopy | None:
+        """Returns what the client sent, if that is the whole conversation. `recalled`: the conversation as the server has it, its
+        seals opened."""
+        if (sent := turn.sent) is None:
             return None
         opened = recalled
-        if sent.messages is not known.request.messages:
+        if sent.messages is not turn.asked.messages:
             opened, _ = open_messages(sent.messages, call.wire, self._sealer, call.caller.id)
         is_exact = len(opened) == len(sent.messages) and all(map(is_, opened, sent.messages))
         request = sent if is_exact else sent.replace(messages=opened)
-        return ClientCopy(request, call.body, is_exact, known.stored)
+        return ClientCopy(request, call.body, is_exact, turn.stored)
 
     def _prepare(self, call: Call, request: ModelRequest) -> tuple[ModelRequest, list[Loss]]:
-        """The request as it may go on, and what no provider is asked for.
+        """Returns the request as it may go on, and the losses of what no provider is asked for.
 
         Raises:
             InvalidRequestError: it asks for what is not passed on.
@@ -308,7 +309,7 @@ class Gateway:
         ), losses
 
     def _find_models(self, name: str) -> Models:
-        """The models of a client's name.
+        """Returns the models of a client's name.
 
         Raises:
             ModelNotFoundError: there are none.
@@ -324,8 +325,8 @@ class Gateway:
 def _metadata_for_client(
     metadata: Mapping[str, Any], model: str, *, is_own: bool
 ) -> dict[str, Any]:
-    """What a client reads of what a provider says beside its vectors: the model by the client's name for it, and nothing that another API
-    has."""
+    """Returns what a client reads of what a provider says beside its vectors: the model by the client's name for it, and nothing
+    that another API has."""
     metadata_kept = {name: value for name, value in metadata.items() if is_own or name in _OF_ALL}
     return {**metadata_kept, "model": model} if "model" in metadata_kept else metadata_kept
 
@@ -337,7 +338,7 @@ def _not_found(name: str) -> ModelNotFoundError:
 async def _hide_unlisted(
     batches: AsyncGenerator[list[Event], None], name: str
 ) -> AsyncGenerator[list[Event], None]:
-    """The answer of a model whose name is the client's own, a pattern having let it through: that there is none is its client's business."""
+    """Yields the answer of a model that a pattern matched. A ModelNotFoundError names the model as the client did."""
     async with aclosing(batches):
         async for events in batches:
             last = events[-1]
@@ -359,7 +360,7 @@ def _transport(transport: Transport | None, record: Path | str | None) -> Transp
 async def _show_final(
     batches: AsyncGenerator[list[Event], None],
 ) -> AsyncGenerator[list[Event], None]:
-    """What a client sees that cannot take back."""
+    """Yields only what is never taken back, for clients that cannot take back."""
     view = Visible(calls=True)
     async with aclosing(batches):
         async for events in batches:
@@ -374,7 +375,7 @@ async def _show_final(
 async def _seal_answer(
     batches: AsyncGenerator[list[Event], None], sealing: Sealing
 ) -> AsyncGenerator[list[Event], None]:
-    """An answer with the tokens that its client keeps."""
+    """Yields an answer with the tokens that its client keeps."""
     async with aclosing(batches):
         async for events in batches:
             yield [sealed for event in events for sealed in sealing.feed(event)]

@@ -165,7 +165,7 @@ class _File:
     def table(
         self, path: tuple[str, ...], allowed: Collection[str] | None = None
     ) -> dict[str, Any]:
-        """The table at a place, with no other names than the known ones."""
+        """Returns the table at a path; `allowed`: the names that it may have."""
         value = self._at(path)
         if not isinstance(value, dict):
             raise self.wrong(path, f"it must be a table; write [{'.'.join(path)}]")
@@ -182,7 +182,7 @@ class _File:
         return table
 
     def value(self, path: tuple[str, ...], value_type: type) -> Any:
-        """The value at a place, of one type."""
+        """Returns the value at a path, of one type."""
         value = self._at(path)
         if not isinstance(value, value_type) or (
             isinstance(value, bool) and value_type is not bool
@@ -192,11 +192,11 @@ class _File:
         return value
 
     def secret(self, path: tuple[str, ...]) -> str:
-        """What a key's place leads to. No part of a key is in an error."""
+        """Returns the secret that a value names. No part of a key is in an error."""
         return self._secret(path, self.value(path, str))
 
     def secrets(self, name: str) -> list[str]:
-        """What a list of places leads to."""
+        """Returns the secrets that a list names."""
         values = self._at((name,))
         if not isinstance(values, list) or not all(
             isinstance(value, str) for value in cast("list[object]", values)
@@ -222,7 +222,7 @@ class _File:
         raise self.wrong(path, 'a key does not stand here; write "env:NAME" or "file:PATH"')
 
     def make(self, path: tuple[str, ...], make: Callable[[], Any]) -> Any:
-        """What a function makes of a place; what it refuses is an error there."""
+        """Calls a function for an entry; what it refuses is an error at that entry."""
         try:
             return make()
         except (SettingsError, msgspec.ValidationError, TypeError) as error:
@@ -242,7 +242,7 @@ class _File:
             ) from None
 
     def wrong(self, path: tuple[str, ...], message: str) -> SettingsError:
-        """The error at a place."""
+        """Returns the error for an entry, with its line."""
         line = self._line(path)
         where = ", ".join(
             [
@@ -265,11 +265,11 @@ class _File:
         return value
 
     def _line(self, path: tuple[str, ...]) -> int | None:
-        """The line in which an entry begins, where that can be seen."""
+        """Returns the line in which an entry begins, if it can be found."""
         return next((number for number, entry in self._places() if entry == path), None)
 
     def _places(self) -> Iterator[tuple[int, tuple[str, ...]]]:
-        """The lines that begin an entry or a table, with its place."""
+        """Yields the lines that begin an entry or a table, with its path."""
         table: tuple[str, ...] = ()
         for number, line in enumerate(self._text.splitlines(), 1):
             if (header := re.match(r"\s*\[([^\[\]]+)\]", line)) is not None:

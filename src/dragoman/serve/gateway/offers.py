@@ -11,9 +11,8 @@ import msgspec
 from dragoman import providers
 from dragoman.arguments import expect
 from dragoman.errors import SettingsError
-from dragoman.model.defaults import resolve
 from dragoman.model.fallbacks import Fallback, ModelChoice, chosen
-from dragoman.model.strings import parse_model_string
+from dragoman.model.strings import parse_model_string, resolve
 from dragoman.providers import Provider
 from dragoman.serve.http.callers import match_star
 
@@ -43,7 +42,7 @@ class Pattern(msgspec.Struct, frozen=True):
         return self.model.partition(":")[0]
 
     def string(self, name: str) -> str | None:
-        """The model string of a client's name; `None`: it is not of this pattern, or no plain model string."""
+        """Returns the model string of a client's name, or None if the name is not of this pattern, or gives no plain model string."""
         part = match_star(name, f"{self.before}*{self.after}") if len(name) <= _LONGEST else None
         if part is None:
             return None
@@ -51,14 +50,14 @@ class Pattern(msgspec.Struct, frozen=True):
         return string if string.isprintable() and _is_plain(string) else None
 
     def name(self, model: str) -> str | None:
-        """The inverse: what a client asks for to get this model of the provider."""
+        """Returns the name by which a client gets this model of the provider, or None."""
         part = match_star(model, self.model.partition(":")[2])
         name = "" if part is None else f"{self.before}{part}{self.after}"
         return name if name and self.string(name) is not None else None
 
 
 def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
-    """What is offered by name, and by pattern.
+    """Returns what is offered by name, and by pattern.
 
     Raises:
         SettingsError: a name or a model is empty or malformed, or no provider has that name.
@@ -88,7 +87,7 @@ def offers(offered: Offered) -> tuple[dict[str, ModelChoice], list[Pattern]]:
 
 
 def pattern_of(name: str, choice: ModelChoice) -> Pattern:
-    """The pattern that a name with a `*` is.
+    """Returns the pattern of a name with a `*`.
 
     Raises:
         SettingsError: it is none, or its provider is not known.
@@ -112,7 +111,7 @@ def pattern_of(name: str, choice: ModelChoice) -> Pattern:
 
 
 def providers_of(offered: Iterable[ModelChoice | Pattern]) -> set[str]:
-    """The names of all providers that are behind these models and patterns."""
+    """Returns the names of all providers behind these models and patterns."""
     names: set[str] = set()
     for choice in offered:
         if isinstance(choice, Pattern):
@@ -151,7 +150,7 @@ def _check(name: str, model: str | Provider) -> None:
 
 
 def _is_plain(string: str) -> bool:
-    """Whether a model string is written in the one form `provider:model`, so that nothing in a name changes what it means."""
+    """True if a model string has the one form `provider:model`, so that nothing in a name changes what it means."""
     try:
         parsed = parse_model_string(string)
     except SettingsError:

@@ -69,7 +69,7 @@ class Upstreams:
         self._lately: OrderedDict[str, Models] = OrderedDict()
 
     def models(self, choice: ModelChoice) -> Models:
-        """The models of a choice.
+        """Returns the models of a choice.
 
         Raises:
             SettingsError: as `Models`.
@@ -89,7 +89,8 @@ class Upstreams:
         )
 
     def lately(self, string: str) -> Models:
-        """The models of a model string that a client named; kept for the next time.
+        """Returns the models of a model string that a client named, and keeps them for the next
+        time.
 
         Raises:
             SettingsError: as `Models`.
@@ -103,7 +104,7 @@ class Upstreams:
         return models
 
     def access(self, provider: Provider) -> Access:
-        """The way to a provider."""
+        """Returns the access to a provider."""
         access = self._accesses.get(provider.name)
         if access is None or access.provider is not provider:
             access = self._accesses[provider.name] = Access(
@@ -144,7 +145,7 @@ class Upstreams:
 
 
 def _by_name(what: str, values: Mapping[str, T]) -> dict[str, T]:
-    """By the providers' own names, where aliases or names in other letters were given. `what`: the argument's name."""
+    """Returns the values by the providers' own names, where aliases or other spellings were given. `what`: the argument's name."""
     expect(what, values, Mapping, hint=f'give them by their providers: {what}={{"openai": …}}')
     named: dict[str, T] = {}
     for name, value in values.items():
@@ -165,7 +166,7 @@ class Listings:
         self._lists: dict[str, tuple[float, Sequence[ModelInfo]]] = {}
 
     async def of(self, patterns: Sequence[Pattern]) -> list[ModelInfo]:
-        """What clients may ask for by these patterns, as far as it is known."""
+        """Returns what clients may ask for by these patterns, as far as it is known."""
         listed = {pattern.provider: providers.get(pattern.provider) for pattern in patterns}
         async with anyio.create_task_group() as group:
             for provider in listed.values():

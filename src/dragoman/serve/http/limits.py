@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman.arguments import expect
 from dragoman.errors import ContextLengthError, InvalidRequestError, SettingsError
-from dragoman.request import ModelRequest
+from dragoman.request import ModelRequest, RunRequest
 
 __all__ = ["ServerLimits", "check_conversation", "check_request"]
 
@@ -65,7 +65,7 @@ class ServerLimits(msgspec.Struct, frozen=True, kw_only=True):
                 )
 
 
-def check_request(request: ModelRequest, limits: ServerLimits) -> None:
+def check_request(request: ModelRequest | RunRequest, limits: ServerLimits) -> None:
     """Raises where a request holds more than the limits say.
 
     Raises:

@@ -76,11 +76,11 @@ class Observed:
         """With which the answer ended."""
 
     def note_first(self, time: float | None) -> None:
-        """When the first piece of the answer went out, on the loop's clock."""
+        """Notes when the first piece of the answer went out, on the loop's clock."""
         self.first_seconds = None if time is None else time - self.started
 
     def add(self, events: Sequence[Event]) -> None:
-        """The next events of the answer."""
+        """Takes the next events of the answer."""
         for event in events:
             if type(event) is MessageFinished:
                 if event.usage is not None:
@@ -104,7 +104,7 @@ def offered_name(model: str, names: Sequence[str]) -> str:
 
 
 def log_call(call: Observed) -> None:
-    """Logs a call in one line, where somebody listens."""
+    """Logs a call in one line, if the log takes that level."""
     if not _CALLS.isEnabledFor(logging.INFO):
         return
     usage = call.usage or Usage()
@@ -181,7 +181,7 @@ class Metrics:
         Gauge("dragoman_open_calls", "Calls that run.", registry=registry).set_function(open_calls)
 
     def observe(self, call: Observed) -> None:
-        """A call is over."""
+        """Counts a call that is over."""
         labels = (call.wire, call.purpose, call.model)
         self._calls.labels(*labels, str(call.status)).inc()
         self._seconds.labels(*labels).observe(call.seconds)
@@ -197,7 +197,7 @@ class Metrics:
             self._losses.labels(*labels, loss.what.value).inc()
 
     def text(self) -> bytes:
-        """All of it, as Prometheus reads it."""
+        """Returns all metrics, as Prometheus reads them."""
         return generate_latest(self._registry)
 
 
@@ -232,6 +232,6 @@ def _describe(error: BaseException) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text on one line, without keys."""
+    """Returns the text on one line, without keys."""
     text = _SECRET.sub("…", text[:_MOST_CHARACTERS])
     return "".join([character if character.isprintable() else " " for character in text])

@@ -36,7 +36,8 @@ _OPERATIONS: Mapping[str, Any] = {
 
 
 def description(places: Iterable[Place], *, has_keys: bool) -> dict[str, Any]:
-    """What is there: methods, parameters, keys, bodies and answers."""
+    """Returns the OpenAPI document of these places: methods, parameters, keys, bodies and
+    answers."""
     from importlib.metadata import PackageNotFoundError, version
 
     try:
@@ -144,7 +145,7 @@ def _own(path: str, summary: str, content: Any, statuses: set[str]) -> dict[str,
 
 
 def _body(wire: Wire, route: Route) -> Mapping[str, Any] | None:
-    """The JSON Schema of a body, as the wire has it; `None`: it has none."""
+    """Returns the JSON Schema of a body, as the wire has it, or None."""
     return serving(wire).bodies.get(route.path)
 
 
@@ -172,7 +173,8 @@ def _error(wire: Wire) -> Any:
 
 
 def _shape(value: Any) -> dict[str, Any]:
-    """A JSON Schema that a value of this shape fits; texts and nothing may stand for each other."""
+    """Returns a JSON Schema that a value of this shape fits; a text and null may stand for each
+    other."""
     if isinstance(value, dict):
         fields = cast("dict[str, Any]", value)
         return {

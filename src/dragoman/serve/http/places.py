@@ -3,7 +3,7 @@ where nothing stands."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from itertools import groupby
 from typing import NamedTuple
 
@@ -29,20 +29,22 @@ class Place(NamedTuple):
     """What is there: the first whose route names a header that the request has, else the first that names none, else the first."""
 
 
-def places(served: Iterable[Wire], purposes: Collection[str]) -> list[Place]:
-    """The places of these wires' routes that have one of these purposes. At the root the first wire that has a path has it."""
+def places(served: Iterable[Wire], is_offered: Callable[[Wire, str], bool]) -> list[Place]:
+    """Returns the places of these wires' routes whose purpose is offered. At the root the first wire
+    that has a path has it."""
     entries = [
         (route.method, prefix + route.path, wire, route)
         for wire in served
         for route in wire.routes
-        if route.purpose in purposes
+        if is_offered(wire, route.purpose)
         for prefix in ("", f"/{wire.name}")
     ]
     return list(_group(entries))
 
 
 def _sureness(entry: tuple[str, str, Wire, Route]) -> tuple[bool, int, int, str, str]:
-    """A sure path goes before a pattern, a long one before what may be its beginning, and all before a name at the end, which may hold slashes."""
+    """Returns the sort key of a place: fixed paths before patterns, long ones before what may be their beginning, and a name at the
+    end, which may hold slashes, last."""
     method, path, _, _ = entry
     return path.rstrip("/").endswith("{model}"), path.count("{"), -len(path), path, method
 
@@ -54,7 +56,8 @@ def _group(entries: Iterable[tuple[str, str, Wire, Route]]) -> Iterator[Place]:
 
 
 async def absent(request: Request, error: Exception) -> Response:
-    """An error of the form that most APIs have, for a path or a method that is not there."""
+    """Returns an error in the form that most APIs have, for a path or a method that is not
+    there."""
     status = error.status_code if isinstance(error, HTTPException) else 404
     headers = (error.headers if isinstance(error, HTTPException) else None) or {}
     path = f"{request.url.path:.200}"

@@ -26,7 +26,7 @@ def process_count(
     environment: Mapping[str, str] = os.environ,
     process_name: str | None = None,
 ) -> int:
-    """How many processes there are at least.
+    """Returns how many processes there are at least.
 
     Args:
         arguments: the command line; by default that of this process, which a worker inherits.

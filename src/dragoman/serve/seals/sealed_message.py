@@ -50,12 +50,13 @@ _encode = msgspec.msgpack.Encoder().encode
 
 
 def is_sealed(text: str) -> bool:
-    """Whether a text looks like a token of any server's, or like what is left of one; whether it opens, `Sealer.open` says."""
+    """True if a text looks like a token of any server, or what is left of one; `Sealer.open` says if it opens."""
     return text.startswith(MARK) or text.rstrip("=").endswith(MARK)
 
 
 def split_id(call_id: str) -> tuple[str, str] | None:
-    """A call's id that holds a token → the id and the token; `None` for any other."""
+    """Splits a call's id that holds a token into the id and the token. Returns None for any
+    other id."""
     if MARK not in call_id or (match := _ID.fullmatch(call_id)) is None:
         return None
     return match[1], match[2]
@@ -94,7 +95,8 @@ _decode = msgspec.msgpack.Decoder(_Sealed).decode
 
 
 def is_needed(message: Message) -> bool:
-    """Whether a message has anything that its provider must have back and another format cannot say."""
+    """True if a message has anything that its provider must get back and another format cannot
+    say."""
     if message.origin is None:
         return False
     hidden = any(_is_hidden(piece) for piece in message.content if not isinstance(piece, TextPart))
@@ -102,7 +104,7 @@ def is_needed(message: Message) -> bool:
 
 
 def pack(message: Message) -> bytes | None:
-    """The content of a message's token; `None`: it holds what cannot be written."""
+    """Returns the content of a message's token, or None if it cannot be written."""
     assert message.origin is not None
     return _write(
         _Sealed(
@@ -115,8 +117,8 @@ def pack(message: Message) -> bytes | None:
 
 
 def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes | None:
-    """The content of a call's token. `content`: the message as far as the call, its last piece; `since`: how many of these pieces the
-    tokens of earlier calls hold."""
+    """Returns the content of a call's token. `content`: the message as far as the call, its last piece; `since`: how many of these
+    pieces the tokens of earlier calls hold."""
     text, pieces_shown = _visible(content[:since])
     pieces = _pieces(content[since:])
     return _write(
@@ -127,7 +129,7 @@ def pack_call(origin: Origin, content: Sequence[Content], since: int) -> bytes |
 
 
 def unpack(content: bytes) -> _Sealed | None:
-    """What `pack` or `pack_call` wrote; `None`: it is of another release."""
+    """Reads what `pack` or `pack_call` wrote; None if it is of another release."""
     try:
         return _decode(content)
     except (msgspec.MsgspecError, ValueError, RecursionError):
@@ -135,7 +137,7 @@ def unpack(content: bytes) -> _Sealed | None:
 
 
 def restore(message: Message, sealed: _Sealed) -> Message | None:
-    """The message as its provider made it; `None`: the token is not this message's, or somebody changed the message."""
+    """Returns the message as its provider made it, or None if the token is not this message's, or the message was changed."""
     if sealed.after is not None:
         return None
     pieces_shown = _visible(message.content)[1]
@@ -147,7 +149,8 @@ def restore(message: Message, sealed: _Sealed) -> Message | None:
 
 
 def restore_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None:
-    """The same from the tokens of its calls, in their order. What follows the last of them is as the client has it."""
+    """Returns the message as its provider made it, from the tokens of its calls in their order. What follows the last of them stays
+    as the client has it."""
     pieces_shown = _visible(message.content)[1]
     for text in _readings(message.content, sealed):
         content = _fill_calls(sealed, text, pieces_shown)
@@ -159,7 +162,8 @@ def restore_calls(message: Message, sealed: Sequence[_Sealed]) -> Message | None
 def _fill_calls(
     sealed: Sequence[_Sealed], text: str, pieces_shown: Sequence[Content]
 ) -> list[Content] | None:
-    """The content that the tokens of calls make of a text and the pieces beside it; `None`: a token is not of these."""
+    """Returns the content that the tokens of calls make of a text and the pieces beside it, or None if a token does not belong to
+    these."""
     content: list[Content] = []
     letters = calls = 0
     for token in sealed:
@@ -177,7 +181,7 @@ def _fill_calls(
 
 
 def _readings(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator[str]:
-    """The texts that a client's message may hold of what its tokens count: without the blank pieces that the tokens hold."""
+    """Yields the texts that a client's message may hold of what its tokens count: without the blank pieces that the tokens hold."""
     # A format keeps blank pieces, and then joins them with the text beside them, or leaves all of them out.
     text = "".join([piece.text for piece in content if isinstance(piece, TextPart)])
     if (without := _without_blanks(text, sealed)) is not None:
@@ -186,7 +190,7 @@ def _readings(content: Sequence[Content], sealed: Sequence[_Sealed]) -> Iterator
 
 
 def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
-    """A text without the blank pieces that its tokens hold; `None`: one of them is not where it should be."""
+    """Returns a text without the blank pieces that its tokens hold, or None if one of them is not where it should be."""
     texts: list[str] = []
     position = letters = 0
 
@@ -210,7 +214,7 @@ def _without_blanks(text: str, sealed: Sequence[_Sealed]) -> str | None:
 
 
 def _visible(content: Sequence[Content]) -> tuple[str, list[Content]]:
-    """What every format shows of a message: its text, and the pieces beside it."""
+    """Returns what every format shows of a message: its text, and the pieces beside it."""
     text = "".join(
         [piece.text for piece in content if isinstance(piece, TextPart) and not _is_hidden(piece)]
     )
@@ -228,7 +232,7 @@ def _plain(text: str, pieces_shown: Sequence[Content]) -> list[Content]:
 def _fill(
     pieces: Sequence[_Text | _Shown | _Hidden], text: str, pieces_shown: Sequence[Content]
 ) -> list[Content]:
-    """The pieces of a token, with what the client has of them."""
+    """Returns the pieces of a token, filled with what the client has of them."""
     content: list[Content] = []
     remaining, start = iter(pieces_shown), 0
     for sealed_piece in pieces:
@@ -270,7 +274,7 @@ def _piece(piece: Content) -> _Text | _Shown | _Hidden:
 
 
 def _is_hidden(piece: Content) -> bool:
-    """Whether a format may leave the piece out, or show it in a form of its own."""
+    """True if a format may leave the piece out, or show it in a form of its own."""
     if isinstance(piece, TextPart):
         return not piece.text.strip()
     return (
@@ -283,7 +287,7 @@ def _own(native: Native) -> bool:
 
 
 def _sendable(native: Native) -> Native:
-    """The native mapping without what stood around the message in a response, which is never sent."""
+    """Returns the native mapping without what stood around the message in a response, which is never sent."""
     wires: dict[str, Any] = {}
     for wire, fields in (native or {}).items():
         if NOTES in wire:
@@ -298,12 +302,12 @@ def _sendable(native: Native) -> Native:
 
 
 def _digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
-    """Of all that every format shows: the text, and the calls in their order."""
+    """Returns a digest of all that every format shows: the text, and the calls in their order."""
     return _hash(text, [_facts(piece) for piece in pieces_shown])
 
 
 def _call_digest(text: str, pieces_shown: Sequence[Content]) -> bytes:
-    """Of what is known when the last of these calls begins."""
+    """Returns a digest of what is known when the last of these calls begins."""
     return _hash(
         text, [[getattr(piece, "id", None), getattr(piece, "name", None)] for piece in pieces_shown]
     )

@@ -61,7 +61,7 @@ class Sealer:
         self._purpose = purpose.encode()
 
     def seal(self, content: bytes, owner: str = "") -> str | None:
-        """A token of this content that only `owner` can bring back; `None`: it is too long for one."""
+        """Returns a token of this content that only `owner` can bring back, or None if it is too long for one."""
         if len(content) > MOST_BYTES:
             return None
         packed = zlib.compress(content, 6)
@@ -73,8 +73,8 @@ class Sealer:
         return token if len(token) <= MOST_TOKEN else None
 
     def open(self, token: str, owner: str = "") -> bytes | None:
-        """The content; `None` for a token that was forged, cut or changed, is another owner's, or was sealed with a key that is not
-        among these. Never raises."""
+        """Returns the content, or None for a token that was forged, cut or changed, is another owner's, or was sealed with a key
+        that is not among these. Never raises."""
         if len(token) > MOST_TOKEN or not is_sealed(token):
             return None
         text = token.replace("+", "-").replace("/", "_")
@@ -105,7 +105,7 @@ class Sealer:
 
 
 def _frame(sealed: bytes) -> bytes:
-    """Made up to a multiple of three bytes, and how many that took: so a token is base64 without padding."""
+    """Returns the bytes padded to a multiple of three, with the number of those added, so that a token is base64 without padding."""
     fill = -len(sealed) % 3
     return sealed + bytes(fill) + bytes([0, 0, fill])
 

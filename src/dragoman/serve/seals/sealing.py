@@ -67,15 +67,16 @@ class Sealing:
     def __init__(self, wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0) -> None:
         """`wire`: the client's; `owner`: id of the caller, who alone can bring a token back; `longest_id`: characters of a call's id that may
         hold one."""
-        its = serving(wire)
-        self._dump, self._load, self._dump_call = its.dump_seal, its.load_seal, its.dump_call_seal
+        form = serving(wire).seal
+        self._dump, self._load, self._dump_call = form.dump, form.load, form.dump_call
         self._wire: str = wire.name
         self._sealer, self._owner, self._longest_id = sealer, owner, longest_id
         self._is_idle = self._dump is None and self._dump_call is None and not longest_id
         self._messages: dict[str, _Open] = {}
 
     def feed(self, event: Event) -> list[Event]:
-        """One event → itself, a call with its token, and before the end of a message the piece that holds its token."""
+        """Returns an event as the client gets it: a call with its token, and before the end of a message the piece that holds its
+        token."""
         if type(event) is PartDelta or self._is_idle:
             return [event]
         if isinstance(event, MessageStarted) and event.role is Role.MODEL:
@@ -115,7 +116,8 @@ class Sealing:
         )
 
     def _call_token(self, message: _Open, index: int) -> str | None:
-        """What a call holds of the message so far: all that no earlier call does."""
+        """Returns the token of a call: it holds the message so far, from the call before it that
+        has a token."""
         origin = message.start.origin
         if origin is None or wire_of(origin.prefix or "") == self._wire:
             return None
@@ -164,8 +166,8 @@ class Sealing:
         ]
 
     def _is_from_a_gateway(self, content: Sequence[Content]) -> bool:
-        """Whether a gateway that was asked has put a token of its own into an answer: no server takes another's from a client, so that it
-        comes back within this one's."""
+        """True if a gateway that was asked has put a token of its own into an answer. No server takes another's token from a client,
+        so it must come back within this one's."""
         tokens = [self._load(piece) for piece in content] if self._load is not None else []
         return any(isinstance(token, str) and is_sealed(token) for token in tokens)
 
@@ -173,13 +175,13 @@ class Sealing:
 def seal_events(
     events: Sequence[Event], wire: Wire, sealer: Sealer, owner: str = "", *, longest_id: int = 0
 ) -> list[Event]:
-    """A whole answer, with its tokens (see `Sealing`)."""
+    """Returns a whole answer with its tokens (see `Sealing`)."""
     sealing = Sealing(wire, sealer, owner, longest_id=longest_id)
     return [sealed for event in events for sealed in sealing.feed(event)]
 
 
 def _join_origins(start: Origin | None, end: Origin | None) -> Origin | None:
-    """An origin, with what the end of the answer adds to it."""
+    """Returns an origin with what the end of the answer adds to it."""
     if start is None or end is None:
         return end or start
     end_fields = {
@@ -225,8 +227,9 @@ class _Taken(msgspec.Struct, frozen=True):
 
 
 def _take_tokens(wire: Wire, message: Message) -> _Taken | None:
-    """`None`: there is no token in it."""
-    load, load_call = serving(wire).load_seal, serving(wire).load_call_seal
+    """Takes the tokens out of a message. Returns None if there is none in it."""
+    form = serving(wire).seal
+    load, load_call = form.load, form.load_call
     content: list[Content] = []
     positions: list[int] = []
     tokens: list[str] = []
@@ -251,7 +254,7 @@ def _take_tokens(wire: Wire, message: Message) -> _Taken | None:
 
 
 def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Content, list[str]]:
-    """A call, or its result, without the tokens in it, and these."""
+    """Returns a call, or its result, without the tokens in it, and these."""
     tokens: list[str] = []
     if isinstance(piece, ToolCallPart) and load_call is not None:
         loaded = load_call(piece)
@@ -265,7 +268,7 @@ def _without(load_call: Any, piece: ToolCallPart | ToolResultPart) -> tuple[Cont
 
 
 def _open_message(taken: _Taken, sealer: Sealer | None, owner: str) -> Message | None:
-    """The message as its provider made it; `None`: no token of it opens."""
+    """Returns the message as its provider made it, or None if no token of it opens."""
     if sealer is None:
         return None
     for token in reversed(taken.tokens):  # the last is of the gateway that is next to the client

@@ -45,19 +45,19 @@ class AnswerStore(Protocol):
     """Keeps answers. Each is seen by its owner alone: to anybody else it is as if it were not there."""
 
     async def save(self, answered: Answered, keys: Sequence[str] = ()) -> None:
-        """Keeps an answer, in the place of one with its id. `keys`: under which it is found beside its id."""
+        """Stores an answer, in place of one with its id. `keys`: further keys to find it by."""
         ...
 
     async def get(self, owner: str, id: str) -> Answered | None:  # noqa: A002 what it is
-        """An answer by its id."""
+        """Returns an answer by its id."""
         ...
 
     async def find(self, owner: str, keys: Iterable[str]) -> Answered | None:
-        """The latest answer under the first of these keys that one is kept under."""
+        """Returns the latest answer under the first of these keys that has one."""
         ...
 
     async def chain(self, owner: str, id: str, *, most_bytes: int | None = None) -> list[Answered]:  # noqa: A002 what it is
-        """An answer and those that it goes on from, the oldest first, as far as they are kept; `[]`: there is none.
+        """Returns an answer and those that it goes on from, the oldest first, as far as they are kept; `[]` if there is none.
 
         Raises:
             ContextLengthError: together they have more than `most_bytes` as JSON.
@@ -65,27 +65,27 @@ class AnswerStore(Protocol):
         ...
 
     async def task(self, owner: str, task_id: str) -> list[Answered]:
-        """The runs of a task, the oldest first; `[]`: there is none."""
+        """Returns the runs of a task, the oldest first; `[]` if there is none."""
         ...
 
     async def tasks(self, owner: str, wanted: TaskQuery) -> TaskPage:
-        """A page of an owner's tasks."""
+        """Returns a page of an owner's tasks."""
         ...
 
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
-        """Keeps where notifications of a task go, in the place of one with its `id`. It goes with the task."""
+        """Stores an address for notifications of a task, in place of one with its `id`. It goes with the task."""
         ...
 
     async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
-        """All of a task, the oldest first."""
+        """Returns all addresses of a task, the oldest first."""
         ...
 
     async def delete_push(self, owner: str, task_id: str, id: str) -> None:  # noqa: A002 what it is
-        """Forgets one."""
+        """Deletes an address."""
         ...
 
     async def prune(self, before: datetime) -> int:
-        """Forgets answers that were given before a time, unless a later one goes on from them → how many."""
+        """Deletes answers that were given before a time, unless a later one goes on from them. Returns how many."""
         ...
 
     async def delete(self, owner: str, id: str) -> bool:  # noqa: A002 what it is
@@ -93,7 +93,7 @@ class AnswerStore(Protocol):
         ...
 
     async def close(self) -> None:
-        """Gives back what the store holds."""
+        """Releases what the store holds."""
         ...
 
 
@@ -146,7 +146,8 @@ class NoAnswers:
 
 
 def open_answers(store: str | AnswerStore | None) -> AnswerStore:
-    """The store of a URL: `memory:`, `sqlite:///file` or `postgresql://…`; a store is itself; `None`: one that keeps nothing.
+    """Opens the store of a URL: `memory:`, `sqlite:///file` or `postgresql://…`. A store is returned as it is; for `None` a store
+    that keeps nothing.
 
     Raises:
         SettingsError: the URL is of another kind, or a package is missing.

@@ -19,7 +19,7 @@ _LOG = logger("serve")
 
 
 async def begin_answer(store: AnswerStore, answered: Answered, *, seconds: float | None) -> None:
-    """Keeps an answer that is being made. `seconds`: so long it is waited for.
+    """Stores an answer that is being made. `seconds`: how long to wait for the store.
 
     Raises:
         StoreError: it is not kept.
@@ -30,7 +30,7 @@ async def begin_answer(store: AnswerStore, answered: Answered, *, seconds: float
 async def keep_answer(
     store: AnswerStore, answered: Answered, keys: Sequence[str], *, seconds: float | None
 ) -> bool:
-    """Keeps an answer → whether it is kept. `seconds`: so long it is waited for; a store that is slower may keep it yet."""
+    """Stores an answer and returns True if it is stored. `seconds`: how long to wait; a slower store may store it yet."""
     try:
         await _save(store, answered, keys, seconds)
     except StoreError as failure:
@@ -42,8 +42,8 @@ async def keep_answer(
 async def find_conversation(
     store: AnswerStore, owner: str, keys: Sequence[str], limits: ServerLimits
 ) -> list[Answered]:
-    """The conversation under the first of these keys that one is kept under, the oldest answer first. Where the store fails or is slow there
-    is none: who asks has a copy of its own.
+    """Returns the conversation under the first of these keys that has one, the oldest answer first. If the store fails or is slow
+    there is none: the client has a copy of its own.
 
     Raises:
         ContextLengthError: it is larger than may be.
@@ -66,7 +66,7 @@ async def find_conversation(
 
 @contextmanager
 def store_deadline(limits: ServerLimits) -> Generator[None]:
-    """Ends what a client waits for once the server's databases have taken longer than `keep_seconds`.
+    """Bounds what a client waits for: raises once the server's databases have taken longer than `keep_seconds`.
 
     Raises:
         StoreError: they did.

@@ -110,7 +110,8 @@ class Answered(msgspec.Struct, frozen=True, omit_defaults=True, kw_only=True):
 
 
 def conversation_key(conversation: Iterable[Message], scope: str) -> str:
-    """The key of a conversation as its client has it; what no client shows, and system texts, do not count. `scope`: within which it is looked for."""
+    """Returns the key of a conversation as its client has it; system texts and what no client shows do not count. `scope`: within
+    which it is looked for."""
     visible = [
         message for message in conversation if message.role is not Role.SYSTEM and message.parts
     ]
@@ -118,7 +119,7 @@ def conversation_key(conversation: Iterable[Message], scope: str) -> str:
 
 
 def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: str) -> list[str]:
-    """The keys of an answer. `conversation`: all that the client has before it; both as the client has them.
+    """Returns the keys of an answer. `conversation`: all that the client has before it; both as the client has them.
 
     A call is known by its id, and by what it is and what it answers: many providers number the calls of each conversation.
     """
@@ -133,7 +134,7 @@ def keys_of(conversation: Sequence[Message], answer: Sequence[Message], scope: s
 
 
 def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
-    """The keys under which the latest answer of a conversation may be found, as its client sends it back."""
+    """Returns the keys under which the latest answer of a conversation may be found, as its client sends it back."""
     last = max(
         (index for index, message in enumerate(conversation) if message.role is Role.MODEL),
         default=None,
@@ -144,7 +145,7 @@ def latest_keys(conversation: Sequence[Message], scope: str) -> list[str]:
 
 
 def _key_of(message: Message) -> str:
-    """What a message says. Clients of many formats join texts that stand beside each other."""
+    """Returns the key of a message. Texts that stand beside each other count as one, since clients of many formats join them."""
     joined: list[Content] = []
     for piece in message.content:
         if not is_shared(piece):

@@ -34,6 +34,7 @@ from dragoman.serve.store.answers import TaskPage, TaskQuery
 from dragoman.serve.store.records import Answered, DecodedAnswers
 from dragoman.serve.store.sql_tables import MIGRATIONS, answers, keys, push_configs
 from dragoman.sql.database import Database
+from dragoman.sql.engine import DIALECTS
 
 __all__ = ["SqlAnswers", "read_tasks"]
 
@@ -55,9 +56,12 @@ _KEYS_OF_ANSWER = (
     .where(*_SAME)
 )
 _DELETE_ANSWER = delete(answers).where(*_SAME)
-_INSERT = insert(answers).returning(answers.c.number)
 _GREATEST = select(func.coalesce(func.max(answers.c.number), 0)).scalar_subquery()
-_INSERT_SQLITE = _INSERT.values(number=func.max(_GREATEST + 1, bindparam("least")))
+_INSERT = {
+    name: dialect.insert(answers).on_conflict_do_nothing().returning(answers.c.number)
+    for name, dialect in DIALECTS.items()
+}
+_INSERT["sqlite"] = _INSERT["sqlite"].values(number=func.max(_GREATEST + 1, bindparam("least")))
 """With a number that no answer has had. SQLite would give that of the latest one again once it was deleted, and processes know answers
 that they have read by their numbers. The time goes on when the greatest number does not."""
 _INSERT_KEYS = insert(keys)
@@ -180,10 +184,6 @@ def _note_failure(writing: asyncio.Future[None]) -> None:
 def _save(
     connection: Connection, answered: Answered, body: bytes, wanted_keys: Sequence[str]
 ) -> None:
-    same = {"of_owner": answered.owner, "of_id": answered.id}
-    rows = connection.execute(_KEYS_OF_ANSWER, same).all()
-    if rows:
-        connection.execute(_DELETE_ANSWER, same)
     values = {
         "owner": answered.owner,
         "answer_id": answered.id,
@@ -192,11 +192,20 @@ def _save(
         "body": body,
         **_task_columns(answered, _key(answered.thread_id or "")),
     }
-    if connection.dialect.name == "sqlite":
-        inserted = connection.execute(_INSERT_SQLITE, {**values, "least": time_ns() // 1000})
-    else:
-        inserted = connection.execute(_INSERT, values)
-    number = inserted.scalar_one()
+    dialect = connection.dialect.name
+    if dialect == "sqlite":
+        values["least"] = time_ns() // 1000
+    number: int | None = None
+    rows: Sequence[Any] = ()
+    # What begins, and what no run makes, is hardly ever there: it is written without looking first.
+    if answered.state == "in_progress" or answered.run_id is None:
+        number = connection.execute(_INSERT[dialect], values).scalar()
+    if number is None:
+        same = {"of_owner": answered.owner, "of_id": answered.id}
+        rows = connection.execute(_KEYS_OF_ANSWER, same).all()
+        if rows:
+            connection.execute(_DELETE_ANSWER, same)
+        number = connection.execute(_INSERT[dialect], values).scalar_one()
     sendable = [_key(key) for key in wanted_keys if _sendable(key) == key]
     old_keys = [key for _, key in rows if key is not None]
     if all_keys := dict.fromkeys([*old_keys, *sendable]):

@@ -8,7 +8,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.carried import with_carried
+from dragoman.codec.carried import apply_carried
 from dragoman.codec.framing import event_bytes
 from dragoman.codec.json_values import Json, JsonMap, bounded, if_list, if_object, if_text, rest
 from dragoman.codec.serving import Problem, Route
@@ -165,7 +165,7 @@ def load_run(
     if problems is not None and not request.messages and not request.resume:
         problems.append(Problem(0, "parts", "the message says nothing"))
     carried = extras(entry.get("metadata")).get("run")
-    return with_carried(request, if_object(json_of(carried)), _CARRIED)
+    return apply_carried(request, if_object(json_of(carried)), _CARRIED)
 
 
 def _params_of(body: Any) -> tuple[Json, Json | None]:

@@ -11,7 +11,7 @@ from typing import Any
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.errors import DecodeError
 from dragoman.json_patch import PatchedValue, PatchError, PatchTooLargeError, copy_value
-from dragoman.wires.ag_ui.decode_old import Older
+from dragoman.wires.ag_ui.decode_old import OldEvents
 from dragoman.wires.ag_ui.events import FAMILIES, REASONING, Family
 
 __all__ = ["compact"]
@@ -68,7 +68,7 @@ class _Stream:
 
 def compact(objects: Iterable[Mapping[str, Any]]) -> list[Object]:
     """The objects of a stream → fewer that say the same. Chunks and old names are read; nothing that is given is changed."""
-    older = Older()
+    older = OldEvents()
     out: list[Object | _Stream] = []
     streams: dict[tuple[Family, str], _Stream] = {}
     states: list[Object] = []
@@ -104,7 +104,7 @@ def _join_states(events: Sequence[Object]) -> list[Object]:
     patches = [event.get("delta") for event in events[last + 1 :]]
     snapshot: Object = {
         "type": "STATE_SNAPSHOT",
-        "snapshot": _patched(events[last].get("snapshot"), patches),
+        "snapshot": _apply_patches(events[last].get("snapshot"), patches),
     }
     metadata: Object = {}
     for event in events:
@@ -112,7 +112,7 @@ def _join_states(events: Sequence[Object]) -> list[Object]:
     return [{**snapshot, "metadata": metadata} if metadata else snapshot]
 
 
-def _patched(snapshot: Any, patches: Sequence[Any]) -> Any:
+def _apply_patches(snapshot: Any, patches: Sequence[Any]) -> Any:
     """A state changed by JSON patches, without those that do not fit.
 
     Raises:

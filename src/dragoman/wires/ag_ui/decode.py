@@ -26,11 +26,11 @@ from dragoman.event import (
     event_from_json,
 )
 from dragoman.message import Origin
-from dragoman.wires.ag_ui.decode_old import Older
+from dragoman.wires.ag_ui.decode_old import OldEvents
 from dragoman.wires.ag_ui.decode_parts import PartsDecoder
 from dragoman.wires.ag_ui.errors import error_of
 from dragoman.wires.ag_ui.events import CALL, READ, REASONING, TEXT, load_event
-from dragoman.wires.ag_ui.quirks import CARRIED, unpacked
+from dragoman.wires.ag_ui.quirks import CARRIED, load_extras
 
 __all__ = ["Decoder", "decoder", "load_response"]
 
@@ -61,7 +61,7 @@ class Decoder(PartsDecoder):
     ) -> None:
         """See `ResponseDecoder`."""
         super().__init__(origin, new_id)
-        self._older = Older()
+        self._older = OldEvents()
         self._has_begun = False
         self._has_ended = False
         self._started_id = ""
@@ -144,7 +144,7 @@ class Decoder(PartsDecoder):
     def _run_started(self, fields: Fields) -> None:
         self._has_begun, self._has_ended = True, False
         self.forget()
-        self.is_own = unpacked(fields.get("metadata")).get("v") == 1
+        self.is_own = load_extras(fields.get("metadata")).get("v") == 1
         event = self._load(fields)
         if isinstance(event, RunStarted):
             self._started_id = event.run_id
@@ -152,7 +152,7 @@ class Decoder(PartsDecoder):
 
     def _run_finished(self, fields: Fields) -> None:
         self.finish_all()
-        self.tell_listed()
+        self.add_unstreamed()
         self._has_ended = True
         event = self._load(fields)
         if isinstance(event, RunFinished):

@@ -14,7 +14,7 @@ from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
 from dragoman.wires.ag_ui.decode_seed import SeedEvents
 from dragoman.wires.ag_ui.events import CALL, REASONING, TEXT, Family
 
-__all__ = ["Older"]
+__all__ = ["OldEvents"]
 
 Object = dict[str, Any]
 _FIELDS: Mapping[str, str] = {
@@ -55,7 +55,7 @@ _CLOSES_ALL = ("RUN_STARTED", "RUN_FINISHED", "RUN_ERROR", "MESSAGES_SNAPSHOT")
 _MOST_LANES = 1024
 
 
-class Older:
+class OldEvents:
     """Objects as they come → objects of 1.0 without chunks."""
 
     def __init__(self) -> None:

@@ -12,16 +12,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from dragoman.codec.carried import changed
+from dragoman.codec.carried import apply_difference
 from dragoman.codec.json_values import if_text, rest
 from dragoman.codec.run_decoder import Fields
 from dragoman.errors import DecodeError
 from dragoman.event import MessageStarted, OpenText, PartFinished, PartStarted
 from dragoman.message import Content, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.wires.ag_ui.decode_messages import MessagesDecoder, Part
+from dragoman.wires.ag_ui.decode_messages import MessagesDecoder, ReadPart
 from dragoman.wires.ag_ui.events import CALL, FAMILIES, REASONING, TEXT, Family
-from dragoman.wires.ag_ui.messages_load import ROLES, index_of
-from dragoman.wires.ag_ui.quirks import OWN, others, unpacked
+from dragoman.wires.ag_ui.messages_load import ROLES, load_index
+from dragoman.wires.ag_ui.quirks import OWN, app_metadata, load_extras
 from dragoman.wires.ag_ui.tools import load_result
 
 __all__ = ["PartsDecoder"]
@@ -55,7 +55,7 @@ class PartsDecoder(MessagesDecoder):
 
     def extras(self, fields: Fields) -> dict[str, Any]:
         """What an object of our own stream carries; nothing in one of others."""
-        return unpacked(fields.get("metadata")) if self.is_own else {}
+        return load_extras(fields.get("metadata")) if self.is_own else {}
 
     def _start(self, fields: Fields) -> None:
         family = FAMILIES[fields["type"]]
@@ -69,13 +69,13 @@ class PartsDecoder(MessagesDecoder):
             raise DecodeError(f"{family.start} opens {id_!r}, which is open already")
         self.start_part(key, part)
 
-    def _start_own(self, family: Family, id_: str, fields: Fields) -> Part:
+    def _start_own(self, family: Family, id_: str, fields: Fields) -> ReadPart:
         extras = self.extras(fields)
         entry = if_text(fields.get("parentMessageId")) if family is CALL else id_
         message_id = self._message_of(entry, extras, fields, Role.MODEL)
         base = _base_of(family, id_, fields)
-        begun = changed(base, extras.get("part"), type(base))
-        return Part(message_id, index_of(extras) or 0, begun, base)
+        begun = apply_difference(base, extras.get("part"), type(base))
+        return ReadPart(message_id, load_index(extras) or 0, begun, base)
 
     def _message_of(self, entry: str, extras: Mapping[str, Any], fields: Fields, role: Role) -> str:
         """The id of our message that a message of theirs is of. Tells its start, if the object carries that."""
@@ -87,15 +87,15 @@ class PartsDecoder(MessagesDecoder):
         if "start" in extras:
             owner = fields.get("subagentRunId")
             run_id = self.runs.get(owner, owner) if isinstance(owner, str) else None
-            metadata = others(fields.get("metadata"))
+            metadata = app_metadata(fields.get("metadata"))
             start = MessageStarted(message_id, role, metadata=metadata, run_id=run_id)
-            self._events.append(changed(start, extras["start"], MessageStarted))
+            self._events.append(apply_difference(start, extras["start"], MessageStarted))
         return message_id
 
-    def _start_foreign(self, family: Family, id_: str, fields: Fields) -> Part:
+    def _start_foreign(self, family: Family, id_: str, fields: Fields) -> ReadPart:
         owner = if_text(fields.get("subagentRunId"))
         own = rest(fields, *_COMMON, "metadata", *_OF_START)
-        metadata = others(fields.get("metadata"))
+        metadata = app_metadata(fields.get("metadata"))
         part = _base_of(family, id_, fields)
         if family is TEXT:
             role = if_text(fields.get("role"))
@@ -112,7 +112,7 @@ class PartsDecoder(MessagesDecoder):
             message = place(id_, owner, if_text(fields.get("parentMessageId")))
         message.parts.append((family.name, id_))
         message.next += 1
-        return Part(message.id, message.next - 1, part, message=message)
+        return ReadPart(message.id, message.next - 1, part, message=message)
 
     def _place_thinking(self, id_: str, owner: str, _: str) -> Any:
         """The message that a reasoning is of: none that has more than thinking already."""
@@ -133,7 +133,7 @@ class PartsDecoder(MessagesDecoder):
             message.spoken.add(parent)
         return message
 
-    def _open_part(self, fields: Fields) -> tuple[Family, Part]:
+    def _open_part(self, fields: Fields) -> tuple[Family, ReadPart]:
         family = FAMILIES[fields["type"]]
         part = self.open.get((family.name, if_text(fields.get(family.key))))
         if part is None or part.is_ended:
@@ -175,7 +175,7 @@ class PartsDecoder(MessagesDecoder):
         result = load_result(neutral, extras, self._names)
         if self.is_own:
             message_id = self._message_of(id_, extras, fields, Role.USER)
-            index = index_of(extras) or 0
+            index = load_index(extras) or 0
         else:
             message_id, index, result = self._place_result(id_, fields, result)
         self._events += [

@@ -24,15 +24,15 @@ from dragoman.event import (
 )
 from dragoman.message import Role, ToolResultPart
 from dragoman.request import RunRequest
-from dragoman.wires.ag_ui.encode_parts import MessageParts, Object, Part
+from dragoman.wires.ag_ui.encode_parts import Object, WrittenMessage, WrittenPart
 from dragoman.wires.ag_ui.messages import dump_conversation
 from dragoman.wires.ag_ui.messages_dump import Group
-from dragoman.wires.ag_ui.quirks import CARRIED, Quirks, metadata_of
+from dragoman.wires.ag_ui.quirks import CARRIED, Quirks, dump_metadata
 
 __all__ = ["MessagesEncoder"]
 
 
-class MessagesEncoder(RunEncoder[Part]):
+class MessagesEncoder(RunEncoder[WrittenPart]):
     """Events of messages → objects."""
 
     def __init__(self, quirks: Quirks, request: RunRequest | None) -> None:
@@ -50,12 +50,12 @@ class MessagesEncoder(RunEncoder[Part]):
             if message.id is not None and message.role is not Role.MODEL:
                 self._client_ids.add(message.id)
         self._skipped: set[str] = set()
-        self.messages: dict[str, MessageParts] = {}
+        self.messages: dict[str, WrittenMessage] = {}
         """Messages of the run that stand, by id."""
 
     def meta(self, extras: Mapping[str, Any], metadata: Mapping[str, Any] = {}) -> Object:
         """The field `metadata`, where there is something for it."""
-        return metadata_of(metadata, extras if self.quirks.extras else {})
+        return dump_metadata(metadata, extras if self.quirks.extras else {})
 
     def owner_of(self, run_id: str | None) -> str | None:
         """The id under which the protocol knows a run within a tool; `None`: it is the run itself."""
@@ -71,13 +71,13 @@ class MessagesEncoder(RunEncoder[Part]):
             return
         self.write({"type": "CUSTOM", "name": CARRIED, "value": value})
 
-    def end_parts(self, messages: list[MessageParts]) -> None:
+    def end_parts(self, messages: list[WrittenMessage]) -> None:
         """Closes the parts of these messages that are open, message by message."""
         order = {message.id: position for position, message in enumerate(messages)}
         for _, part in sorted(self.take_parts(order), key=lambda entry: order[entry[0][0]]):
             self.write(*part.cut(self.meta))
 
-    def messages_of(self, owner: str) -> list[MessageParts]:
+    def messages_of(self, owner: str) -> list[WrittenMessage]:
         """The messages of a run within a tool."""
         return [message for message in self.messages.values() if message.owner == owner]
 
@@ -110,7 +110,7 @@ class MessagesEncoder(RunEncoder[Part]):
         if (earlier := self.messages.get(event.message_id)) is not None:
             self.end_parts([earlier])
         owner = self.owner_of(event.run_id)
-        self.messages[event.message_id] = MessageParts(event, owner, self.group)
+        self.messages[event.message_id] = WrittenMessage(event, owner, self.group)
         if event.candidate:
             self.carry(event)
         else:
@@ -169,12 +169,12 @@ class MessagesEncoder(RunEncoder[Part]):
             self.carry(event)
             return
         self.end_parts([message])
-        if not message.is_told:
+        if not message.is_written:
             self.carry(event)
             return
         standing = self._list_standing()
         if self.quirks.extras and not any(entry["role"] == "reasoning" for entry in standing):
-            standing += message.void(self.meta)
+            standing += message.dump_void(self.meta)
         dropped = {"message_id": event.message_id, "reason": event.reason}
         metadata = self.meta({"dropped": dropped})
         self.write({"type": "MESSAGES_SNAPSHOT", "messages": standing, **metadata})
@@ -182,7 +182,9 @@ class MessagesEncoder(RunEncoder[Part]):
     def _list_standing(self) -> list[Object]:
         """All messages that stand: those of the request, and what was told and not taken back."""
         before = dump_conversation(self._request_messages, extras=self.quirks.extras)
-        told = [entry for message in self.messages.values() for entry in message.listed(self.meta)]
+        told = [
+            entry for message in self.messages.values() for entry in message.dump_entries(self.meta)
+        ]
         return [*before, *told]
 
     STEPS = {

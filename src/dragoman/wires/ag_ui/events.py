@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, NamedTuple
 
-from dragoman.codec.carried import changed, difference
+from dragoman.codec.carried import apply_difference, find_difference
 from dragoman.codec.json_values import if_list, if_object, if_objects, if_text, rest
 from dragoman.codec.response import dump_entries, load_entries
 from dragoman.errors import DragomanError
@@ -25,7 +25,7 @@ from dragoman.interrupt import Interrupt
 from dragoman.message import ToolCallPart
 from dragoman.wires.ag_ui.errors import code_of
 from dragoman.wires.ag_ui.interrupts import dump_interrupt, load_interrupt
-from dragoman.wires.ag_ui.quirks import OWN, VERSION, native_of, unpacked
+from dragoman.wires.ag_ui.quirks import OWN, VERSION, load_extras, load_native
 
 __all__ = [
     "CALL",
@@ -92,13 +92,13 @@ def load_event(fields: Fields, calls: Calls) -> Event | None:
     read = READ[fields["type"]](fields, calls)
     if read is None:
         return None
-    return changed(read, unpacked(fields.get("metadata")).get(_EVENT), type(read))
+    return apply_difference(read, load_extras(fields.get("metadata")).get(_EVENT), type(read))
 
 
 def unread(event: Event, fields: Fields) -> dict[str, Any]:
     """The extras of an object that is written for an event: what would be read otherwise."""
     read = READ[fields["type"]](fields, {})
-    more = {} if read is None else difference(event, read)
+    more = {} if read is None else find_difference(event, read)
     return {_EVENT: more} if more else {}
 
 
@@ -217,7 +217,7 @@ def _reader(event_type: type, *neutral: str, **names: tuple[str, Callable[[Any],
 
     def read(fields: Fields, _: Calls) -> Event:
         values = {ours: load(fields.get(name)) for ours, (name, load) in names.items()}
-        return event_type(**values, native=native_of(fields, *known))
+        return event_type(**values, native=load_native(fields, *known))
 
     return read
 
@@ -241,7 +241,7 @@ def _read_finished(fields: Fields, calls: Calls) -> Event:
         load_entries(fields.get("usage")),
         (*interrupts, *client_calls),
         fields.get("result"),
-        native_of(fields, *_COMMON, "runId", "threadId", "outcome", "usage", "result"),
+        load_native(fields, *_COMMON, "runId", "threadId", "outcome", "usage", "result"),
     )
 
 
@@ -255,7 +255,7 @@ def _read_patch(fields: Fields, calls: Calls) -> Event | None:
 def _read_as_custom(fields: Fields, _: Calls) -> Event:
     kind = fields["type"]
     value = rest(fields, *_COMMON, "metadata", _OWNER[0])
-    native = OWN.with_form(native_of({"metadata": fields.get("metadata")}), type=kind)
+    native = OWN.with_form(load_native({"metadata": fields.get("metadata")}), type=kind)
     return Custom(_AS_CUSTOM[kind], value, native, _optional_text(fields.get(_OWNER[0])))
 
 

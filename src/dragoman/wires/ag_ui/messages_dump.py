@@ -13,7 +13,7 @@ from typing import Any, ClassVar
 
 import msgspec
 
-from dragoman.codec.carried import difference, is_equal
+from dragoman.codec.carried import find_difference, is_equal
 from dragoman.codec.ids import DistinctIds
 from dragoman.codec.json_values import if_object, merged, rest
 from dragoman.codec.native import signatures
@@ -32,10 +32,10 @@ from dragoman.message import (
 )
 from dragoman.wires.ag_ui.content import dump_content
 from dragoman.wires.ag_ui.messages_load import ACTIVITY, load_group, load_thinking
-from dragoman.wires.ag_ui.quirks import NAME, OWN, RESERVED, with_extras
+from dragoman.wires.ag_ui.quirks import NAME, OWN, RESERVED, add_extras
 from dragoman.wires.ag_ui.tools import dump_call, dump_result
 
-__all__ = ["Group", "GroupIds", "dump_group", "dump_thinking", "lowered"]
+__all__ = ["Group", "GroupIds", "dump_group", "dump_thinking", "split_signature"]
 
 Object = dict[str, Any]
 _SPEAKERS: Mapping[Role, str] = {Role.SYSTEM: "system", Role.USER: "user", Role.MODEL: "assistant"}
@@ -159,7 +159,7 @@ class _GroupWriter:
 
     def _speak(self, index: int, piece: TextPart) -> bool:
         """A text is a message of its own."""
-        more = difference(piece, TextPart(piece.text))
+        more = find_difference(piece, TextPart(piece.text))
         extras = {**self._place(index), **({"part": more} if more else {})}
         entry: Object = {"id": self.ids.take(index), "role": self._role()}
         self._speaker = self._add(entry, extras)
@@ -242,8 +242,7 @@ class _GroupWriter:
 
     def _dump(self) -> list[Object]:
         return [
-            with_extras(entry, extras if self.group.extras else {})
-            for entry, extras in self.entries
+            add_extras(entry, extras if self.group.extras else {}) for entry, extras in self.entries
         ]
 
     _TEXT = {TextPart: _speak, MarkPart: _activity}
@@ -273,20 +272,20 @@ def dump_thinking(piece: ThinkingPart, id_: str, place: Mapping[str, Any]) -> tu
     """Thinking → a reasoning message without its extras, and those."""
     own = rest(OWN.fields(piece.native), "id")
     entry: Object = {"id": id_, "role": "reasoning", "content": piece.text}
-    unsigned, signed, signature = (piece, None, None) if own else lowered(piece)
+    unsigned, signed, signature = (piece, None, None) if own else split_signature(piece)
     entry = merged(entry, own)
     if signature is not None:
         entry["encryptedValue"] = signature
     extras: Object = {"signed": signed} if signed else {}
-    more = difference(unsigned, load_thinking(entry, {"of": "", **extras, "part": None}))
+    more = find_difference(unsigned, load_thinking(entry, {"of": "", **extras, "part": None}))
     if signed and not more:
-        more = difference(unsigned, ThinkingPart(piece.text))
+        more = find_difference(unsigned, ThinkingPart(piece.text))
     if more:
         extras["part"] = more
     return entry, {**place, **extras}
 
 
-def lowered(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | None, str | None]:
+def split_signature(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | None, str | None]:
     """Thinking without the text that its provider signed or hid it with, where that stood, and that text: the peer has a field for it."""
     own = OWN.fields(piece.native).get("encryptedValue")
     signed = {NAME: own} if isinstance(own, str) else signatures(piece.native)
@@ -304,7 +303,7 @@ def lowered(piece: ThinkingPart) -> tuple[ThinkingPart, Sequence[str] | None, st
 
 def _unread(message: Message, read: Message) -> Object:
     """The fields of a message that would be read otherwise."""
-    more = rest(difference(message, read), "metadata")
+    more = rest(find_difference(message, read), "metadata")
     if not is_equal(message.own_metadata, read.own_metadata):
         more["metadata"] = message.own_metadata
     return more

@@ -7,7 +7,6 @@ from dragoman.wires.anthropic.files import dump_download, load_files
 from dragoman.wires.anthropic.messages import dump_messages, layout, load_messages, votes
 from dragoman.wires.anthropic.quirks import NAME, Quirks
 from dragoman.wires.anthropic.request import (
-    adapt,
     dump_http,
     dump_request,
     forward,
@@ -20,10 +19,10 @@ from dragoman.wires.anthropic.serving import (
     dump_models,
     dump_seal,
     dump_token_count,
-    id_header,
     keys,
     load_seal,
     request_fields,
+    seal,
 )
 from dragoman.wires.anthropic.serving_allowed import allowed
 
@@ -34,8 +33,9 @@ __all__ += ["load_response", "dump_response", "decoder", "encoder"]
 __all__ += ["envelope", "stream_type", "ping"]
 __all__ += ["load_error", "dump_error"]
 __all__ += ["dump_download", "load_files"]
-__all__ += ["dump_model", "dump_models", "dump_token_count", "id_header", "keys"]
+__all__ += ["dump_model", "dump_models", "dump_token_count", "keys"]
 __all__ += ["dump_seal", "load_seal"]
-__all__ += ["bodies", "request_fields", "adapt", "allowed", "forward"]
+__all__ += ["bodies", "request_fields", "allowed", "forward"]
 
 name = NAME
+__all__ += ["seal"]

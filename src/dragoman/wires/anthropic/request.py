@@ -45,9 +45,8 @@ _CONVERSATION = ("system", "messages")
 _NEUTRAL = (*FIELDS, "model", "system", "stream", "tools", "tool_choice")
 
 
-def _load(given: Received) -> ModelRequest:
+def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
     """A body → the neutral request. A body for counting tokens, which has no `max_tokens`, is read too."""
-    body = given.body
     if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError('the body must have a list "messages"').at(field="messages")
     nulls = [key for key in _NEUTRAL if key in body and body[key] is None]

@@ -8,10 +8,11 @@ from typing import Any
 
 from dragoman.codec.body_schema import BOOLEAN, TEXT, JsonSchema, a_list, an_object, either, typed
 from dragoman.codec.json_values import if_text
-from dragoman.codec.serving import BEARER, KeyPlace, RequestFields
+from dragoman.codec.serving import BEARER, KeyPlace, RequestFields, SealForm
 from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
 from dragoman.wires.anthropic.quirks import NAME, OWN
+from dragoman.wires.anthropic.request import adapt
 
 __all__ = [
     "bodies",
@@ -19,13 +20,14 @@ __all__ = [
     "dump_models",
     "dump_seal",
     "dump_token_count",
-    "id_header",
     "keys",
     "load_seal",
     "request_fields",
+    "seal",
 ]
 
 request_fields = RequestFields(
+    adapt=adapt,
     idle={"service_tier": ("auto", "standard_only")},
     minor=frozenset(["metadata", "service_tier", "cache_control", "inference_geo"]),
     references=frozenset(["container", "mcp_servers"]),
@@ -65,10 +67,6 @@ bodies = {
 
 keys = (KeyPlace("header", "x-api-key"), *BEARER)
 """Where clients put their key."""
-
-
-id_header = "request-id"
-"""Where clients look for the id of a request."""
 
 
 def dump_model(model: ModelInfo, *, now: datetime) -> dict[str, Any]:
@@ -112,3 +110,7 @@ def load_seal(piece: Content) -> str | None:
         if isinstance(piece, ThinkingPart)
         else None
     )
+
+
+seal = SealForm(dump_seal, load_seal)
+"""Where clients keep a server's token."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 from dragoman.codec.formats import Received, RequestFormat, Sending
@@ -35,13 +36,13 @@ _OWN = (*FIELDS, "tool_choice", "model", "tools", "stream")
 """Fields that have a neutral name. One whose value has no neutral meaning is kept in `native`, never in `options`."""
 
 
-def _load(given: Received) -> ModelRequest:
+def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
     """A body of `/v2/chat` → the neutral request. Bodies of the API's version 1 are none."""
-    if not isinstance(if_object(given.body).get("messages"), list):
+    if not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("a Cohere chat request (version 2) needs the field messages, a list").at(
             field="messages"
         )
-    left = dict(given.body)
+    left = dict(body)
     form: dict[str, Any] = {}
     messages = load_conversation(left.pop("messages"), given.origin, given.problems)
     settings = Settings(**load_settings(left), **load_tool_choice(left))

@@ -21,6 +21,7 @@ from dragoman.wires.google.serving import (
     keys,
     load_seal,
     request_fields,
+    seal,
 )
 from dragoman.wires.google.serving_allowed import allowed
 
@@ -35,3 +36,4 @@ __all__ += ["dump_seal", "load_seal"]
 __all__ += ["bodies", "request_fields", "allowed", "forward"]
 
 name = NAME
+__all__ += ["seal"]

@@ -63,10 +63,10 @@ _JOINED = ("generationConfig", "toolConfig")
 """Options that are joined, where they are objects, with what the settings say there."""
 
 
-def _load(given: Received) -> ModelRequest:
+def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
     """A body → the neutral request. A body for counting tokens, which may hold a whole request, is read too."""
     snake: set[str] = set()
-    fields = camelled(if_object(given.body), snake)
+    fields = camelled(if_object(body), snake)
     form: dict[str, Any] = {}
     if len(fields) == 1 and (inner := if_object(fields.get("generateContentRequest"))):
         form["within"] = True

@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.codec.body_schema import TEXT, a_list, an_object, typed
 from dragoman.codec.json_values import if_text
-from dragoman.codec.serving import BEARER, KeyPlace, RequestFields
+from dragoman.codec.serving import BEARER, KeyPlace, RequestFields, SealForm
 from dragoman.message import Content, ThinkingPart
 from dragoman.result import ModelInfo
 from dragoman.wires.google.keys import snake_paths
@@ -24,6 +24,7 @@ __all__ = [
     "keys",
     "load_seal",
     "request_fields",
+    "seal",
 ]
 
 _NUMBERS = ("temperature", "topP", "topK", "presencePenalty", "frequencyPenalty")
@@ -127,3 +128,7 @@ def load_seal(piece: Content) -> str | None:
         if isinstance(piece, ThinkingPart)
         else None
     )
+
+
+seal = SealForm(dump_seal, load_seal)
+"""Where clients keep a server's token."""

@@ -42,10 +42,9 @@ routes: tuple[Route, ...] = (
 """The server's; two are the older forms of the ones before them."""
 
 
-def _load(given: Received) -> ModelRequest:
+def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
     """A body of `/api/chat` → the neutral request. A body of `/api/generate`, known by its path or by having a prompt in the place of
     messages, is read into the same, and written again as what it was."""
-    body = given.body
     prompt = isinstance(body, dict) and is_prompt(body, given.path)
     if not prompt and not isinstance(if_object(body).get("messages"), list):
         raise HistoryError("an Ollama chat request needs the field messages, a list").at(

@@ -15,7 +15,7 @@ from dragoman.wires.openai_chat.serving import (
     load_call_seal,
     load_seal,
     request_fields,
-    restores,
+    seal,
 )
 from dragoman.wires.openai_chat.serving_allowed import allowed
 
@@ -37,4 +37,5 @@ __all__ += ["load_error", "dump_error"]
 __all__ += ["strict_schema"]
 __all__ += ["dump_model", "dump_models"]
 __all__ += ["dump_call_seal", "dump_seal", "load_call_seal", "load_seal"]
-__all__ += ["bodies", "request_fields", "allowed", "forward", "restores"]
+__all__ += ["bodies", "request_fields", "allowed", "forward"]
+__all__ += ["seal"]

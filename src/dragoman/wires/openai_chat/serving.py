@@ -6,7 +6,7 @@ import msgspec
 
 from dragoman.codec.body_schema import CHAT_BODY, EMBEDDINGS_BODY, typed
 from dragoman.codec.json_values import if_object, if_text, rest
-from dragoman.codec.serving import RequestFields, forward_to
+from dragoman.codec.serving import RequestFields, SealForm, forward_to
 from dragoman.message import Content, ThinkingPart, ToolCallPart
 from dragoman.wires.chat.serving import OPENAI_MINOR
 from dragoman.wires.openai_chat.quirks import NAME, OWN, Quirks
@@ -19,7 +19,7 @@ __all__ = [
     "load_call_seal",
     "load_seal",
     "request_fields",
-    "restores",
+    "seal",
 ]
 
 _MINOR = [
@@ -33,7 +33,14 @@ _MINOR = [
 forward = forward_to("/chat/completions")
 """How a client's body goes to a provider of the same API."""
 
+
+def _restores(quirks: Quirks | None) -> bool:
+    """Whether a vendor takes thinking and signatures back, which the API's libraries do not carry."""
+    return (quirks or Quirks()).thinking is not None
+
+
 request_fields = RequestFields(
+    restores=_restores,
     idle={
         "n": (1,),
         "store": (False,),
@@ -69,11 +76,6 @@ bodies = {"/v1/chat/completions": CHAT_BODY, "/v1/embeddings": EMBEDDINGS_BODY}
 """Path → JSON Schema of what clients send there."""
 
 
-def restores(quirks: Quirks | None) -> bool:
-    """Whether a vendor takes thinking and signatures back, which the API's libraries do not carry."""
-    return (quirks or Quirks()).thinking is not None
-
-
 def dump_seal(token: str) -> ThinkingPart:
     """The piece in which a client keeps a server's token: encrypted reasoning, in the field that OpenRouter gave a message."""
     return ThinkingPart(native=OWN.note({"type": "reasoning.encrypted", "data": token}))
@@ -107,3 +109,7 @@ def load_call_seal(call: ToolCallPart) -> tuple[str, ToolCallPart] | None:
     fields = {**rest(fields, "extra_content"), **({"extra_content": extra} if extra else {})}
     native = {**rest(call.native or {}, NAME), **({NAME: fields} if fields else {})}
     return token, msgspec.structs.replace(call, native=native or None)
+
+
+seal = SealForm(dump_seal, load_seal, dump_call_seal, load_call_seal)
+"""Where clients keep a server's token."""

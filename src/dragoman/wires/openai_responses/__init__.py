@@ -24,6 +24,7 @@ from dragoman.wires.openai_responses.messages import dump_messages, layout, load
 from dragoman.wires.openai_responses.quirks import NAME, Quirks
 from dragoman.wires.openai_responses.request import dump_http, dump_request, load_request, routes
 from dragoman.wires.openai_responses.serving import (
+    LINKS,
     bodies,
     call_id,
     dump_deleted,
@@ -36,10 +37,9 @@ from dragoman.wires.openai_responses.serving import (
     is_lasting,
     item_references,
     items_by_id,
-    links,
     load_seal,
     request_fields,
-    unstored,
+    seal,
     with_items,
     with_state,
 )
@@ -57,7 +57,8 @@ __all__ += ["dump_download", "load_files"]
 __all__ += ["dump_input_items", "dump_model", "dump_models", "dump_token_count"]
 __all__ += ["dump_seal", "load_seal"]
 __all__ += ["is_lasting"]
-__all__ += ["call_id", "dump_deleted", "links", "with_state"]
+__all__ += ["call_id", "dump_deleted", "LINKS", "with_state"]
 __all__ += ["item_references", "items_by_id", "with_items"]
-__all__ += ["bodies", "request_fields", "allowed", "forward", "unstored"]
+__all__ += ["bodies", "request_fields", "allowed", "forward"]
 __all__ += ["dump_interrupt", "load_interrupt", "load_resume"]
+__all__ += ["seal"]

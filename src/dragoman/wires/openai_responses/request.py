@@ -52,9 +52,8 @@ _OWN = (*FIELDS, "model", "tools", "text", "stream", "instructions", "input")
 _ENCRYPTED = ["reasoning.encrypted_content"]
 
 
-def _load(given: Received) -> ModelRequest:
+def _load(body: Mapping[str, Any], given: Received) -> ModelRequest:
     """A body of `/responses` → the neutral request. A body for counting tokens or compacting is read too."""
-    body = given.body
     if not any(name in if_object(body) for name in ("input", *LINKED_BY_CALLER)):
         raise HistoryError('a Responses request needs "input", a string or a list of items').at(
             field="input"

@@ -15,8 +15,7 @@ from dragoman.codec.body_schema import (
     typed,
 )
 from dragoman.codec.json_values import if_list, if_object, if_text
-from dragoman.codec.serving import Links, RequestFields
-from dragoman.errors import InvalidRequestError
+from dragoman.codec.serving import RequestFields, SealForm
 from dragoman.message import Content, Message, Role, ThinkingPart
 from dragoman.request import HttpRequest, ModelRequest
 from dragoman.wires.chat.serving import OPENAI_MINOR, dump_model, dump_models
@@ -36,9 +35,10 @@ __all__ = [
     "dump_token_count",
     "item_references",
     "items_by_id",
-    "links",
+    "LINKS",
     "load_seal",
     "request_fields",
+    "seal",
     "with_items",
     "with_state",
 ]
@@ -73,6 +73,7 @@ request_fields = RequestFields(
         "tools.container": ({"type": "auto"},),
     },
     minor=frozenset([*OPENAI_MINOR, *_MINOR]),
+    unstored={"store": False},
     references=frozenset(["previous_response_id", "conversation", "prompt"]),
     server_tools={**dict.fromkeys(_SEARCHES, "web_search"), "code_interpreter": "code_execution"},
     types=typed(
@@ -97,43 +98,14 @@ bodies = {
 }
 """Path → JSON Schema of what clients send there."""
 
-unstored = {"store": False}
-"""Options by which the provider keeps nothing of a request."""
-
 _PREFIX = "resp_"
-_LINKS = ("background", "conversation", "previous_response_id")
-
-
-def links(request: ModelRequest) -> Links:
-    """What a request says of responses that are kept.
-
-    Raises:
-        InvalidRequestError: it says it in a form that there is not.
-    """
-    options = request.options
-    after, conversation = options.get("previous_response_id"), options.get("conversation")
-    conversation = if_object(conversation).get("id", conversation)
-    for name, value in (("previous_response_id", after), ("conversation", conversation)):
-        if value is not None and not isinstance(value, str):
-            raise InvalidRequestError(f"{name} must be an id").at(field=name)
-    if after is not None and conversation is not None:
-        both = "previous_response_id and conversation exclude each other; leave one out"
-        raise InvalidRequestError(both).at(field="previous_response_id")
-    left = {
-        name: value
-        for name, value in options.items()
-        if name not in _LINKS or (name, value) == ("store", False)
-    }
-    without = request.replace(options=left, wire=request.wire if left else None)
-    stored, background = options.get("store") is not False, options.get("background") is True
-    return Links(
-        without, None if after is None else call_id(after), conversation, stored, background
-    )
+LINKS = ("background", "conversation", "previous_response_id")
+"""Fields of a request by which it says what becomes of its answer, or which it goes on from."""
 
 
 def forward(request: ModelRequest, body: Mapping[str, Any], quirks: Quirks | None) -> HttpRequest:  # noqa: ARG001 as of `Forward`
     """A client's body as it is, but for what the server itself does: it runs in the background, and knows what answers were kept."""
-    fields = {name: value for name, value in body.items() if name not in _LINKS or not value}
+    fields = {name: value for name, value in body.items() if name not in LINKS or not value}
     return HttpRequest("/responses", body={**fields, "model": request.model})
 
 
@@ -239,3 +211,7 @@ def load_seal(piece: Content) -> str | None:
     """The token that such a piece may hold."""
     own = OWN.fields(piece.native) if isinstance(piece, ThinkingPart) else {}
     return if_text(own.get("encrypted_content")) or None
+
+
+seal = SealForm(dump_seal, load_seal)
+"""Where clients keep a server's token."""

@@ -1,0 +1,311 @@
+"""One request of a chat model, from the conversation to the last event of its answer.
+
+A `Caller` is what all requests of one model share. `Caller.events` goes through these steps, in this order:
+
+1. `_open` finds the route and sends the request (`_send`). Where a provider has forgotten the stored response that the
+   request goes on from, it sends the whole conversation once more.
+2. `_dump` writes the request: forwarded as a client sent it, from what is remembered of earlier requests, or anew.
+3. `_read` turns what each network read brings into events. Nearly all reads are one delta, which passes as it is.
+4. `_complete_starts` and `_explain` add what a decoder cannot know: times, losses, and whose error it is.
+5. At the end the response is closed, and an agent that would go on for a client that is gone is told to stop (`_leave`).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from contextlib import suppress
+from datetime import datetime
+from functools import partial
+from inspect import signature
+from typing import Any, NamedTuple, cast
+
+import anyio
+import msgspec
+
+from dragoman import wires
+from dragoman.codec.digest import free_prefix, prefix
+from dragoman.codec.error_rules import request_id
+from dragoman.codec.history import History, Turn
+from dragoman.codec.history_pieces import given_losses, places_sent, unrepaired_losses
+from dragoman.errors import (
+    DecodeError,
+    DragomanError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    ProviderConnectionError,
+    ProviderError,
+)
+from dragoman.event import Event, MessageStarted, PartDelta, PartFinished, PartStarted, RunError
+from dragoman.hooks import Hooks, ModelStart
+from dragoman.loss import Loss, refusal
+from dragoman.message import Message, Origin, ToolCallPart
+from dragoman.model.access import Access, Route, unsendable
+from dragoman.model.watch import Watch
+from dragoman.providers.address import joined
+from dragoman.providers.provider import Provider
+from dragoman.repair import traced
+from dragoman.request import HttpRequest, ModelRequest, RunInfo
+from dragoman.transport.base import Response
+from dragoman.transport.redaction import public_url
+from dragoman.wires.serving import serving
+from dragoman.wires.wire import AgentClient, StreamDecoder, Wire
+
+__all__ = ["Caller", "unlinked"]
+
+_LEAVING = 2.0
+"""Seconds that a run which is left waits at most until an agent is told so."""
+_LINK = "previous_response_id"
+_FORGOTTEN = re.compile(r"previous.?response", re.IGNORECASE)
+
+
+class _OpenResponse(NamedTuple):
+    """A response whose body is still to be read, and what its events are made with."""
+
+    response: Response
+    decoder: StreamDecoder
+    names: Mapping[str, str]
+    losses: tuple[Loss, ...]
+    route: Route
+
+
+class Caller:
+    """Sends the requests of one model of one provider. `access`: the way to the provider; `name`: the model's."""
+
+    def __init__(
+        self,
+        provider: Provider,
+        name: str,
+        access: Access,
+        new_id: Callable[[], str],
+        clock: Callable[[], datetime],
+    ) -> None:
+        self.access = access
+        self._provider = provider
+        self._name = name
+        self._agent = wires.client(provider.wire)
+        self.wire = wires.get(provider.wire) if self._agent is None else cast("Wire", self._agent)
+        self._history = History()
+        self._remembers = "history" in signature(self.wire.dump_http).parameters
+        self._new_id = new_id
+        self._clock = clock
+
+    async def events(
+        self, request: ModelRequest, hooks: tuple[Hooks, ...], losses: dict[Loss, None] | None
+    ) -> AsyncGenerator[list[Event], None]:
+        """A request → its events, one list per network read. A failure is a `RunError` at the end.
+
+        Args:
+            request: what is asked.
+            hooks: watch the request.
+            losses: gets what the request has to leave out.
+        """
+        watch = Watch(hooks) if hooks else None
+        response: Response | None = None
+        opened: _OpenResponse | None = None
+        try:
+            try:
+                opened = await self._open(request, watch, losses)
+            except (DragomanError, UnicodeEncodeError) as error:
+                ours = unsendable(error) if isinstance(error, UnicodeEncodeError) else error
+                events: list[Event] = [RunError(ours.at(provider=self._provider.name))]
+                if watch is not None:
+                    watch.add(events)
+                yield events
+                return
+            response = opened.response
+            while True:
+                broken: ProviderError | None = None
+                try:
+                    data = await response.read()
+                except ProviderError as error:
+                    data, broken = b"", error
+                if events := self._read(opened, data, broken):
+                    if watch is not None and (len(events) > 1 or type(events[0]) is not PartDelta):
+                        watch.add(events)
+                    yield events
+                if not data:
+                    return
+        except Exception as error:
+            if watch is not None:
+                watch.raised = error
+            raise
+        finally:
+            if response is not None:
+                await response.close()
+            if opened is not None and self._agent is not None:
+                await self._leave(opened, self._agent)
+            if watch is not None:
+                await watch.end()
+
+    async def _open(
+        self, request: ModelRequest, watch: Watch | None, losses: dict[Loss, None] | None
+    ) -> _OpenResponse:
+        """Sends a request, and once more if only its link to a stored response was refused."""
+        while True:
+            try:
+                return await self._send(request, watch, losses)
+            except DragomanError as error:
+                # The request without its link says so in its options, and is not sent a third time.
+                if (whole := unlinked(request, error)) is None:
+                    raise
+                request = whole
+
+    async def _send(
+        self, request: ModelRequest, watch: Watch | None, all_losses: dict[Loss, None] | None
+    ) -> _OpenResponse:
+        """Sends a request once, and returns the open response."""
+        route = await self.access.route(self._name)
+        messages, places = places_sent(request.messages)
+        request = request.replace(model=self._name)
+        if messages is not request.messages:
+            request = request.replace(messages=messages)
+        if self._agent is not None and request.run is None:
+            request = request.replace(run=RunInfo(self._new_id()))
+        name = public_url(self._name) if self._provider.by_url else self._name
+        target = Origin(self._provider.name, public_url(route.base_url), name)
+        if watch is not None:
+            await watch.begin(ModelStart(request.run, target, self.wire.name, request))
+        http, prefix_sent, losses = self._dump(request, target, route.quirks)
+        losses = given_losses(losses, places)
+        if request.on_loss == "error" and (refused := refusal(losses)) is not None:
+            raise refused
+        left_out = dict.fromkeys(losses)
+        if all_losses is not None:
+            all_losses |= left_out
+        if watch is not None:
+            await watch.leave_out(tuple(left_out))
+        whole = _addressed(http, route, retries=request.retries)
+        send = partial(self.access.send, route=route)
+        response = await (send(whole) if watch is None else watch.send(send, whole))
+        origin = msgspec.structs.replace(target, prefix=prefix_sent)
+        if self._agent is None:
+            decoder = self.wire.decoder(origin=origin, new_id=self._new_id)
+        else:
+            tools = [tool.name for tool in request.tools]
+            decoder = self._agent.decoder(origin=origin, new_id=self._new_id, tools=tools)
+        return _OpenResponse(response, decoder, http.names, tuple(left_out), route)
+
+    def _dump(
+        self, request: ModelRequest, target: Origin, quirks: Any
+    ) -> tuple[HttpRequest, str, list[Loss]]:
+        """The request as it is sent, what an answer's `Origin.prefix` says, and what is left out."""
+        dump, wire = self.wire.dump_http, self.wire.name
+        if request.verbatim is not None and (forward := serving(self.wire).forward) is not None:
+            # what follows from the prefix is asked of stored responses alone, which only this API has
+            before = (
+                prefix(request.messages, wire)
+                if serving(self.wire).request_fields.unstored
+                else free_prefix(wire)
+            )
+            return forward(request, request.verbatim, quirks), before, []
+        losses: list[Loss] = []
+        turn = None
+        if self._remembers and request.native is None:
+            turn = self._history.turn(request.messages, request.tools, target, wire)
+        if turn is not None:
+            http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
+            http = msgspec.structs.replace(http, body=msgspec.json.encode(http.body))
+            return http, turn.prefix, _unrepaired(losses, request.messages)
+        mended, repairs, sources = traced(request.messages)
+        request = request.replace(messages=tuple(mended))
+        before = ""
+        if self._remembers:
+            turn = Turn(None, request.messages, target, wire)
+            http = dump(request, target=target, quirks=quirks, losses=losses, history=turn)
+            before = turn.prefix
+        else:
+            http = dump(request, target=target, quirks=quirks, losses=losses)
+        lost = [*repairs, *unrepaired_losses(losses, sources)]
+        return http, before or prefix(mended, wire), lost
+
+    def _read(
+        self, opened: _OpenResponse, data: bytes, broken: ProviderError | None
+    ) -> list[Event]:
+        """What one read says. No data: the response is at its end, or `broken`."""
+        events = opened.decoder.feed(data) if data else opened.decoder.close()
+        # nearly every read is one delta, or nothing that is whole yet
+        if not events or (len(events) == 1 and type(events[0]) is PartDelta):
+            return events
+        events = self._complete_starts(events, opened.losses)
+        if opened.names:
+            events = [_renamed(event, opened.names) for event in events]
+        if isinstance(last := events[-1], RunError):
+            error = self._explain(last.error, opened.response.headers, broken)
+            events = [*events[:-1], RunError(error)]
+        return events
+
+    def _complete_starts(self, events: list[Event], losses: tuple[Loss, ...]) -> list[Event]:
+        """The events, their messages' starts with what the decoder cannot know: the time, and what the request had to leave out."""
+        return [
+            msgspec.structs.replace(event, created_at=self._clock(), losses=losses)
+            if type(event) is MessageStarted
+            else event
+            for event in events
+        ]
+
+    def _explain(
+        self, error: DragomanError, headers: Mapping[str, str], broken: ProviderError | None
+    ) -> DragomanError:
+        """An error, with what the decoder cannot know; a broken connection's own in place of the half that nobody can read."""
+        if isinstance(broken, ProviderConnectionError) and not isinstance(error, DecodeError):
+            error.__cause__ = broken
+        elif broken is not None:
+            error = broken.at(partial=error.partial)
+        return self.access.redacted(
+            error.at(provider=self._provider.name, request_id=request_id(headers))
+        )
+
+    async def _leave(self, opened: _OpenResponse, agent: AgentClient) -> None:
+        """Ends what an agent still works at for nobody, where its protocol has it go on for a client that is gone."""
+        answer = getattr(opened.decoder, "answer", None)
+        run_id: str | None = getattr(answer, "run_id", None)
+        http = agent.dump_cancel(run_id, opened.route.quirks) if run_id else None
+        if http is None:
+            return
+        with anyio.move_on_after(_LEAVING, shield=True), suppress(DragomanError):
+            response = await self.access.send(_addressed(http, opened.route, retries=0))
+            await response.close()
+
+
+def unlinked(request: ModelRequest, error: DragomanError) -> ModelRequest | None:
+    """The request to send in place of one whose link to a stored response was refused; `None`: that is not what was refused.
+
+    A wire may link a request to a response that its provider stores, and send only what follows it. The option says: go on
+    from nothing, the provider has forgotten what it stored. A link that the caller gave is the caller's to mend.
+    """
+    refused = isinstance(error, InvalidRequestError | ModelNotFoundError) and _FORGOTTEN.search(
+        error.message
+    )
+    if not refused or _LINK in request.options:
+        return None
+    return request.replace(options={**request.options, _LINK: None})
+
+
+def _addressed(http: HttpRequest, route: Route, *, retries: int | None) -> HttpRequest:
+    """A wire's request with its whole URL, as JSON."""
+    url = joined(route.base_url, http.path) if http.path else route.base_url
+    headers = {"content-type": "application/json", **http.headers}
+    return HttpRequest(url, headers, http.body, http.method, retries=retries)
+
+
+def _unrepaired(losses: list[Loss], messages: Sequence[Message]) -> list[Loss]:
+    """Losses of a conversation that was repaired on its way, where they stand in the messages: those of the repair come first, and have
+    their places already."""
+    _, repairs, sources = traced(messages) if losses else ((), [], None)
+    return (
+        losses
+        if sources is None
+        else [*repairs, *unrepaired_losses(losses[len(repairs) :], sources)]
+    )
+
+
+def _renamed(event: Event, own_names: Mapping[str, str]) -> Event:
+    """A call by the name that its tool was sent under → by the tool's own name."""
+    if isinstance(event, (PartStarted, PartFinished)) and isinstance(event.part, ToolCallPart):
+        name = own_names.get(event.part.name)
+        if name is not None:
+            return msgspec.structs.replace(
+                event, part=msgspec.structs.replace(event.part, name=name)
+            )
+    return event

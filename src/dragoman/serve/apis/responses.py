@@ -1,0 +1,382 @@
+"""The Responses API, whose answers are kept: a client may go on from one, ask for it later, and have it
+made in the background.
+
+A request names what the server kept in three ways: `previous_response_id`, `conversation`, and
+references to single items (`_with_references`). An answer that is made without its client stands in
+the log of runs; where its record does not know of its end yet, `settle` asks the log.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from contextlib import aclosing
+from typing import Any
+
+import anyio
+import msgspec
+
+from dragoman.codec.json_values import if_object
+from dragoman.errors import (
+    InvalidRequestError,
+    ModelNotFoundError,
+    OverloadedError,
+    RunLogError,
+    public,
+)
+from dragoman.event import Event, RunError
+from dragoman.fold import fold, unfold
+from dragoman.interrupt import Interrupt, Resume
+from dragoman.message import Content, Message, Role
+from dragoman.repair import repair
+from dragoman.request import ModelRequest
+from dragoman.runs.log import RunState, RunStatus
+from dragoman.serve.apis import models
+from dragoman.serve.core.background import public_events
+from dragoman.serve.core.call import Api, Call, Links
+from dragoman.serve.core.stream import stream
+from dragoman.serve.http.limits import check_conversation
+from dragoman.serve.store.keeping import keep_answer
+from dragoman.serve.store.records import Answered, AnsweredState
+from dragoman.wires import openai_responses as wire
+
+__all__ = ["ResponsesApi"]
+
+_MOST_ITEMS = 100
+_ITEMS = 20
+_DIGITS = 6
+"""Digits of a number that is read at all; leading zeros count."""
+_LONGEST_NUMBER = 9
+"""Digits of the place of an event in a stream."""
+_YES = ("true", "1")
+_STATES: Mapping[RunState, AnsweredState] = {
+    "running": "failed",
+    "success": "completed",
+    "pending": "completed",
+    "cancelled": "cancelled",
+    "error": "failed",
+    "interrupted": "failed",
+}
+_GRACE_SECONDS = 60
+_WAIT_SECONDS = 5.0
+"""So long an answer that another process makes may take to end."""
+
+
+class ResponsesApi(Api):
+    """What the Responses API has beyond other models' APIs."""
+
+    def __init__(self) -> None:
+        super().__init__(
+            {
+                **models.HANDLERS,
+                "response": show_response,
+                "input_items": list_input_items,
+                "delete_response": delete_response,
+                "cancel_response": cancel_response,
+            }
+        )
+
+    async def complete(self, call: Call, *, passes_on: bool) -> Call:
+        """See `Api`."""
+        return await _with_references(call, passes_on=passes_on)
+
+    async def respond_in_progress(self, call: Call, envelope: Mapping[str, Any]) -> None:
+        """See `Api`."""
+        body = wire.dump_response([], **envelope)
+        await call.respond(wire.with_state(body, "in_progress", None))
+
+    def links(self, request: ModelRequest) -> Links:
+        """See `Api`."""
+        return _links_of(request)
+
+    def is_lasting(self, message: Message) -> bool:
+        """See `Api`."""
+        return wire.is_lasting(message)
+
+    def answer_keys(self, answered: Answered) -> list[str]:
+        """See `Api`. An answer is found by its items."""
+        return [_item_key(name) for name in _items_of(answered)] if answered.shared else []
+
+    def dump_interrupt(self, interrupt: Interrupt) -> Content | None:
+        """See `Api`."""
+        return wire.dump_interrupt(interrupt)
+
+    def load_interrupt(self, piece: Content) -> Interrupt | None:
+        """See `Api`."""
+        return wire.load_interrupt(piece)
+
+    def load_resume(self, piece: Content) -> Resume | None:
+        """See `Api`."""
+        return wire.load_resume(piece)
+
+
+async def show_response(call: Call) -> None:
+    """An answer that is kept, whole or streamed again."""
+    answered = await _found(call)
+    if call.query.get("stream", "").lower() in _YES:
+        await _stream_again(call, answered)
+    else:
+        await call.respond(dumped(call, await settled(call, answered)))
+
+
+async def list_input_items(call: Call) -> None:
+    """What a kept answer answers, a page at a time."""
+    answered, query = await _found(call), call.query
+    most = call.service.limits.conversation_bytes
+    chain = await call.service.answers.chain(call.caller.id, answered.id, most_bytes=most)
+    messages: list[Message] = [
+        message for one in chain[:-1] for message in (*one.lasting, *one.messages)
+    ]
+    items = wire.dump_input_items([*messages, *answered.request.messages])
+    if query.get("order", "desc") != "asc":
+        items.reverse()
+    limit = query.get("limit", str(_ITEMS))
+    if not (
+        limit.isascii()
+        and limit.isdigit()
+        and len(limit) <= _DIGITS
+        and 0 < int(limit) <= _MOST_ITEMS
+    ):
+        raise InvalidRequestError(
+            f"limit must be a number from 1 to {_MOST_ITEMS}, not {limit!r:.20}"
+        )
+    if (after := query.get("after")) is not None:
+        ids = [item["id"] for item in items]
+        items = items[ids.index(after) + 1 :] if after in ids else []
+    page = items[: int(limit)]
+    ends = (
+        {"first_id": page[0]["id"], "last_id": page[-1]["id"]}
+        if page
+        else {"first_id": None, "last_id": None}
+    )
+    await call.respond({"object": "list", "data": page, **ends, "has_more": len(page) < len(items)})
+
+
+async def delete_response(call: Call) -> None:
+    """Forgets an answer."""
+    answered = await _found(call)
+    await end_answer(call, answered)
+    await call.service.answers.delete(call.caller.id, answered.id)
+    await call.respond(wire.dump_deleted(answered.id))
+
+
+async def cancel_response(call: Call) -> None:
+    """Ends an answer that is being made in the background."""
+    answered = await settled(call, await _found(call))
+    if answered.state == "in_progress":
+        await end_answer(call, answered)
+        answered = await settled(call, await _found(call))
+    elif answered.state != "cancelled":
+        raise InvalidRequestError(
+            "the response is not being made in the background, so that it cannot be cancelled"
+        )
+    await call.respond(dumped(call, answered))
+
+
+async def _stream_again(call: Call, answered: Answered) -> None:
+    """Streams an answer that is made in the background, from where its client lost it.
+
+    Raises:
+        InvalidRequestError: it is not made so, or its stream is not kept any more.
+    """
+    skip = _number(call, "starting_after", -1) + 1
+    status = await status_of(call, answered)
+    if status is None:
+        raise InvalidRequestError(
+            "the stream of this response is not kept: it was not made in the background, or is old; ask for it without stream"
+        )
+    envelope = wire.envelope(answered.request, id=answered.id, now=answered.created_at)
+    encoder = wire.encoder(**envelope)
+    encoder.skip = skip
+    async with aclosing(call.service.runs.pages(status.run_id, paces=True)) as pages:
+        await stream(call, encoder, pages, public_events)
+
+
+def dumped(call: Call, answered: Answered) -> dict[str, Any]:
+    """A kept answer, as the wire has a whole response."""
+    envelope = call.wire.envelope(answered.request, id=answered.id, now=answered.created_at)
+    body = call.wire.dump_response(unfold(answered.visible or answered.output), **envelope)
+    return (
+        body
+        if answered.state == "completed"
+        else wire.with_state(body, answered.state, answered.error)
+    )
+
+
+def _number(call: Call, name: str, default: int) -> int:
+    given = call.query.get(name)
+    if given is None:
+        return default
+    if not (given.isascii() and given.isdigit() and len(given) <= _LONGEST_NUMBER):
+        raise InvalidRequestError(f"{name} must be a number from 0 on, not {given!r:.20}")
+    return int(given)
+
+
+async def _found(call: Call) -> Answered:
+    """The answer of the id in the path.
+
+    Raises:
+        ModelNotFoundError: there is none that the caller may see.
+    """
+    found = await call.service.answers.get(call.caller.id, wire.call_id(call.parameters["id"]))
+    if found is None or not found.shared or found.wire != call.wire.name:
+        raise ModelNotFoundError(f"there is no response {call.parameters['id']!r:.100} here")
+    return found
+
+
+# how far an answer is that is made in the background
+
+
+async def settled(call: Call, answered: Answered) -> Answered:
+    """An answer as far as it is by now. One whose process is gone has failed, with what there was of it."""
+    if answered.state != "in_progress":
+        return answered
+    status = await status_of(call, answered)
+    if status is None:
+        return (
+            msgspec.structs.replace(answered, state="failed")
+            if _is_old(call, answered)
+            else answered
+        )
+    if not status.is_over and status.driven:
+        return answered
+    kept = await call.service.answers.get(
+        answered.owner, answered.id
+    )  # who made it may have kept it just now
+    if kept is not None and kept.state != "in_progress":
+        return kept
+    found = await _from_log(call, answered, status)
+    if status.state in ("running", "interrupted"):  # nobody else will keep it
+        await keep_answer(call.service.answers, found, [], seconds=call.service.limits.keep_seconds)
+    return found
+
+
+async def status_of(call: Call, answered: Answered) -> RunStatus | None:
+    """How far the run is that makes an answer; `None`: no run does, or the log has it no more."""
+    if answered.run_id is None:
+        return None
+    try:
+        return await call.service.runs.status(answered.run_id)
+    except RunLogError:
+        return None
+
+
+async def end_answer(call: Call, answered: Answered) -> None:
+    """Ends an answer that is being made, wherever that is, and waits for its end."""
+    status = await status_of(call, answered)
+    if status is None or status.is_over:
+        return
+    runs = call.service.runs
+    await runs.cancel(status.run_id)
+    with anyio.move_on_after(_WAIT_SECONDS):
+        async with aclosing(runs.pages(status.run_id, status.end)) as pages:
+            async for _ in pages:
+                pass
+
+
+async def _from_log(call: Call, answered: Answered, status: RunStatus) -> Answered:
+    events: list[Event] = []
+    async with aclosing(call.service.runs.stored(status)) as pages:
+        async for page in pages:
+            events += page
+    last = events[-1] if events else None
+    error = last.error if isinstance(last, RunError) and status.state == "error" else None
+    if error is None and status.state in ("running", "interrupted", "error"):
+        error = OverloadedError(
+            "the process that made this answer ended before it did; send the request again"
+        )
+    output = [message for message in repair(fold(events)) if message.role is Role.MODEL]
+    return msgspec.structs.replace(
+        answered,
+        output=tuple(output),
+        state=_STATES[status.state],
+        error=None if error is None else dict(call.wire.dump_error(public(error)).body),
+        usage=output[-1].usage if output else None,
+    )
+
+
+def _is_old(call: Call, answered: Answered) -> bool:
+    """Whether no process can be making the answer any more."""
+    most = call.service.limits.run_seconds
+    return (
+        most is not None
+        and (call.now - answered.created_at).total_seconds() > most + _GRACE_SECONDS
+    )
+
+
+# what a request names of answers
+
+
+def _links_of(request: ModelRequest) -> Links:
+    """Returns what a request says of responses that are kept.
+
+    Raises:
+        InvalidRequestError: it says it in a form that there is not.
+    """
+    options = request.options
+    after, conversation = options.get("previous_response_id"), options.get("conversation")
+    conversation = if_object(conversation).get("id", conversation)
+    for name, value in (("previous_response_id", after), ("conversation", conversation)):
+        if value is not None and not isinstance(value, str):
+            raise InvalidRequestError(f"{name} must be an id").at(field=name)
+    if after is not None and conversation is not None:
+        both = "previous_response_id and conversation exclude each other; leave one out"
+        raise InvalidRequestError(both).at(field="previous_response_id")
+    left = {
+        name: value
+        for name, value in options.items()
+        if name not in wire.LINKS or (name, value) == ("store", False)
+    }
+    without = request.replace(options=left, wire=request.wire if left else None)
+    stored, background = options.get("store") is not False, options.get("background") is True
+    return Links(
+        without, None if after is None else wire.call_id(after), conversation, stored, background
+    )
+
+
+async def _with_references(call: Call, *, passes_on: bool) -> Call:
+    """The call with the items that its body names. `passes_on`: those that are not kept are left to the provider.
+
+    Raises:
+        InvalidRequestError: one is not kept, or is another's, or is named twice.
+        ContextLengthError: together they are larger than may be.
+    """
+    named = wire.item_references(call.body)
+    if not named:
+        return call
+    known: dict[str, Mapping[str, Any]] = {}
+    items: dict[int, Mapping[str, Any]] = {}
+    taken: set[int] = set()
+    for place, name in named:
+        if name not in known:
+            answered = await call.service.answers.find(call.caller.id, [_item_key(name)])
+            if answered is not None and answered.shared and answered.wire == call.wire.name:
+                known |= _items_of(answered)  # a later answer's, where ids come again
+        if (item := known.get(name)) is None:
+            if passes_on:
+                continue
+            raise InvalidRequestError(
+                f"input[{place}]: there is no item {name!r:.80} here; send the item itself, as clients do where store is false"
+            ).at(field=f"input[{place}]")
+        if id(item) in taken:  # two answers may have items of one id
+            raise InvalidRequestError(
+                f"input[{place}]: the item {name!r:.80} is there twice; leave one out"
+            ).at(field=f"input[{place}]")
+        taken.add(id(item))
+        items[place] = item
+    if not items:
+        return call
+    check_conversation(
+        len(msgspec.json.encode(list(items.values()))), call.service.limits.conversation_bytes
+    )
+    return msgspec.structs.replace(call, body=wire.with_items(call.body, items))
+
+
+def _items_of(answered: Answered) -> dict[str, dict[str, Any]]:
+    """Returns the items of an answer by their ids."""
+    envelope = wire.envelope(answered.request, id=answered.id, now=answered.created_at)
+    events = unfold(answered.visible or answered.output)
+    return wire.items_by_id(wire.dump_response(events, **envelope))
+
+
+def _item_key(name: str) -> str:
+    return f"item:{name}"

@@ -1,0 +1,349 @@
+"""The APIs of agent protocols whose clients ask for runs: AG-UI, and UI message streams of the AI SDK.
+
+A run is begun in the server's log of runs, streamed from there, and kept as an answer of its thread
+whether its client stays or leaves. A2A begins and reads its runs by the same functions.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Mapping, Sequence
+from contextlib import aclosing, asynccontextmanager
+from typing import Any, cast
+
+import anyio
+import msgspec
+
+from dragoman.errors import DragomanError, InvalidRequestError, ModelNotFoundError
+from dragoman.event import Event
+from dragoman.message import Message, Role
+from dragoman.request import RunRequest
+from dragoman.serve.apis.cards import abilities_of, card_of
+from dragoman.serve.core.agents import Served, served_agent
+from dragoman.serve.core.background import check_room
+from dragoman.serve.core.call import Api, Call, Handler
+from dragoman.serve.core.join import change_memory, join_turn
+from dragoman.serve.core.policy import apply_policy
+from dragoman.serve.core.record import Progress, Record, latest_key
+from dragoman.serve.core.shown import note_and_show
+from dragoman.serve.core.stream import Encoder, stream
+from dragoman.serve.core.threads import resource_of, thread_id
+from dragoman.serve.core.turn import Turn
+from dragoman.serve.http.limits import check_request
+from dragoman.serve.store.keeping import store_deadline
+from dragoman.serve.store.records import Answered
+from dragoman.wires import ai_sdk
+from dragoman.wires.wire import ProtocolWire
+
+__all__ = ["AiSdkApi", "HANDLERS", "begin_run", "is_logged", "read_run"]
+
+_SSE = "text/event-stream"
+
+
+async def run(call: Call) -> None:
+    """Begins a run, and streams it."""
+    wire = _wire_of(call)
+    request = wire.load_run(call.body, path=call.path, headers=call.headers)
+    served = served_agent(call, call.parameters.get("model", ""))
+    run_id = await begin_run(call, request, served)
+    leaves = served.policy.on_disconnect == "cancel"
+    encoder = wire.encoder(**wire.envelope(request, id=run_id, now=call.now))
+    await _stream_run(call, run_id, encoder, cancel_on_leave=leaves)
+
+
+async def attach(call: Call) -> None:
+    """Streams a run that was begun before, from where its client lost it."""
+    found = await _find_run(call)
+    if found is None or found.run_id is None:
+        raise _unknown_run(call)
+    skip = _offset_of(call)
+    wire = _wire_of(call)
+    request = await _request_of(call, found, goes_on=bool(skip))
+    encoder = wire.encoder(**wire.envelope(request, id=found.run_id, now=call.now))
+    await _stream_run(call, found.run_id, encoder, skip=skip)
+
+
+async def cancel_run(call: Call) -> None:
+    """Ends a run."""
+    found = await _find_run(call)
+    if found is None or found.run_id is None:
+        raise _unknown_run(call)
+    await call.service.runs.cancel(found.run_id)
+    await call.connection.respond(204, {}, b"")
+
+
+async def show_capabilities(call: Call) -> None:
+    """Says what an agent can do, as the wire words it."""
+    served = served_agent(call, call.parameters.get("model", ""))
+    await call.respond(
+        call.served.dump_capabilities(card_of(call, served), abilities_of(call, served))
+    )
+
+
+HANDLERS: Mapping[str, Handler] = {
+    "run": run,
+    "attach": attach,
+    "cancel_run": cancel_run,
+    "capabilities": show_capabilities,
+}
+"""Purpose of a route → what is done there."""
+
+
+class AiSdkApi(Api):
+    """UI message streams: a client may ask for an answer anew, and reads a stream from its beginning."""
+
+    stream_headers = ai_sdk.stream_headers
+
+    def __init__(self) -> None:
+        super().__init__({**HANDLERS, "attach": self._attach})
+
+    def regenerates(self, request: RunRequest) -> str | None:
+        """See `Api`."""
+        return ai_sdk.regenerated(request)
+
+    async def _attach(self, call: Call) -> None:
+        found = await _find_run(call)
+        if found is None or found.run_id is None:
+            await call.connection.respond(ai_sdk.nothing_runs, {}, b"")
+            return
+        if _offset_of(call):
+            await attach(call)
+            return
+        request = await _request_of(call, found, goes_on=True)
+        envelope = ai_sdk.envelope_again(request, id=found.run_id, now=call.now)
+        await _stream_run(call, found.run_id, ai_sdk.encoder(**envelope))
+
+
+async def begin_run(
+    call: Call,
+    request: RunRequest,
+    served: Served,
+    *,
+    task_id: str | None = None,
+    shown: Sequence[Message] = (),
+    progress: Progress | None = None,
+) -> str:
+    """Begins the run that answers a request. Returns its id in the server's log.
+
+    Args:
+        call: the call.
+        request: what the client asks.
+        served: the agent.
+        task_id: of the task that the run is a part of.
+        shown: the client's messages, if an answer took the place of one.
+        progress: follows the run.
+
+    Raises:
+        OverloadedError: the server makes no runs now, or as many as it may.
+        InvalidRequestError: the request holds what the policy refuses, or answers what does not wait.
+        ContextLengthError: the conversation is too long.
+        DragomanError: the run cannot begin.
+    """
+    check_room(call)
+    agent, limits = served.agent, call.service.limits
+    check_request(request, limits)
+    admitted, losses = apply_policy(request, call.wire.name, served.policy, agent.tools)
+    call.observed.losses = [*call.observed.losses, *losses]
+    with store_deadline(limits):
+        turn = await join_turn(
+            agent,
+            call,
+            admitted.replace(tools=request.tools),
+            regenerates=call.api.regenerates(request),
+        )
+    turn = _with_ids(call, turn.replace(task_id=task_id or turn.task_id))
+    asked = admitted.replace(
+        messages=(*turn.before, *turn.new),
+        run_id=call.id,
+        thread_id=turn.thread_id,
+        resource_id=resource_of(call),
+        resume=turn.resumes,
+        native=None,
+    )
+    check_request(asked, limits)
+    record = Record.of_run(call, turn, served.name, request, shown=shown, progress=progress)
+    deadline = _Deadline(call)
+
+    async def end(result: Any, last: Any) -> None:
+        deadline.cancel()
+        await record.end_run(result, last)
+
+    try:
+        with store_deadline(limits):
+            await record.begin()
+            await change_memory(agent, turn, resource_of(call))
+            run_id = await call.service.runs.start(
+                agent,
+                asked,
+                ended=end,
+                stored=None if progress is None else progress.feed,
+                trusted_history=turn.is_trusted,
+                reading=turn.reading,
+            )
+    except DragomanError:
+        await record.forget()  # the client is answered that nothing was begun
+        raise
+    deadline.begin(run_id)
+    record.wake_task()
+    return run_id
+
+
+@asynccontextmanager
+async def read_run(
+    call: Call, run_id: str, *, cancel_on_leave: bool
+) -> AsyncGenerator[AsyncIterator[Sequence[Event]]]:
+    """Gives the events of a run from its first to its end, by the page, for as long as its client
+    stays. A client that reads slowly holds the run back. `cancel_on_leave`: the run ends if the
+    client leaves before it does."""
+    is_over = False
+    try:
+        async with aclosing(call.service.runs.pages(run_id, paces=True)) as pages:
+            yield pages
+        is_over = True
+    finally:
+        if cancel_on_leave and not is_over:
+            with anyio.CancelScope(shield=True):
+                await call.service.runs.cancel(run_id)
+
+
+async def is_logged(call: Call, run_id: str | None) -> bool:
+    """True if the log has a run: it may have forgotten what is still kept."""
+    return run_id is not None and run_id in await call.service.log.status([run_id])
+
+
+class _Deadline:
+    """Ends a run once it has taken as long as a call may."""
+
+    def __init__(self, call: Call) -> None:
+        self._call = call
+        self._timer: asyncio.TimerHandle | None = None
+        self._cancelling: asyncio.Task[None] | None = None
+        self._is_over = False
+
+    def begin(self, run_id: str) -> None:
+        """Begins to count."""
+        seconds = self._call.service.limits.run_seconds
+        if seconds is not None and not self._is_over:
+            self._timer = asyncio.get_running_loop().call_later(seconds, self._expire, run_id)
+
+    def cancel(self) -> None:
+        """The run is over."""
+        self._is_over = True
+        if self._timer is not None:
+            self._timer.cancel()
+
+    def _expire(self, run_id: str) -> None:
+        self._cancelling = asyncio.create_task(
+            self._call.service.runs.cancel(run_id), name=f"dragoman-expire-{run_id}"
+        )
+
+
+class _NumberedEncoder:
+    """Numbers the frames of each event: a client that lost the stream goes on behind the number of
+    the last frame that it got."""
+
+    def __init__(self, encoder: Encoder, skip: int, *, is_sse: bool) -> None:
+        """`skip`: so many events the client has. `is_sse`: frames are Server-Sent Events, which have
+        room for a number."""
+        self._encoder, self._skip, self._is_sse = encoder, skip, is_sse
+        self._count = 0
+
+    def feed(self, event: Event) -> bytes:
+        """See `Encoder`."""
+        data = self._encoder.feed(event)
+        self._count += 1
+        if self._count <= self._skip:
+            return b""
+        return _number(data, self._count) if self._is_sse else data
+
+    def close(self) -> bytes:
+        """See `Encoder`."""
+        return self._encoder.close()
+
+
+def _number(data: bytes, number: int) -> bytes:
+    """Puts the number in front of the last of an event's frames."""
+    if not data.endswith(b"\n\n"):
+        return data
+    start = data.rfind(b"\n\n", 0, -2) + 2 if data.count(b"\n\n") > 1 else 0
+    return b"%bid: %d\n%b" % (data[:start], number, data[start:])
+
+
+async def _stream_run(
+    call: Call,
+    run_id: str,
+    encoder: Encoder,
+    *,
+    skip: int = 0,
+    cancel_on_leave: bool = False,
+) -> None:
+    """Streams a run to its end. `skip`: so many of its events the client has."""
+    numbered = _NumberedEncoder(encoder, skip, is_sse=call.wire.stream_type.startswith(_SSE))
+    async with read_run(call, run_id, cancel_on_leave=cancel_on_leave) as pages:
+        await stream(
+            call,
+            numbered,
+            pages,
+            lambda page: note_and_show(call, page),
+            headers=call.api.stream_headers,
+        )
+
+
+async def _request_of(call: Call, found: Answered, *, goes_on: bool) -> RunRequest:
+    """Returns what a run was asked, with the conversation before it, of which nothing that a
+    provider signed is shown. `goes_on`: a client that goes on has its own question too."""
+    request = found.asked or RunRequest(thread_id=call.parameters.get("id"), run_id=found.run_id)
+    chain: Sequence[Answered] = ()
+    if found.parent is not None:
+        chain = await call.service.answers.chain(call.caller.id, found.parent)
+    before = [message for answered in chain for message in answered.messages]
+    if goes_on:
+        before += [message for message in found.request.messages if message.role is Role.USER]
+    return request.replace(messages=tuple(map(_without_native, before)))
+
+
+def _without_native(message: Message) -> Message:
+    content = [
+        msgspec.structs.replace(piece, native=None) if piece.native else piece
+        for piece in message.content
+    ]
+    return message.replace(content=tuple(content), native=None, origin=None)
+
+
+def _with_ids(call: Call, turn: Turn) -> Turn:
+    """Gives every message that is kept an id, the same in each protocol."""
+    new_id: Callable[[], str] = call.service.new_id
+    named = {
+        id(message): message if message.id else message.replace(id=new_id())
+        for message in (*turn.before, *turn.new, *turn.added)
+    }
+
+    def name(messages: Sequence[Message]) -> tuple[Message, ...]:
+        return tuple([named[id(message)] for message in messages])
+
+    return turn.replace(before=name(turn.before), new=name(turn.new), added=name(turn.added))
+
+
+async def _find_run(call: Call) -> Answered | None:
+    """Returns the run of the id in the path: its own, the client's for it, or its thread's latest,
+    which may go on; None if the log has none."""
+    store, owner, name = call.service.answers, call.caller.id, call.parameters.get("id", "")
+    thread = thread_id(resource_of(call), name)
+    keys = [f"run:{name}", latest_key(thread), f"thread:{thread}"]
+    found = await store.get(owner, name) or await store.find(owner, keys)
+    return found if found is not None and await is_logged(call, found.run_id) else None
+
+
+def _offset_of(call: Call) -> int:
+    given = call.headers.get("last-event-id") or call.query.get("from") or "0"
+    if not (given.isascii() and given.isdigit() and len(given) < 12):
+        raise InvalidRequestError(f"the offset must be a number of events, not {given!r:.20}")
+    return int(given)
+
+
+def _unknown_run(call: Call) -> ModelNotFoundError:
+    return ModelNotFoundError(f"there is no run {call.parameters.get('id', '')!r:.200} here")
+
+
+def _wire_of(call: Call) -> ProtocolWire:
+    return cast("ProtocolWire", call.wire)

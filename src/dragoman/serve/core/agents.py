@@ -1,0 +1,240 @@
+"""Agents behind the endpoints of models."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing
+from types import NoneType
+from typing import Any
+
+import msgspec
+
+from dragoman.agent import Agent
+from dragoman.arguments import expect
+from dragoman.errors import (
+    AuthenticationError,
+    InvalidRequestError,
+    ModelNotFoundError,
+    SettingsError,
+)
+from dragoman.event import Event, RunError, RunFinished
+from dragoman.orchestration.state import Claim
+from dragoman.request import EmbeddingsRequest, ModelRequest, RunRequest
+from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.run import Run
+from dragoman.serve.core.cache_marks import without_cache_marks
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.policy import AgentPolicy, apply_policy, client_tools, of_client
+from dragoman.serve.core.record import Record, find_waiting_task
+from dragoman.serve.core.shown import AgentAnswer
+from dragoman.serve.core.threads import resource_of
+from dragoman.serve.core.turn import Turn, claim_of, join_memory
+from dragoman.serve.http.observed import offered_name
+
+__all__ = ["AgentBackend", "Served", "served_agent"]
+
+_LONGEST = 200  # characters of a name
+
+
+class AgentBackend:
+    """Agents by their names; a single one without a name answers to every name."""
+
+    edits = False
+    """What the model said in a conversation that is kept is not the client's to change."""
+
+    references = False
+    """What its provider keeps is the agent's."""
+
+    def __init__(
+        self, agents: Agent[Any] | Mapping[str, Agent[Any]], policy: AgentPolicy | None = None
+    ) -> None:
+        """Raises:
+        SettingsError: there is no agent, or a name is none.
+        TypeError: something is no agent, or no policy.
+        """
+        for each in agents.values() if isinstance(agents, Mapping) else [agents]:
+            expect(
+                "agents",
+                each,
+                Agent,
+                hint='give dragoman.Agent("openai:gpt-4o"), or several by their names',
+            )
+        if not agents:
+            raise SettingsError(
+                'a server needs an agent: agents={} has none; give {"NAME": Agent(…)}'
+            )
+        for name in agents if isinstance(agents, Mapping) else ():
+            _check_name(name)
+        expect("policy", policy, AgentPolicy, NoneType)
+        self._only = None if isinstance(agents, Mapping) else agents
+        self._agents = (
+            dict(agents)
+            if isinstance(agents, Mapping)
+            else {agents.model.partition("?")[0]: agents}
+        )
+        self._policy = policy or AgentPolicy()
+
+    @property
+    def names(self) -> Sequence[str]:
+        """What clients may ask for."""
+        return list(self._agents)
+
+    def admit(self, call: Call) -> Call:
+        """See `Backend`. An agent's provider gets no field of a client's but those of `AgentPolicy`."""
+        return call
+
+    def remembers(self, call: Call, request: ModelRequest) -> bool:  # noqa: ARG002
+        """See `Backend`."""
+        return True
+
+    @property
+    def detaches(self) -> bool:
+        """See `Backend`."""
+        return self._policy.on_disconnect == "detach"
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """The names of the agents."""
+        return [
+            ModelInfo(name, "dragoman", display_name=each.display_name)
+            for name, each in self._agents.items()
+        ]
+
+    def check_keys(self) -> Mapping[str, AuthenticationError | None]:
+        """See `Agent.check_keys`; of all agents."""
+        return {
+            name: error
+            for agent in self._agents.values()
+            for name, error in agent.check_keys().items()
+        }
+
+    def serves(self, model: str) -> bool:
+        """See `Backend`."""
+        return self._only is not None or model in self._agents
+
+    async def answer(
+        self, call: Call, turn: Turn, record: Record
+    ) -> AsyncGenerator[list[Event], None]:
+        """Yields a run as its client may see it: the agent's own calls are hidden, the client's tools
+        wait for the client."""
+        agent, claim = self._agent(turn.asked.model), claim_of(call, turn)
+        turn = without_cache_marks(turn)
+        request, losses = apply_policy(turn.asked, call.wire.name, self._policy, agent.tools)
+        turn = await _join(agent, call, turn, request)
+        record.follow(turn)
+        run = _run(agent, call, turn, request, claim)
+        client_answer = AgentAnswer(call, losses, turn.new)
+        async with run, aclosing(run.steps(chunks=False)) as steps:
+            async for step in steps:
+                last = step.events[-1] if step.events else None
+                if isinstance(last, RunFinished | RunError):
+                    record.note(run.so_far())
+                if isinstance(last, RunError):
+                    error = of_client(last.error, request.tools)
+                    if error is not last.error:
+                        raise error
+                if events := client_answer.feed(step.events):
+                    yield events
+
+    async def close(self) -> None:
+        """Gives back the connections of the agents."""
+        for agent in self._agents.values():
+            await agent.close()
+
+    def served(self, name: str) -> tuple[Agent[Any], AgentPolicy]:
+        """The agent that answers to a name, and what clients may change of its runs."""
+        return self._agent(name), self._policy
+
+    async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:  # noqa: ARG002 the protocol's
+        """See `Backend`."""
+        return await self._agent(request.model).embed_documents(request.texts)
+
+    def _agent(self, model: str) -> Agent[Any]:
+        return self._only or self._agents[model]
+
+
+async def _join(agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest) -> Turn:
+    """Returns the turn as a run of the agent goes on with it; every message that is kept has an id.
+
+    Raises:
+        InvalidRequestError: the client answers what it was not asked.
+    """
+    turn = await join_memory(agent, call, turn, request)
+    new_id = call.service.new_id
+    named = [message if message.id else message.replace(id=new_id()) for message in turn.new]
+    task_id = None
+    if turn.resumes and turn.thread_id is not None:
+        task_id = await find_waiting_task(call, turn.thread_id)
+    return turn.replace(new=tuple(named), task_id=task_id)
+
+
+def _run(
+    agent: Agent[Any], call: Call, turn: Turn, request: ModelRequest, claim: Claim
+) -> Run[Any]:
+    """Returns the run that answers a request.
+
+    Raises:
+        InvalidRequestError: the agent gives no answers by a schema.
+    """
+    asked = RunRequest(
+        (*turn.before, *turn.new),
+        run_id=call.id,
+        thread_id=turn.thread_id,
+        resource_id=resource_of(call),
+        tools=client_tools(request),
+        resume=turn.resumes,
+        settings=request.settings,
+    )
+    try:
+        return agent.run(
+            asked,
+            output_schema=request.output_schema,
+            trusted_history=turn.is_trusted,
+            claim=claim,
+            reading=turn.reading,
+        )
+    except SettingsError as error:
+        if request.output_schema is None:
+            raise
+        raise InvalidRequestError(
+            "the model here gives no answers by a schema; leave the schema out"
+        ) from error
+
+
+class Served(msgspec.Struct, frozen=True):
+    """An agent that a client may ask."""
+
+    name: str
+    """By which."""
+    agent: Agent[Any]
+    """Itself."""
+    policy: AgentPolicy
+    """What clients may change of its runs."""
+
+
+def served_agent(call: Call, name: str = "") -> Served:
+    """Returns the agent of that name, perhaps with a slash behind it; empty: the first that the
+    caller may use.
+
+    Raises:
+        ModelNotFoundError: there is none.
+    """
+    name = name.removesuffix("/")
+    for backend in call.service.backends:
+        if not isinstance(backend, AgentBackend):
+            continue
+        for known in [name] if name else backend.names:
+            if call.caller.may_use(known) and backend.serves(known):
+                call.observed.model = offered_name(known, backend.names)
+                return Served(known, *backend.served(known))
+    raise ModelNotFoundError(
+        f"there is no agent {name!r:.200} here" if name else "there is no agent here"
+    )
+
+
+def _check_name(name: object) -> None:
+    if not (
+        isinstance(name, str) and name.strip() and name.isprintable() and len(name) <= _LONGEST
+    ):
+        raise SettingsError(
+            f"agents={{{name!r:.100}: …}}: a name has 1 to {_LONGEST} characters, all of which can be printed"
+        )

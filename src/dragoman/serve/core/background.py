@@ -1,0 +1,147 @@
+"""Answers that are made whether their client stays or leaves: their events stand in the server's log of runs, from which they are streamed."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, Sequence
+from contextlib import aclosing
+
+import anyio
+import msgspec
+
+from dragoman.errors import DragomanError, OverloadedError, ProviderTimeoutError, public
+from dragoman.event import Event, RunError, RunFinished
+from dragoman.logs import logger
+from dragoman.runs.driving import Driving, Last, Put
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.record import Record
+
+__all__ = ["begin_in_background", "check_room", "public_events"]
+
+_LOG = logger("serve")
+_AGAIN_SECONDS = 1.0
+
+
+async def begin_in_background(
+    call: Call,
+    events: AsyncGenerator[list[Event], None],
+    record: Record,
+    thread_id: str | None,
+    *,
+    strict: bool,
+) -> None:
+    """Begins to make an answer: a run of the call's id, which goes on by itself. `strict`: only where it is kept that there is one.
+
+    Raises:
+        OverloadedError: the server makes no such answers now, or as many as it may.
+        StoreError: it cannot be kept.
+        RunLogError: the log refuses it.
+    """
+    record.run_id = call.id
+    try:
+        check_room(call)
+        await record.begin(strict=strict)
+        try:
+            await call.service.runs.record(_Answer(call, events, record), thread_id)
+        except DragomanError:
+            await record.forget()  # the client is answered that nothing was begun
+            raise
+    except BaseException:
+        await events.aclose()
+        raise
+
+
+def public_events(events: Sequence[Event]) -> Sequence[Event]:
+    """Events with their errors as a client may read them."""
+    if not any(type(event) is RunError for event in events):
+        return events
+    return [
+        msgspec.structs.replace(event, error=public(event.error))
+        if type(event) is RunError
+        else event
+        for event in events
+    ]
+
+
+def check_room(call: Call) -> None:
+    """Raises where nothing more may go on without its client.
+
+    Raises:
+        OverloadedError: the server makes no answers in the background now, or as many as it may.
+    """
+    runs, most = call.service.runs, call.service.limits.open_calls
+    if not runs.is_open:
+        raise OverloadedError(
+            "this server makes no answers in the background now: its application was not started, or ends"
+        )
+    if most is not None and len(runs.driven) >= most:
+        raise OverloadedError(
+            "as many answers are made in the background as may be; try again",
+            retry_after=_AGAIN_SECONDS,
+        )
+
+
+class _Answer:
+    """An answer's events as those of a run."""
+
+    def __init__(
+        self, call: Call, events: AsyncGenerator[list[Event], None], record: Record
+    ) -> None:
+        self._call, self._events, self._record = call, events, record
+        self._has_error = False
+        """True if the record has the error that ended it."""
+
+    @property
+    def id(self) -> str:
+        """See `Source`."""
+        return self._call.id
+
+    def cancel(self, driving: Driving) -> None:
+        """See `Source`."""
+        driving.end_with(RunFinished(self.id, "cancelled"))
+
+    async def read(self, put: Put) -> None:
+        """See `Source`."""
+        try:
+            with anyio.fail_after(self._call.service.limits.run_seconds):
+                if await self._read(put):
+                    return
+            last: Last = RunFinished(self.id)
+        except TimeoutError:
+            last = RunError(
+                ProviderTimeoutError("the answer took longer than this server waits for one"),
+                self.id,
+            )
+        except Exception as error:  # noqa: BLE001 - its readers get it
+            if not isinstance(error, DragomanError):
+                _LOG.exception("an answer in the background failed")
+            last = RunError(error if isinstance(error, DragomanError) else public(error), self.id)
+        await self._put([last], put)
+
+    async def ended(self, last: Last) -> None:
+        """See `Source`."""
+        if isinstance(last, RunError):
+            if not self._has_error:
+                self._record.add([last])
+            await self._record.end("failed")
+        else:
+            await self._record.end("cancelled" if last.outcome == "cancelled" else None)
+
+    async def _read(self, put: Put) -> bool:
+        """Gives on what there is → whether the last of it ended the run."""
+        async with aclosing(self._events) as batches:
+            async for events in batches:
+                last = events[-1] if events else None
+                if isinstance(last, RunError):
+                    events = [*events[:-1], RunError(last.error, self.id)]
+                if events:
+                    await self._put(events, put)
+                if isinstance(last, RunError) or (
+                    isinstance(last, RunFinished) and last.run_id == self.id
+                ):
+                    return True
+        return False
+
+    async def _put(self, events: Sequence[Event], put: Put) -> None:
+        self._has_error = isinstance(events[-1], RunError)
+        self._record.add(events)
+        await put(events)

@@ -1,0 +1,244 @@
+"""What clients may change of the runs of agents: `AgentPolicy`, and a request as far as it is let through."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any, Literal, TypeVar, get_args, get_type_hints
+
+import msgspec
+
+from dragoman.errors import DragomanError, InvalidRequestError, SettingsError, ToolError
+from dragoman.interrupt import Resume
+from dragoman.loss import Loss, Lost
+from dragoman.message import Message, Role
+from dragoman.orchestration.interrupts import speaks
+from dragoman.repair import open_calls
+from dragoman.request import ModelRequest, RunRequest, ServerTool, Settings, ToolSpec
+from dragoman.serve.core.fields import foreign_losses, one_candidate, option_losses
+from dragoman.serve.core.interrupts import RESERVED
+from dragoman.tools import Tool, Toolset
+
+__all__ = [
+    "AgentPolicy",
+    "apply_policy",
+    "check_results",
+    "client_tools",
+    "of_client",
+    "unasked_result",
+]
+
+Request = TypeVar("Request", ModelRequest, RunRequest)
+
+_WORDS = ("auto", "none", "required")
+
+
+class AgentPolicy(msgspec.Struct, frozen=True, kw_only=True):
+    """What clients may change of the runs of agents.
+
+    Raises:
+        SettingsError: there is no setting of a name, or a field has a value that is none of its own.
+    """
+
+    system: Literal["keep", "drop", "refuse"] = "keep"
+    """The client's system texts: they follow the agent's own, or are left out, or the request is refused."""
+    tools: Literal["keep", "drop", "refuse"] = "keep"
+    """The client's tools, which the model may call beside the agent's own and the client runs."""
+    settings: tuple[str, ...] | None = None
+    """Names of the `Settings` that the client may set, and `output_schema`; of all others the agent's count. `None`: all."""
+    older: bool = True
+    """Whether an agent's card says how clients of A2A 0.3 reach it. Validators of 1.0 take no card that does."""
+    on_disconnect: Literal["cancel", "detach"] = "cancel"
+    """What becomes of a run whose client leaves: it ends, or goes on and its answer is kept."""
+
+    def __post_init__(self) -> None:
+        kinds = get_type_hints(AgentPolicy)
+        for field in ("system", "tools", "on_disconnect"):
+            values, given = get_args(kinds[field]), getattr(self, field)
+            if given not in values:
+                raise SettingsError(
+                    f"AgentPolicy({field}={given!r:.100}) is unknown; there are {', '.join(values)}"
+                )
+        known = (*Settings.__struct_fields__, "output_schema")
+        for name in self.settings or ():
+            if name not in known:
+                raise SettingsError(
+                    f"AgentPolicy(settings=…) names {name!r}; there are {', '.join(known)}"
+                )
+
+
+def apply_policy(
+    request: Request, wire: str, policy: AgentPolicy, agent_tools: Sequence[Tool | Toolset]
+) -> tuple[Request, list[Loss]]:
+    """Returns a client's request as far as the policy lets it through, and what is left out of it.
+    What remains of its tools are those that the client runs.
+
+    Raises:
+        InvalidRequestError: it has what the policy refuses, or a tool's name that is taken.
+    """
+    losses: list[Loss] = []
+    schema: Mapping[str, Any] | None = None
+    if isinstance(request, ModelRequest):
+        single, losses = one_candidate(request, wire)
+        losses += foreign_losses(single, wire)
+        schema = request.output_schema
+    elif request.options:
+        losses += option_losses(wire, request.options)
+    taken = [tool.name for tool in agent_tools if isinstance(tool, Tool)]
+    tools = _tools(request.tools, policy, taken, losses)
+    settings, schema = _settings(request.settings or Settings(), schema, policy, losses)
+    messages = _messages(request.messages, policy, losses)
+    tools, settings = _chosen(tools, settings, losses)
+    changed: dict[str, Any] = {"messages": messages, "tools": tools, "settings": settings}
+    if isinstance(request, ModelRequest):
+        changed["output_schema"] = schema
+    return request.replace(**changed), losses
+
+
+def client_tools(request: ModelRequest) -> tuple[ToolSpec, ...]:
+    """Returns the tools of a request that the client runs."""
+    return tuple([tool for tool in request.tools if isinstance(tool, ToolSpec)])
+
+
+def of_client(error: DragomanError, tools: Sequence[ToolSpec | ServerTool]) -> DragomanError:
+    """What a run failed with, as the client's fault where it is: the tools of sets are known only once it runs."""
+    if not isinstance(error, ToolError):
+        return error
+    name = next((tool.name for tool in tools if f"named {tool.name!r}" in error.message), None)
+    return error if name is None else _taken(name)
+
+
+def check_results(
+    before: Sequence[Message], new: Sequence[Message], resumes: Sequence[Resume], *, trusted: bool
+) -> None:
+    """Refuses results of calls that the client was not given, and calls of its own, or made up by it, that it leaves without one. `trusted`:
+    what stands before is as this server kept it.
+
+    Raises:
+        InvalidRequestError: there is one.
+    """
+    calls = [
+        call
+        for message in before
+        for call in message.tool_calls
+        if call.run_by == "client" or not trusted
+    ]
+    calls += [call for message in new for call in message.tool_calls if message.role is Role.MODEL]
+    given = {call.id for call in calls}
+    for message in new:
+        for result in message.tool_results:
+            if result.run_by != "provider" and result.id not in given:
+                raise unasked_result(result.id)
+    messages, answered = [*before, *new], {resume.interrupt_id for resume in resumes}
+    for one in () if speaks(messages) else open_calls(messages):
+        if trusted and answered and one.call.run_by == "client" and one.position < len(before):
+            continue  # something else of the round is answered first
+        theirs = one.call.run_by == "client" or not trusted or one.position >= len(before)
+        if theirs and one.call.id not in answered:
+            raise InvalidRequestError(
+                f"the call {one.call.id!r:.100} of {one.call.name!r:.100} has no result; send one for each call of the last answer"
+            )
+
+
+def unasked_result(call_id: str) -> InvalidRequestError:
+    """Returns the error for a result of a call that the client was not asked to run."""
+    return InvalidRequestError(
+        f"the result for {call_id!r:.100} answers no call that waits for the client; send results of its own calls alone"
+    )
+
+
+def _taken(name: str) -> InvalidRequestError:
+    return InvalidRequestError(f"a tool cannot be called {name!r:.100} here; give it another name")
+
+
+def _messages(
+    messages: Sequence[Message], policy: AgentPolicy, losses: list[Loss]
+) -> tuple[Message, ...]:
+    system = [at for at, message in enumerate(messages) if message.role is Role.SYSTEM]
+    if not system or policy.system == "keep":
+        return tuple(messages)
+    if policy.system == "refuse":
+        raise InvalidRequestError("this server takes no system texts from clients; leave them out")
+    losses += [
+        Loss(at, None, Lost.system_message, "the server takes none from clients") for at in system
+    ]
+    return tuple([message for message in messages if message.role is not Role.SYSTEM])
+
+
+def _tools(
+    asked: Sequence[ToolSpec | ServerTool],
+    policy: AgentPolicy,
+    taken: Collection[str],
+    losses: list[Loss],
+) -> tuple[ToolSpec, ...]:
+    tools = [tool for tool in asked if isinstance(tool, ToolSpec)]
+    others = [tool for tool in asked if not isinstance(tool, ToolSpec)]
+    losses += [
+        Loss(None, None, Lost.tool, "the agent's provider is not the client's", tool.name)
+        for tool in others
+    ]
+    if tools and policy.tools == "refuse":
+        raise InvalidRequestError("this server takes no tools from clients; leave them out").at(
+            field="tools"
+        )
+    if policy.tools == "drop":
+        losses += [
+            Loss(None, None, Lost.tool, "the server takes none from clients", tool.name)
+            for tool in tools
+        ]
+        return ()
+    names: set[str] = set()
+    for tool in tools:
+        if not tool.name:
+            raise InvalidRequestError("a tool of the request has no name; give it one").at(
+                field="tools"
+            )
+        if tool.name in taken:
+            raise _taken(tool.name)
+        if tool.name in names:
+            raise InvalidRequestError(
+                f"two tools of the request are called {tool.name!r:.100}; give each its own name"
+            ).at(field="tools")
+        names.add(tool.name)
+    return tuple(
+        [tool for tool in tools if tool.name not in RESERVED.values()]
+    )  # the model does not know these
+
+
+def _settings(
+    settings: Settings,
+    schema: Mapping[str, Any] | None,
+    policy: AgentPolicy,
+    losses: list[Loss],
+) -> tuple[Settings, Mapping[str, Any] | None]:
+    if policy.settings is not None:
+        fields = settings.__struct_fields__
+        fixed = [
+            name
+            for name in fields
+            if name not in policy.settings and getattr(settings, name) is not None
+        ]
+        settings = msgspec.structs.replace(settings, **dict.fromkeys(fixed, None))
+        if schema is not None and "output_schema" not in policy.settings:
+            schema, fixed = None, [*fixed, "output_schema"]
+        losses += [Loss(None, None, Lost.setting, "the server sets it", name) for name in fixed]
+    return settings, schema
+
+
+def _chosen(
+    tools: tuple[ToolSpec, ...], settings: Settings, losses: list[Loss]
+) -> tuple[tuple[ToolSpec, ...], Settings]:
+    """A client chooses among its own tools; the agent's are not its business."""
+    choice = settings.tool_choice
+    if choice is None:
+        return tools, settings
+    if choice == "none":
+        return (), msgspec.structs.replace(settings, tool_choice=None)
+    if choice in _WORDS and not tools:
+        if choice == "required":
+            losses.append(Loss(None, None, Lost.setting, "the request has no tools", "tool_choice"))
+        return tools, msgspec.structs.replace(settings, tool_choice=None)
+    if choice not in _WORDS and choice not in [tool.name for tool in tools]:
+        raise InvalidRequestError(
+            f"tool_choice names {choice!r:.100}, which is none of the request's tools"
+        ).at(field="tool_choice")
+    return tools, settings

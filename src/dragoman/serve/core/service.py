@@ -1,0 +1,233 @@
+"""What all calls of a server share."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Callable, Generator, Iterator, Mapping, Sequence
+from contextlib import asynccontextmanager, contextmanager
+from datetime import datetime, timedelta
+from typing import Any, Protocol
+
+import anyio
+
+from dragoman.codec.agent_card import AgentCard
+from dragoman.errors import AuthenticationError, ModelNotFoundError, OverloadedError
+from dragoman.logs import logger
+from dragoman.model.chat_model import new_id, now
+from dragoman.result import ModelInfo
+from dragoman.runs import RunLog, Runs, open_log
+from dragoman.serve.core.webhooks import Webhooks
+from dragoman.serve.http.callers import Authenticate, Caller
+from dragoman.serve.http.connection import Gate
+from dragoman.serve.http.limits import ServerLimits
+from dragoman.serve.http.observed import Metrics, Observed, log_call
+from dragoman.serve.http.processes import check_processes, process_count
+from dragoman.serve.store.answers import AnswerStore
+from dragoman.serve.store.memory_answers import MemoryAnswers
+from dragoman.transport.address_policy import AddressPolicy
+
+__all__ = ["Offer", "Service", "Waiting", "look_seconds"]
+
+_LOG = logger("serve")
+_AGAIN_SECONDS = 1.0
+_PRUNE_SECONDS = 3600.0
+"""How often old answers are looked for."""
+_FIRST_SECONDS = 0.5
+_LONGEST_SECONDS = 15.0
+_GROWTH = 1.5
+
+
+class Waiting:
+    """Who waits, by the key of what may change."""
+
+    def __init__(self) -> None:
+        self._events: dict[tuple[str, ...], set[anyio.Event]] = {}
+
+    def __len__(self) -> int:
+        """How many keys are waited for."""
+        return len(self._events)
+
+    @contextmanager
+    def change(self, key: tuple[str, ...]) -> Generator[anyio.Event]:
+        """What is set by the next change, from now on."""
+        event = anyio.Event()
+        self._events.setdefault(key, set()).add(event)
+        try:
+            yield event
+        finally:
+            events = self._events[key]
+            events.discard(event)
+            if not events:
+                del self._events[key]
+
+    def changed(self, key: tuple[str, ...]) -> None:
+        """Wakes who waits for it."""
+        for event in self._events.get(key, ()):
+            event.set()
+
+
+def look_seconds() -> Iterator[float]:
+    """How long who waits does so before looking whether another process made the change: ever longer, up to a quarter of a minute."""
+    seconds = _FIRST_SECONDS
+    while True:
+        yield seconds
+        seconds = min(seconds * _GROWTH, _LONGEST_SECONDS)
+
+
+class Offer(Protocol):
+    """Models that clients may ask for; what answers for them is a `Backend`."""
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Returns what a client may name, for lists."""
+        ...
+
+    def serves(self, model: str) -> bool:
+        """True if a client may name that model."""
+        ...
+
+    def check_keys(self) -> Mapping[str, AuthenticationError | None]:
+        """Returns the error for a missing key, or None, for each model."""
+        ...
+
+    async def close(self) -> None:
+        """Gives back what it holds."""
+        ...
+
+
+class Service:
+    """What all calls of a server share: the backends, and what they are kept in."""
+
+    def __init__(
+        self,
+        backends: Sequence[Offer],
+        *,
+        authenticate: Authenticate,
+        has_keys: bool,
+        limits: ServerLimits,
+        answers: AnswerStore,
+        log: RunLog | None = None,
+        reopened: Callable[[], tuple[AnswerStore, RunLog]] | None = None,
+        webhooks: AddressPolicy | None = None,
+        cards: Mapping[str, AgentCard] = {},
+        new_id: Callable[[], str] = new_id,
+        clock: Callable[[], datetime] = now,
+    ) -> None:
+        """`reopened`: gives the store and the log anew, for a server that starts again after it has closed both."""
+        self._reopened, self._was_closed = reopened, False
+        self.backends = tuple(backends)
+        self.authenticate = authenticate
+        self.has_keys = has_keys
+        self.limits = limits
+        self.answers = answers
+        self.log = log or open_log("memory:")
+        self.runs = Runs(self.log)
+        self.gate = Gate(limits)
+        self.metrics = Metrics(lambda: self.gate.open)
+        self.new_id = new_id
+        self.clock = clock
+        self.webhooks = Webhooks(webhooks, answers)
+        self.waiting = Waiting()
+        self.cards = cards
+        """What is said of agents, by their names."""
+        self.grpc_address = ""
+        """Where agents are served over gRPC too; empty: nowhere."""
+        self.started_at = clock()
+        """When it was made."""
+
+    @asynccontextmanager
+    async def running(self) -> AsyncGenerator[None]:
+        """While the server runs; leaving it ends what goes on in the background, and gives back what stores and backends hold. It may be
+        entered again where the store is a URL.
+
+        Raises:
+            SettingsError: several processes keep answers in memory.
+        """
+        check_processes(is_in_memory=isinstance(self.answers, MemoryAnswers), count=process_count())
+        if self._was_closed and self._reopened is not None:
+            self.answers, self.log = self._reopened()
+            self.runs, self.webhooks = Runs(self.log), Webhooks(self.webhooks.policy, self.answers)
+        try:
+            self._warn_of_keys()
+            async with self.log, self.runs:
+                pruning = asyncio.create_task(self._prune(), name="dragoman-prune")
+                try:
+                    yield
+                finally:
+                    self.runs.interrupt(_ends())
+                    pruning.cancel()
+                    await asyncio.wait([pruning])
+                    await self.webhooks.close()
+        finally:
+            self._was_closed = True
+            with anyio.CancelScope(shield=True):
+                for each in (*self.backends, self.answers):
+                    try:
+                        await each.close()
+                    except Exception:  # noqa: BLE001 - the others are to be closed too
+                        _LOG.exception("what a server held could not be closed")
+
+    async def drained(self) -> None:
+        """Refuses new calls, and waits until none runs, nor an answer in the background."""
+        await self.gate.drained()
+        await self.runs.idle()
+
+    def interrupt(self) -> None:
+        """Ends all calls and runs that go on: their clients read why."""
+        self.gate.closed = True
+        self.runs.interrupt(_ends())
+        self.gate.interrupt(_ends())
+
+    def _warn_of_keys(self) -> None:
+        """Warns of each model that has no key: its clients could not be answered."""
+        for backend in self.backends:
+            for model, error in backend.check_keys().items():
+                if error is not None:
+                    _LOG.warning("%s cannot be asked: %s", model, error.message)
+
+    async def _prune(self) -> None:
+        """Forgets answers and runs that are old, now and then. A store of the user's looks after itself where it cannot."""
+        found: list[Any] = [getattr(each, "prune", None) for each in (self.answers, self.log)]
+        prunes = [prune for prune in found if prune is not None]
+        if not prunes or (kept := self.limits.kept_seconds) is None:
+            return
+        while True:
+            for prune in prunes:
+                try:
+                    await prune(self.clock() - timedelta(seconds=kept))
+                except Exception:  # noqa: BLE001 - it is tried again
+                    _LOG.exception("old answers could not be forgotten")
+            await anyio.sleep(min(_PRUNE_SECONDS, kept))
+
+    def observe(self, call: Observed) -> None:
+        """A call is over."""
+        self.metrics.observe(call)
+        log_call(call)
+
+    async def models(self, caller: Caller) -> list[ModelInfo]:
+        """What a client may name, each name once."""
+        found: dict[str, ModelInfo] = {}
+        for backend in self.backends:
+            for model in await backend.models():
+                if caller.may_use(model.name):
+                    found.setdefault(model.name, model)
+        return list(found.values())
+
+    def backend(self, model: str, caller: Caller) -> Offer:
+        """Returns the backend that answers to a name. A name that the caller may not use is as if it
+        were not there.
+
+        Raises:
+            ModelNotFoundError: there is none.
+        """
+        for backend in self.backends:
+            if caller.may_use(model) and backend.serves(model):
+                return backend
+        raise ModelNotFoundError(
+            f"there is no model {model!r:.200} here; the list of models names those that there are"
+        ).at(field="model")
+
+
+def _ends() -> OverloadedError:
+    return OverloadedError(
+        "the server ends before the answer did; send the request again", retry_after=_AGAIN_SECONDS
+    )

@@ -1,0 +1,241 @@
+"""Events on their way to a client: an answer to a model's API, whole or streamed, and the stream of any
+run.
+
+`answer` resolves the turn of a request, asks the backend, and keeps what comes of it. `stream` is the
+one loop that writes events: what an API shows of them, and how it frames them, it is given.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncGenerator, AsyncIterable, Awaitable, Callable, Mapping, Sequence
+from contextlib import aclosing
+from typing import Any, Protocol
+
+from dragoman import json_bytes
+from dragoman.codec.timing import AnswerTimer
+from dragoman.errors import AuthenticationError, public
+from dragoman.event import Event, MessageFinished, RunError, RunFinished
+from dragoman.request import EmbeddingsRequest, ModelRequest
+from dragoman.result import BatchEmbeddingsResult, ModelInfo
+from dragoman.serve.core.background import begin_in_background
+from dragoman.serve.core.call import Call
+from dragoman.serve.core.fields import loss_headers, losses_of
+from dragoman.serve.core.recall import recall_turn
+from dragoman.serve.core.record import Record
+from dragoman.serve.core.turn import Turn
+from dragoman.serve.http.limits import check_request
+from dragoman.wires.serving import stream_form
+
+__all__ = ["Backend", "Encoder", "answer", "stream"]
+
+_ENDS = (MessageFinished, RunFinished, RunError)
+
+
+class Backend(Protocol):
+    """What stands behind the endpoints: an agent, or a gateway to providers."""
+
+    async def models(self) -> Sequence[ModelInfo]:
+        """Returns what a client may name, for lists."""
+        ...
+
+    def serves(self, model: str) -> bool:
+        """True if a client may name that model."""
+        ...
+
+    def check_keys(self) -> Mapping[str, AuthenticationError | None]:
+        """Returns the error for a missing key, or None, for each model."""
+        ...
+
+    @property
+    def edits(self) -> bool:
+        """True if a client may change, in the conversation that it sends back, what the model said
+        and what tools gave."""
+        ...
+
+    @property
+    def detaches(self) -> bool:
+        """True if an answer is made to its end although its client left."""
+        ...
+
+    @property
+    def references(self) -> bool:
+        """True if names of what a provider keeps are passed on to it."""
+        ...
+
+    def admit(self, call: Call) -> Call:
+        """Returns the call with only those fields of its body that are passed on.
+
+        Raises:
+            InvalidRequestError: it asks for what is not passed on.
+        """
+        ...
+
+    def remembers(self, call: Call, request: ModelRequest) -> bool:
+        """True if the conversation of a request is looked up and kept, beside what the client may
+        ask for by an id."""
+        ...
+
+    def answer(self, call: Call, turn: Turn, record: Record) -> AsyncGenerator[list[Event], None]:
+        """Yields the events that the client gets, one list for each read.
+
+        A failure is a `RunError`, the last event; what is raised ends the call. What the client does
+        not get of the answer is given to `record`.
+        """
+        ...
+
+    async def embed(self, call: Call, request: EmbeddingsRequest) -> BatchEmbeddingsResult:
+        """Returns the vectors of texts.
+
+        Raises:
+            DragomanError: there are none.
+        """
+        ...
+
+    async def close(self) -> None:
+        """Gives back what it holds."""
+        ...
+
+
+class Encoder(Protocol):
+    """Makes the bytes of a stream."""
+
+    def feed(self, event: Event) -> bytes:
+        """Returns the bytes that tell of an event."""
+        ...
+
+    def close(self) -> bytes:
+        """Returns the last bytes."""
+        ...
+
+
+async def answer(call: Call, request: ModelRequest, backend: Backend) -> None:
+    """Answers a request to a model's API.
+
+    Raises:
+        DragomanError: there is no answer, and nothing was sent yet.
+    """
+    timer = AnswerTimer()
+    links = call.api.links(request)
+    turn = await recall_turn(
+        call, links, edits=backend.edits, remembers=backend.remembers(call, request)
+    )
+    check_request(turn.asked, call.service.limits)  # what was kept counts too
+    if links.background:  # clients that ask for it while it is made read what there is
+        turn = turn.replace(request=turn.asked.replace(stream=True))
+    record = Record.of_answer(call, turn, request, links)
+    envelope = call.wire.envelope(request, id=call.id, now=call.now)
+    timer.ask()
+    events = backend.answer(call, turn, record)
+    kept: Record | None = record
+    if links.background or backend.detaches:
+        await begin_in_background(call, events, record, turn.thread_id, strict=links.background)
+        if links.background and not request.stream:
+            await call.api.respond_in_progress(call, envelope)
+            return
+        events, kept = call.service.runs.pages(call.id, paces=True), None  # the run keeps it
+    if "timing" in envelope:  # the wire tells how long it took
+        envelope["timing"] = timer
+        events = _observe(events, timer)
+    async with aclosing(events):
+        if request.stream:
+            await _stream_answer(call, envelope, events, kept)
+        else:
+            await _respond_whole(call, envelope, events, kept)
+
+
+async def stream(
+    call: Call,
+    encoder: Encoder,
+    pages: AsyncIterable[Sequence[Event]],
+    take: Callable[[Sequence[Event]], Sequence[Event]],
+    *,
+    headers: Mapping[str, str] = {},
+    keep: Callable[[], Awaitable[None]] | None = None,
+) -> None:
+    """Streams events to their end.
+
+    Args:
+        call: the call that they answer.
+        encoder: makes the bytes.
+        pages: the events, some at a time.
+        take: is given each page, and returns what the client gets of it.
+        headers: of the response, beside its media type.
+        keep: keeps an answer that is over before its client knows of it, so that the client can go on
+            from it at once. With it, an error that comes first is raised.
+
+    Raises:
+        DragomanError: the answer failed before anything of it was sent.
+    """
+    connection = call.connection
+    media_type, ping = stream_form(call.wire, encoder)
+    connection.stream(
+        {"content-type": media_type, **headers},
+        ping,
+        lambda error: encoder.feed(RunError(error)) + encoder.close(),
+    )
+    held = b""
+    async for page in pages:
+        shown = take(page)
+        last = shown[-1] if keep is not None else None
+        failure = last if isinstance(last, RunError) else None
+        data = b"".join([encoder.feed(event) for event in (shown[:-1] if failure else shown)])
+        if failure is not None:
+            if not (connection.started or held or data):
+                raise failure.error
+            data += encoder.feed(RunError(public(failure.error), failure.run_id))
+        if held or isinstance(last, _ENDS):
+            held += data
+        elif data:
+            await connection.write(data)
+    held += encoder.close()
+    if keep is not None:
+        await keep()
+    await connection.end(held)
+
+
+async def _observe(
+    events: AsyncGenerator[list[Event], None], timer: AnswerTimer
+) -> AsyncGenerator[list[Event], None]:
+    async with aclosing(events):
+        async for page in events:
+            timer.observe(page)
+            yield page
+
+
+async def _stream_answer(
+    call: Call,
+    envelope: dict[str, Any],
+    events: AsyncGenerator[list[Event], None],
+    record: Record | None,
+) -> None:
+    def take(page: Sequence[Event]) -> Sequence[Event]:
+        if not call.connection.started:
+            call.connection.add_headers(loss_headers(losses_of(page)))
+        if record is not None:
+            record.add(page)
+        return page
+
+    async def keep() -> None:
+        if record is not None:
+            await record.end()
+
+    await stream(call, call.wire.encoder(**envelope), events, take, keep=keep)
+
+
+async def _respond_whole(
+    call: Call,
+    envelope: dict[str, Any],
+    events: AsyncGenerator[list[Event], None],
+    record: Record | None,
+) -> None:
+    whole: list[Event] = []
+    async for page in events:
+        whole += page
+    if whole and isinstance(whole[-1], RunError):
+        raise whole[-1].error
+    body = json_bytes.encode(call.wire.dump_response(whole, **envelope))
+    if record is not None:
+        record.add(whole)
+        await record.end()
+    headers = {"content-type": "application/json", **loss_headers(losses_of(whole))}
+    await call.connection.respond(200, headers, body)

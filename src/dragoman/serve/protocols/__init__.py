@@ -1,3 +1,0 @@
-"""Agents behind the endpoints of agent protocols: cards, conversations, runs."""
-
-__all__: list[str] = []
