@@ -154,17 +154,13 @@ class MessageList(Whole):
 
     # reading
 
-    def get(self, source: Source | None = None) -> list[Message]:
-        """The conversation, without system messages; of one source, where it is named."""
+    def get(self, source: Source | None = None, *, saved: bool = False) -> list[Message]:
+        """Returns the conversation without system messages. `source`: only what came from there and is not saved yet; with `saved`, all
+        that ever came from there."""
         if source is None:
             return [row.message for row in self._rows]
         name = source_named(source)
-        return [row.message for row in self._rows if name in row.live]
-
-    def get_persisted(self, source: Source) -> list[Message]:
-        """The messages that ever came from a source, those that were saved since included."""
-        name = source_named(source)
-        return [row.message for row in self._rows if name in row.origins]
+        return [row.message for row in self._rows if name in (row.origins if saved else row.live)]
 
     def get_messages(self) -> list[Message]:
         """The conversation, without system messages: as `get`."""
@@ -236,41 +232,37 @@ class MessageList(Whole):
         """What is to be saved: asked and answered since the last time, in order."""
         return tuple([row.message for row in self._rows if row.live & NOT_SAVED])
 
-    def drain_unsaved(self) -> list[Message]:
-        """The same; afterwards it counts as saved."""
-        unsaved = self.unsaved()
-        self.mark_saved(unsaved)
-        return list(unsaved)
-
-    def mark_saved(self, snapshot: Sequence[Message]) -> None:
-        """Says that these messages, as `unsaved` gave them, are saved. One that has changed since is still to be saved."""
-        for message in snapshot:
+    def drain_unsaved(self, saved: Sequence[Message] | None = None) -> list[Message]:
+        """Returns what is to be saved, and counts it as saved. `saved`: only these, as `unsaved` gave them before they were stored. A message
+        that has changed since is still to be saved."""
+        drained: list[Message] = []
+        for message in self.unsaved() if saved is None else saved:
             position = None if message.id is None else self._rows.position(message.id)
             if position is not None and self._rows[position].message is message:
                 self._rows.put(position, self._rows[position]._replace(live=NOWHERE))
+                drained.append(message)
+        return drained
 
-    def earliest_unsaved(self) -> datetime | None:
-        """The time of the first message that is to be saved."""
-        return next((row.message.created_at for row in self._rows if row.live & NOT_SAVED), None)
+    def remove(
+        self, ids: str | Sequence[str] | None = None, *, source: Source | None = None
+    ) -> list[Message]:
+        """Removes messages and returns them. They may be added again.
 
-    def is_new(self, message: Message | str) -> bool:
-        """Whether a message, or that of an id, is still to be saved."""
-        message_id = message if isinstance(message, str) else message.id
-        position = None if message_id is None else self._rows.position(message_id)
-        return position is not None and bool(self._rows[position].live & NOT_SAVED)
-
-    def clear(self, source: Source | None = None) -> list[Message]:
-        """Removes the conversation, or what of it came from a source and was not saved since, and returns it."""
+        Args:
+            ids: ids of messages, or of turns.
+            source: what came from there and was not saved since. Without ids and a source the whole conversation is removed.
+        """
         name = None if source is None else source_named(source)
-        return self._without(lambda row: name is None or name in row.live)
+        wanted = None
+        if ids is not None:
+            wanted = frozenset([ids] if isinstance(ids, str) else ids)
 
-    def remove(self, ids: str | Sequence[str]) -> list[Message]:
-        """Removes the messages, or turns, of these ids, and returns them. They may be added again."""
-        gone = {ids} if isinstance(ids, str) else set(ids)
-        return self._without(lambda row: row.message.id in gone or row.message.turn in gone)
+        def is_removed(row: Row) -> bool:
+            message = row.message
+            is_named = wanted is None or message.id in wanted or message.turn in wanted
+            return is_named and (name is None or name in row.live)
 
-    def _without(self, goes: Callable[[Row], bool]) -> list[Message]:
-        return edit.removed(self._rows, goes)
+        return edit.removed(self._rows, is_removed)
 
     # tools and steps
 
