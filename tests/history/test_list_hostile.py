@@ -124,8 +124,8 @@ class Counted:
             (rows, "goes_on"),
             (fresh_module, "neutral"),
             (add, "stamped"),
-            (add, "outcome"),
-            (add, "filled"),
+            (add, "decide_outcome"),
+            (add, "fill_arguments"),
         ):
             monkeypatch.setattr(module, name, self._counting(getattr(module, name)))
 
