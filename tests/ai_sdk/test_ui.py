@@ -1,4 +1,4 @@
-"""UI messages held against the library: what it writes comes back equal, what we write it takes, and tells the model the same."""
+"""The format ai_sdk_ui: UI messages come back as they were, and a turn is the messages within it."""
 
 from __future__ import annotations
 
@@ -6,138 +6,121 @@ import json
 from typing import Any
 
 import pytest
-from ai_sdk.corpus import written
-from ai_sdk.meaning import of_messages, of_prompt
 
-from dragoman import formats, wires
+from dragoman import Message, TextPart, ThinkingPart, ToolCallPart, ToolResultPart, formats, wires
 from dragoman.errors import HistoryError
-from dragoman.message import Message, Role
-from dragoman.repair import repair
-from support import traffic
-from support.ai_sdk import VERSIONS, AiSdk
-
-pytestmark = pytest.mark.service
-UI = formats.get("ai_sdk_ui")
-MODEL_FOLDERS = (
-    "anthropic",
-    "openai_chat",
-    "openai_responses",
-    "google",
-    "mistral",
-    "cohere",
-    "ollama",
-)
+from dragoman.formats import ai_sdk_ui
+from dragoman.message import Origin, Role
+from support.ai_sdk_samples import EVERY_PART, TALK, text, tool, ui
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_what_the_library_writes_comes_back_equal(library: AiSdk, version: int) -> None:
-    count = 0
-    for each in written(library, version, seeds=12):
-        for state in each.states:
-            messages = UI.load_messages(state)
-            assert UI.dump_messages(messages) == state, each.name
-            assert formats.detect(state) == "ai_sdk_ui"
-            count += 1
-        stored = [Message.from_json(message.to_json()) for message in UI.load_messages(each.ui)]
-        assert UI.dump_messages(stored) == each.ui
-    assert count > 250
+def stored(messages: list[Message]) -> list[Message]:
+    return [Message.from_json(message.to_json()) for message in messages]
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_what_is_written_for_another_version_that_one_takes(library: AiSdk, version: int) -> None:
-    for each in written(library, version):
-        messages = UI.load_messages(each.ui)
-        for other in VERSIONS:
-            made = UI.dump_messages(messages, version=f"v{other}")
-            if other == 4 and _waits(messages):
-                continue  # ai 4 throws at any call that has no result yet, its own too
-            assert library("check_ui", version=other, messages=made) is None, (each.name, other)
-
-
-def _waits(messages: list[Message]) -> bool:
-    calls = [call.id for message in messages for call in message.tool_calls]
-    results = [result.id for message in messages for result in message.tool_results]
-    return len(calls) > len(results)
-
-
-def _recorded() -> list[list[Message]]:
-    found: list[list[Message]] = []
-    for folder in MODEL_FOLDERS:
-        for number, exchange in enumerate(traffic.exchanges(folder)):
-            if number % 5:
-                continue
-            try:
-                messages = (
-                    wires.get(traffic.WIRES[folder]).load_request(exchange.request or {}).messages
-                )
-            except HistoryError:
-                continue
-            found.append(list(messages))
-    return found
-
-
-def test_recorded_conversations_are_taken_and_tell_the_model_the_same(library: AiSdk) -> None:
-    recorded = _recorded()
-    if not recorded:
-        pytest.skip("the recorded traffic is not here")
-    compared = 0
-    for messages in recorded:
-        mended = repair(messages)
-        for version in (5, 7):
-            losses: list[Any] = []
-            made = json.loads(
-                json.dumps(UI.dump_messages(mended, version=f"v{version}", losses=losses))
-            )
-            if not made:
-                continue
-            assert library("check_ui", version=version, messages=made) is None
-            if losses or not all(_is_plain(message) for message in mended):
-                continue
-            prompt = library("prompt", version=version, messages=made, ui=True)
-            assert of_prompt(prompt) == of_messages(mended)
-            compared += 1
-    assert compared > 150
-
-
-def _is_plain(message: Message) -> bool:
-    """Whether a prompt of the library's says all of it in its own words."""
-    results = [piece for piece in message.content if hasattr(piece, "is_error")]
-    return not any(
-        result.is_error or result.denied or result.is_content for result in results
-    ) and all(
-        getattr(piece, "run_by", "agent") == "agent"
-        and getattr(piece, "state", "complete") == "complete"
-        for piece in message.content
+def written(document: list[Any]) -> list[Any]:
+    return ai_sdk_ui.dump_messages(
+        stored(ai_sdk_ui.load_messages(json.loads(json.dumps(document))))
     )
 
 
-def test_what_was_said_within_a_turn_tells_the_model_the_same(library: AiSdk) -> None:
-    asked = {"id": "u", "role": "user", "parts": [{"type": "text", "text": "How warm?"}]}
-    call = {
-        "type": "tool-f",
-        "toolCallId": "c",
-        "state": "output-available",
-        "input": {},
-        "output": 1,
-    }
-    said = {"type": "steering-message", "id": "s", "parts": [{"type": "text", "text": "In Rome."}]}
-    end = {"type": "text", "text": "21.", "state": "done"}
-    made = [
-        asked,
-        {"id": "a", "role": "assistant", "parts": [call, said, {"type": "step-start"}, end]},
+@pytest.mark.parametrize("document", [TALK, EVERY_PART], ids=["talk", "every part"])
+def test_what_was_written_comes_back_as_it_was(document: list[Any]) -> None:
+    assert written(document) == document
+    for message in document:
+        assert written([message]) == [message]
+
+
+def test_a_turn_is_the_models_messages_and_the_results_between_them() -> None:
+    user, first, results, second = ai_sdk_ui.load_messages(TALK)
+    assert [user.role, first.role, results.role, second.role] == [
+        Role.USER,
+        Role.MODEL,
+        Role.USER,
+        Role.MODEL,
     ]
-    assert library("check_ui", version=7, messages=made) is None
-    loaded = UI.load_messages(made)
-    assert of_prompt(library("prompt", version=7, messages=made, ui=True)) == of_messages(loaded)
-    for version in (5, 6):
-        shown = UI.dump_messages(loaded, version=f"v{version}")
-        assert of_prompt(
-            library("prompt", version=version, messages=shown, ui=True)
-        ) == of_messages(loaded)
+    assert [user.id, first.id, results.id, second.id] == ["u1", "a1", "a1:1", "a1:2"]
+    assert {first.turn, results.turn, second.turn} == {"a1"}
+    assert first.tool_calls == (ToolCallPart("c1", "weather", {"city": "Rome"}),)
+    assert results.tool_results == (ToolResultPart("c1", "weather", {"degrees": 21}),)
+    assert second.content == (TextPart("21."),)
 
 
-@pytest.mark.parametrize("version", VERSIONS)
-def test_a_message_that_says_nothing_is_taken(library: AiSdk, version: int) -> None:
-    messages = [Message.user("Hi."), Message(Role.MODEL, ()), Message(Role.USER, ())]
-    made = UI.dump_messages(messages, version=f"v{version}")
-    assert library("check_ui", version=version, messages=made) is None
+def test_a_turn_returns_as_exactly_the_messages_that_it_was() -> None:
+    messages = [
+        Message.user("How warm?"),
+        Message(
+            Role.MODEL,
+            (ToolCallPart("c", "f", {"a": 1}),),
+            id="m1",
+            origin=Origin("xai", model="m"),
+        ),
+        Message(Role.USER, (ToolResultPart("c", "f", "21"),)),
+        Message(Role.MODEL, ("21.",), id="m2", turn="m1"),
+        Message(Role.MODEL, ("And a second answer.",), id="x", turn="x"),
+        Message(Role.MODEL, (ToolCallPart("d", "f"),), id="x:1"),
+        Message(Role.USER, (ToolResultPart("d", "f", [1], True), TextPart("Go on."))),
+    ]
+    assert (
+        ai_sdk_ui.load_messages(json.loads(json.dumps(ai_sdk_ui.dump_messages(messages))))
+        == messages
+    )
+
+
+def test_without_a_step_mark_a_text_behind_a_call_is_of_the_same_message() -> None:
+    (model, results) = ai_sdk_ui.load_messages(
+        [ui("a", "assistant", tool("c", "f", 1), text("So."))]
+    )
+    assert [type(piece) for piece in model.content] == [ToolCallPart, TextPart]
+    assert results.tool_results[0].result == 1
+
+
+def test_thinking_that_anthropic_signed_goes_back_to_anthropic() -> None:
+    signed = {
+        "type": "reasoning",
+        "text": "Hm.",
+        "state": "done",
+        "providerMetadata": {"anthropic": {"signature": "c2ln"}},
+    }
+    redacted = {
+        "type": "reasoning",
+        "text": "",
+        "state": "done",
+        "providerMetadata": {"anthropic": {"redactedData": "eA"}},
+    }
+    loaded = ai_sdk_ui.load_messages(
+        [ui("u", "user", text("Hi.", None)), ui("a", "assistant", signed, redacted, text("Ho."))]
+    )
+    assert loaded[1].origin == Origin("anthropic")
+    assert loaded[1].content[0] == ThinkingPart("Hm.", {"anthropic": {"signature": "c2ln"}})
+    sent = wires.get("anthropic").dump_messages(loaded, target=Origin("anthropic"))
+    assert sent["messages"][1]["content"] == [
+        {"type": "thinking", "thinking": "Hm.", "signature": "c2ln"},
+        {"type": "redacted_thinking", "data": "eA"},
+        {"type": "text", "text": "Ho."},
+    ]
+
+
+@pytest.mark.parametrize(
+    ("payload", "words"),
+    [
+        ({}, "a list of objects"),
+        ([1], "[0] must be an object"),
+        ([{"role": "robot", "parts": []}], "[0].role must be one of"),
+        ([{"role": "user", "parts": {}}], "[0].parts must be a list"),
+        ([{"role": "user", "parts": [{"text": 1}]}], "[0].parts[0] must be an object with a type"),
+        ([{"role": "user", "parts": [{"type": "text", "text": 1}]}], "[0].parts[0].text must be a string"),
+        ([{"role": "assistant", "parts": [{"type": "tool-f", "toolCallId": "c", "state": "odd"}]}], "[0].parts[0].state must be one of"),
+    ],
+)  # fmt: skip
+def test_what_cannot_be_read_is_named_with_its_place(payload: Any, words: str) -> None:
+    with pytest.raises(HistoryError) as caught:
+        ai_sdk_ui.load_messages(payload)
+    assert words in caught.value.message
+
+
+def test_it_is_detected() -> None:
+    assert formats.detect(TALK) == "ai_sdk_ui"
+    assert (
+        formats.detect({"id": "chat", "messages": TALK, "trigger": "submit-message"}) == "ai_sdk_ui"
+    )

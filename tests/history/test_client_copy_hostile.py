@@ -12,7 +12,7 @@ from dragoman import formats
 from dragoman.errors import HistoryError
 from dragoman.history import alignment, matching, pieces, projection, put
 from dragoman.message import Message, Origin, Role, ThinkingPart, ToolCallPart, ToolResultPart
-from dragoman.testing.mutation import Sample, mutated
+from dragoman.testing.mutation import Sample, mutate
 
 STORED = [
     Message.system("Be brief."),
@@ -32,7 +32,7 @@ def attack(name: str, number: int) -> int:
     sample = Sample.of(formats.get(name).dump_messages(STORED))
     merged = 0
     for _ in range(number):
-        payload = mutated(chance, sample)
+        payload = mutate(chance, sample)
         try:
             changes = put(STORED, name, payload)
         except HistoryError:

@@ -140,9 +140,8 @@ class MemoryAnswers:
     async def save_push(self, owner: str, task_id: str, config: Mapping[str, Any]) -> None:
         """See `AnswerStore`."""
         self._push.setdefault((owner, task_id), {})[config["id"]] = dict(config)
-        while (
-            len(self._push) > 2 * self._most
-        ):  # they go with their tasks, of which there are no more than that
+        # Addresses go with their tasks, of which there are at most half as many.
+        while len(self._push) > 2 * self._most:
             self._push.popitem(last=False)
 
     async def push_configs(self, owner: str, task_id: str) -> list[dict[str, Any]]:
@@ -161,9 +160,8 @@ class MemoryAnswers:
         count = self._count
         for owner, share in list(self._shares.items()):
             needed: set[str | None] = set()
-            for answer, stored in reversed(
-                list(share.answers.items())
-            ):  # what goes on comes after what it goes on from
+            # Newest first: an answer comes before the one that it goes on from.
+            for answer, stored in reversed(list(share.answers.items())):
                 if stored.created_at >= before or answer in needed:
                     needed.add(stored.parent)
                 else:

@@ -14,7 +14,7 @@ from dragoman.interrupt import Resume
 from dragoman.loss import Loss
 from dragoman.message import MarkPart, Message, Role, ToolCallPart, ToolResultPart
 from dragoman.repair import OpenCall, Source, open_calls, traced
-from dragoman.wires.ai_sdk_messages.own import OWN, join_native
+from dragoman.wires.ai_sdk_messages.own import OWN, join_native, pick, present
 
 __all__ = ["approval_parts", "approvals", "has_parts", "mended", "move_to_calls"]
 
@@ -47,8 +47,8 @@ def _answer_to(
     # An id that several calls have is told apart by its message.
     if message.id and sum(call.id == id_ for call in calls) != 1:
         id_ = f"{id_}@{message.id}"
-    reason = if_text(approval.get("reason"))
-    payload = {"approved": approval["approved"], **({"reason": reason} if reason else {})}
+    reason = if_text(approval.get("reason")) or None
+    payload = present(approved=approval["approved"], reason=reason)
     signature = if_text(approval.get("signature")) or None
     return Resume(id_, payload=payload, signature=signature)
 
@@ -101,15 +101,11 @@ def approval_parts(message: Message) -> tuple[_Approvals, list[dict[str, Any]]]:
         if not isinstance(approval.get("id"), str):
             continue
         named = {"approvalId": approval["id"]}
-        fields = _pick(approval, _OF_REQUEST)
+        fields = pick(approval, _OF_REQUEST)
         requests[call.id] = {"type": _REQUEST, **named, "toolCallId": call.id, **fields}
         if isinstance(approval.get("approved"), bool):
-            responses.append({"type": _RESPONSE, **named, **_pick(approval, _OF_RESPONSE)})
+            responses.append({"type": _RESPONSE, **named, **pick(approval, _OF_RESPONSE)})
     return requests, responses
-
-
-def _pick(fields: Mapping[str, Any], names: Iterable[str]) -> dict[str, Any]:
-    return {name: fields[name] for name in names if name in fields}
 
 
 def has_parts(messages: Iterable[Message]) -> bool:
@@ -150,9 +146,9 @@ def _approvals_in_parts(messages: Iterable[Message]) -> _Approvals:
         id_ = if_text(fields.get("approvalId"))
         if piece.kind == _REQUEST:
             calls[id_] = if_text(fields.get("toolCallId"))
-            approvals_[calls[id_]] = {"id": id_, **_pick(fields, _OF_REQUEST)}
+            approvals_[calls[id_]] = {"id": id_, **pick(fields, _OF_REQUEST)}
         elif id_ in calls:
-            approvals_[calls[id_]] |= _pick(fields, _OF_RESPONSE)
+            approvals_[calls[id_]] |= pick(fields, _OF_RESPONSE)
     return approvals_
 
 

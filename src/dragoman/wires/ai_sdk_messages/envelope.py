@@ -15,7 +15,7 @@ import msgspec
 from dragoman.codec.json_values import if_list, if_object
 from dragoman.message import FinishReason, Message, Origin, Usage
 from dragoman.wires.ai_sdk_messages.metadata import foreign, is_native
-from dragoman.wires.ai_sdk_messages.own import OWN
+from dragoman.wires.ai_sdk_messages.own import OWN, flags
 
 __all__ = ["EMPTY", "JOINED", "ONE_STEP", "Expected", "extras_of", "with_extras"]
 
@@ -78,17 +78,20 @@ def extras_of(
     extras: list[dict[str, Any]] = []
     for message, usual in zip(messages, expected, strict=False):
         extras.append(_extra_of(message, usual, has_turn=not shares_turn))
-    elsewhere = {"created_at": not time, "metadata": not metadata}
-    for name in [name for name, is_elsewhere in elsewhere.items() if is_elsewhere]:
-        extras[0].pop(name, None)
+    if not time:
+        extras[0].pop("created_at", None)
+    if not metadata:
+        extras[0].pop("metadata", None)
     while extras and not extras[-1]:
         extras.pop()
-    flags = {JOINED: joined, EMPTY: empty, ONE_STEP: one_step}
-    return {
-        **{name: True for name, is_set in flags.items() if is_set},
-        **({"turn": first.turn} if shares_turn else {}),
-        **({"messages": extras} if extras else {}),
-    }
+    said: dict[str, Any] = {}
+    if joined or empty or one_step:
+        said = flags(joined=joined, empty=empty, one_step=one_step)
+    if shares_turn:
+        said["turn"] = first.turn
+    if extras:
+        said["messages"] = extras
+    return said
 
 
 def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> dict[str, Any]:

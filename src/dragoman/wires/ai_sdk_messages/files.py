@@ -8,17 +8,17 @@ have the user's files as attachments of the message.
 from __future__ import annotations
 
 from base64 import b64encode
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_object
+from dragoman.codec.json_values import if_object, if_text
 from dragoman.codec.media import Media, data_url, decoded, from_url, guessed, plain_data
 from dragoman.content import file_type
 from dragoman.message import DataPart, FilePart, LinkPart, Native
 from dragoman.wires.ai_sdk_messages.metadata import carried_fields
-from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, restore
+from dragoman.wires.ai_sdk_messages.own import MODEL, OWN, present, restore, text_in
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
     Dialect,
@@ -75,11 +75,7 @@ def load_file(part: Part, reading: Reading, where: str) -> None:
     else:
         piece = _carried_file(part, dialect) or file_at(text_field(part, "url", where))
     piece = _described(piece, part, dialect)
-    reading.add(
-        reading.read(
-            piece, part, lambda piece: dump_file(piece, dialect), "file", extra=piece.native or {}
-        )
-    )
+    reading.take(piece, part, dump_file, "file", extra=piece.native or {})
 
 
 def dump_file(piece: Media, dialect: Dialect) -> Part:
@@ -91,8 +87,8 @@ def dump_file(piece: Media, dialect: Dialect) -> Part:
         **_named(piece),
         "url": _url_of(piece),
     }
-    if isinstance(piece, FilePart) and (provider := _holder(piece)) is not None:
-        part["providerReference"] = {provider: piece.id}
+    if (provider := _holder(piece)) is not None:
+        part["providerReference"] = {provider: _url_of(piece)}
         unread.pop("id", None)
         kind = "reference"
     return finish(part, piece, kind, dialect, unread)
@@ -107,15 +103,15 @@ def load_old_file(part: Part, reading: Reading, where: str) -> None:
     dialect, text = reading.dialect, text_field(part, "data", where)
     piece = _carried_file(part, dialect)
     if piece is None and (data := decoded(text)) is not None:
-        mime_type = part.get(dialect.mime)
-        piece = DataPart(data, mime_type if isinstance(mime_type, str) else _OTHER)
+        mime_type = text_in(part, dialect.mime)
+        piece = DataPart(data, _OTHER if mime_type is None else mime_type)
     piece = _described(piece or file_at(text), part, dialect)
-    reading.add(reading.read(piece, part, lambda piece: _old_part(piece, dialect), "file"))
+    reading.take(piece, part, _old_part, "file")
 
 
 def dump_old_file(piece: Media, dialect: Dialect, is_model: bool) -> Part:
     """Returns the part of a file in ai 4. The user's files are attachments, unless one was read as a part. The inverse of `load_old_file`."""
-    form = OWN.form(piece.native) if piece.native else {}
+    form = OWN.form(piece.native)
     is_part = is_model or form.get("in") == dialect.name
     if form.get("as") == ATTACHMENT or not is_part:
         return dump_attachment(piece, dialect)
@@ -134,21 +130,13 @@ def load_attachment(given: Any, reading: Reading, where: str) -> None:
     part, dialect = if_object(given), reading.dialect
     piece = _carried_file(part, dialect) or file_at(text_field(part, "url", where))
     piece = _with(piece, part.get("name"), part.get("contentType"))
-    reading.add(
-        reading.read(
-            piece,
-            {**part, "type": ATTACHMENT},
-            lambda piece: dump_attachment(piece, dialect),
-            "file",
-            form={"as": ATTACHMENT},
-        )
-    )
+    form = {"as": ATTACHMENT}
+    reading.take(piece, {**part, "type": ATTACHMENT}, dump_attachment, "file", form=form)
 
 
 def dump_attachment(piece: Media, dialect: Dialect) -> Part:
     """Returns an attachment of a message of ai 4. The inverse of `load_attachment`."""
-    part: Part = {"type": ATTACHMENT, "contentType": _type_of(piece), "url": _url_of(piece)}
-    part |= {} if piece.name is None else {"name": piece.name}
+    part = {"type": ATTACHMENT, **_attachment(piece)}
     return finish(part, piece, "file", dialect, _unread(piece))
 
 
@@ -163,35 +151,34 @@ def load_row_file(part: Part, reading: Reading, where: str) -> None:
         load_mark(part, reading, where)
         return
     piece = _with(piece, part.get("filename"), None)
-    if isinstance(piece, LinkPart) and isinstance(
-        carried_fields(part, dialect.metadata).get("id"), str
-    ):
+    carried_id = text_in(carried_fields(part, dialect.metadata), "id")
+    if isinstance(piece, LinkPart) and carried_id is not None:
         piece = FilePart(piece.url, piece.mime_type, piece.name)
     reading.opens()
-    reading.add(
-        reading.read(piece, part, lambda piece: dump_row_file(piece, dialect), "file", form=form)
-    )
+    reading.take(piece, part, dump_row_file, "file", form=form)
 
 
 def _row_data(data: Any, mime_type: Any) -> tuple[Media | None, dict[str, Any]]:
-    type_ = mime_type if isinstance(mime_type, str) and mime_type else None
-    is_text = isinstance(data, str)
-    read = None if is_text and _is_url(data) else _bytes_of(data)
-    if read is not None:
-        return DataPart(read[0], type_ or file_type("", read[0])), {"data": read[1]}
-    if is_text and data:
-        return _with(file_at(data), None, type_), {}
+    type_ = if_text(mime_type)
+    if not isinstance(data, str) or not _is_url(data):
+        read = _bytes_of(data)
+        if read is not None:
+            return DataPart(read[0], type_ or file_type("", read[0])), {"data": read[1]}
+    if isinstance(data, str) and data:
+        return _with(file_at(data), None, type_ or None), {}
     return None, {}
 
 
 def dump_row_file(piece: Media, dialect: Dialect) -> Part:
     """Returns the part of a file in a row. The inverse of `load_row_file`."""
-    unread: dict[str, Any] = {} if piece.mime_type is not None else {"mime_type": None}
+    unread: Part = {}
+    if piece.mime_type is None:
+        unread["mime_type"] = None
     if isinstance(piece, FilePart) and (
         _holder(piece) is not None or not piece.id.startswith("file-")
     ):
         unread["id"] = piece.id
-    form = OWN.form(piece.native).get("data") if piece.native else None
+    form = OWN.form(piece.native).get("data")
     held = _url_of(piece)
     if isinstance(piece, DataPart) and form is not None:
         held = _as_bytes(piece.data, form)
@@ -200,24 +187,18 @@ def dump_row_file(piece: Media, dialect: Dialect) -> Part:
 
 def load_row_attachment(fields: Fields, reading: Reading) -> None:
     """Reads an attachment of a row, which has a URL."""
-    dialect = reading.dialect
     piece = _with(file_at(fields["url"]), fields.get("name"), fields.get("contentType"))
     reading.opens()
-    reading.add(
-        reading.read(
-            piece,
-            fields,
-            lambda piece: dump_row_attachment(piece, dialect),
-            form={"as": ATTACHMENT},
-        )
-    )
+    reading.take(piece, fields, dump_row_attachment, form={"as": ATTACHMENT})
 
 
 def dump_row_attachment(piece: Media, dialect: Dialect) -> Part:
     """Returns an attachment of a row. The inverse of `load_row_attachment`."""
-    part: Part = {} if piece.name is None else {"name": piece.name}
-    part |= {"contentType": _type_of(piece), "url": _url_of(piece)}
-    return restore(piece.native, part, dialect.name)
+    return restore(piece.native, _attachment(piece), dialect.name)
+
+
+def _attachment(piece: Media) -> Part:
+    return present(contentType=_type_of(piece), url=_url_of(piece), name=piece.name)
 
 
 # model messages
@@ -233,7 +214,8 @@ def load_model_file(part: Part, reading: Reading, where: str) -> None:
     piece = _carried_file(part, dialect)
     if piece is None and isinstance(data, str):
         piece = _text_file(data, mime_type, is_image)
-        form |= {"tag": "data-url"} if data.startswith("data:") else {}
+        if data.startswith("data:"):
+            form["tag"] = "data-url"
     elif piece is None:
         piece, native, tag = _tagged_file(data, mime_type, is_image)
         form |= tag
@@ -242,22 +224,14 @@ def load_model_file(part: Part, reading: Reading, where: str) -> None:
     piece = _described(piece, part, dialect)
     if is_image == _is_image(piece, dialect):
         del form["type"]
-    reading.add(
-        reading.read(
-            piece,
-            part,
-            lambda piece: dump_model_file(piece, dialect),
-            "file",
-            form=form,
-            extra=native or {},
-        )
-    )
+    reading.take(piece, part, dump_model_file, "file", form=form, extra=native or {})
 
 
 def dump_model_file(piece: Media, dialect: Dialect, version: str | None = None) -> Part:
     """Returns the part of a file in a model message. The inverse of `load_model_file`. `version`: release of the library that reads it."""
-    form = OWN.form(piece.native) if piece.native else {}
-    form = form if form.get("in", dialect.name) == dialect.name else {}
+    form = OWN.form(piece.native)
+    if form.get("in", dialect.name) != dialect.name:
+        form = {}
     unread, kind = _unread(piece), "file"
     held = _model_data(piece, form)
     if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
@@ -282,7 +256,9 @@ def _model_data(piece: Media, form: Mapping[str, Any]) -> Any:
         held = _as_bytes(piece.data, form["bytes"])
     elif isinstance(piece, DataPart) and tag in ("data-url", "url"):
         held = data_url(piece)
-    return {"type": tag, tag: held} if tag in ("data", "url") else held
+    if tag in ("data", "url"):
+        return {"type": tag, tag: held}
+    return held
 
 
 def _reference_to(
@@ -290,7 +266,7 @@ def _reference_to(
 ) -> dict[str, Any] | None:
     """The reference to a file that a provider holds; `None`: it is written by its id."""
     tag = form.get("tag")
-    provider = _holder(piece) if isinstance(piece, FilePart) else None
+    provider = _holder(piece)
     if provider is None or dialect.name != MODEL or not (version in (None, "v7") or tag):
         return None
     reference = {provider: _url_of(piece)}
@@ -313,19 +289,22 @@ def _tagged_file(
     """A file that is no string: data or a URL with a tag, a reference, or bytes → it, its native, and the note of its form."""
     fields = if_object(data)
     tag = fields.get("type") if len(fields) == 2 else None
-    if tag in ("data", "url") and isinstance(text := fields.get(cast("str", tag)), str):
-        piece = _text_file(text, mime_type, is_image) if tag == "data" else from_url(text)
-        return piece, None, {"tag": tag}
     reference = if_object(fields.get("reference")) if tag == "reference" else fields
+    text = text_in(fields, str(tag))
+    if tag == "data" and text is not None:
+        return _text_file(text, mime_type, is_image), None, {"tag": tag}
+    if tag == "url" and text is not None:
+        return from_url(text), None, {"tag": tag}
     if len(reference) == 1 and all(isinstance(id_, str) for id_ in reference.values()):
         provider, id_ = next(iter(reference.items()))
-        form = {"tag": "reference" if tag == "reference" else "plain"}
-        return FilePart(id_), _held_by(provider), form
+        form = "reference" if tag == "reference" else "plain"
+        return FilePart(id_), _held_by(provider), {"tag": form}
     read = None if isinstance(data, str) else _bytes_of(data)
     if read is None:
         return None, None, {}
-    type_ = mime_type if isinstance(mime_type, str) else file_type("", read[0])
-    return DataPart(read[0], type_), None, {"bytes": _FORMS.get(read[1], read[1])}
+    if not isinstance(mime_type, str):
+        mime_type = file_type("", read[0])
+    return DataPart(read[0], mime_type), None, {"bytes": _FORMS.get(read[1], read[1])}
 
 
 def _is_image(piece: Media, dialect: Dialect) -> bool:
@@ -346,16 +325,19 @@ def file_at(url: str) -> Media:
 def _carried_file(part: Fields, dialect: Dialect) -> Media | None:
     """A file that its URL alone does not tell as what it is."""
     fields = carried_fields(part, dialect.metadata)
-    if isinstance(id_ := fields.get("id"), str):
+    id_, url = text_in(fields, "id"), text_in(fields, "url")
+    if id_ is not None:
         return FilePart(id_)
-    return LinkPart(url) if isinstance(url := fields.get("url"), str) else None
+    return None if url is None else LinkPart(url)
 
 
 def _unread(piece: Media) -> dict[str, Any]:
     """The fields of a file that are not read again from its URL and type."""
     if isinstance(piece, DataPart):
         return {}
-    fields: dict[str, Any] = {} if piece.mime_type else {"mime_type": piece.mime_type}
+    fields: Part = {}
+    if not piece.mime_type:
+        fields["mime_type"] = piece.mime_type
     if isinstance(piece, FilePart) and not isinstance(file_at(piece.id), FilePart):
         fields["id"] = piece.id
     elif isinstance(piece, LinkPart) and not isinstance(file_at(piece.url), LinkPart):
@@ -371,9 +353,10 @@ def _data_part(piece: Media, held: Any, dialect: Dialect, unread: Fields) -> Par
 
 def _type_of(piece: Media) -> str:
     """The type of a file, which no part is without."""
-    return (
-        piece.mime_type or (guessed(piece.url) if isinstance(piece, LinkPart) else None) or _OTHER
-    )
+    mime_type = piece.mime_type
+    if not mime_type and isinstance(piece, LinkPart):
+        mime_type = guessed(piece.url)
+    return mime_type or _OTHER
 
 
 def _url_of(piece: Media) -> str:
@@ -387,20 +370,23 @@ def _base64_or_url(piece: Media) -> str:
     return b64encode(piece.data).decode() if isinstance(piece, DataPart) else _url_of(piece)
 
 
-def _holder(piece: FilePart) -> str | None:
-    """The provider that holds a file, by the family's name; `None`: it is not known."""
-    native = piece.native or {}
-    return next((name for name, wire in _HOLDERS.items() if wire in native), None)
+def _holder(piece: Media) -> str | None:
+    """The provider that holds a file, by the family's name; `None`: it is not known, or none does."""
+    wires: Collection[str] = ()
+    if isinstance(piece, FilePart):
+        wires = piece.native or ()
+    return next((name for name, wire in _HOLDERS.items() if wire in wires), None)
 
 
 def _held_by(provider: str) -> dict[str, Any] | None:
     """The mark that the wire of a provider knows a file's id."""
-    wire = _HOLDERS.get(provider)
-    return {wire: {}} if wire else None
+    if provider not in _HOLDERS:
+        return None
+    return {_HOLDERS[provider]: {}}
 
 
 def _named(piece: Media) -> dict[str, Any]:
-    return {} if piece.name is None else {"filename": piece.name}
+    return present(filename=piece.name)
 
 
 def _described(piece: Media, part: Fields, dialect: Dialect) -> Media:
@@ -430,17 +416,15 @@ def _bytes_of(value: Any) -> tuple[bytes, str] | None:
         data = decoded(value)
         return None if data is None else (data, "base64")
     fields = if_object(value)
-    if fields.keys() == {"type", "data"} and fields["type"] == "Buffer":
-        numbers, form = fields["data"], "buffer"
-    elif fields and all(key == str(index) for index, key in enumerate(fields)):
-        numbers, form = list(fields.values()), "numbers"
-    else:
+    numbers: list[Any] = list(fields.values())
+    form = "numbers"
+    listed = fields.get("data")
+    if isinstance(listed, list) and len(fields) == 2 and fields.get("type") == "Buffer":
+        numbers, form = cast("list[Any]", listed), "buffer"
+    elif not fields or any(key != str(index) for index, key in enumerate(fields)):
         return None
-    if not isinstance(numbers, list) or len(cast("list[Any]", numbers)) > _MAX_BYTES:
-        return None
-    listed = cast("list[Any]", numbers)
-    is_bytes = all(type(number) is int and 0 <= number < 256 for number in listed)
-    return (bytes(listed), form) if is_bytes else None
+    is_bytes = all(type(number) is int and 0 <= number < 256 for number in numbers)
+    return (bytes(numbers), form) if is_bytes and len(numbers) <= _MAX_BYTES else None
 
 
 def _as_bytes(data: bytes, form: Any) -> Any:

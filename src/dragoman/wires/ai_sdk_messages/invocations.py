@@ -8,14 +8,15 @@ under our key as `result`, since a part has metadata once.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_object, rest
+from dragoman.codec.json_values import filled, if_object, rest
 from dragoman.message import ToolCallPart, ToolResultPart
 from dragoman.wires.ai_sdk_messages.metadata import metadata_of
-from dragoman.wires.ai_sdk_messages.own import OURS, OWN, V4, Nesting, restore
+from dragoman.wires.ai_sdk_messages.own import OURS, OWN, V4, Nesting, flags, pick, present, restore
 from dragoman.wires.ai_sdk_messages.reading import (
     Dialect,
     Fields,
@@ -40,6 +41,7 @@ from dragoman.wires.ai_sdk_messages.tools import (
     load_failure,
     load_input,
     open_state,
+    runner_of,
     unread_fields,
     without_refusal,
 )
@@ -59,6 +61,18 @@ INVOCATION = "tool-invocation"
 _HOLDER, _KEY = "toolInvocation", "providerMetadata"
 _RESULT_KEY = "resultProviderMetadata"
 
+_STATES = {
+    "partial-call": "input-streaming",
+    "call": "input-available",
+    "approval-requested": "approval-requested",
+    "approval-responded": "approval-responded",
+    "result": "output-available",
+    "output-error": "output-error",
+    "output-denied": "output-denied",
+}
+"""State → that of UI messages of ai 5 and later."""
+
+
 # UI messages of ai 4
 
 _OLD = Nesting(
@@ -68,7 +82,7 @@ _OLD = Nesting(
     outer="",
 )
 _OLD_STATES = ("partial-call", "call", "result", "approval-requested", "approval-responded")
-"""The last two are Mastra's, which writes its lists for ai 4 so: calls that wait for somebody."""
+"""Of ai 4. The last two are Mastra's, which writes its lists for ai 4 so: calls that wait for somebody."""
 _OLD_USUAL = frozenset(["state", "step", "toolCallId", "toolName", "args", "result"])
 _OLD_OF_RESULT = ("state", "result")
 
@@ -88,7 +102,7 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
     inner = if_object(part.get(_HOLDER))
     id_, name, state = _identity(inner, f"{where}.{_HOLDER}", _OLD_STATES)
     reading.opens(says=False)
-    dialect, number, answered = reading.dialect, reading.number, state == "result"
+    number, answered = reading.number, state == "result"
     if len(part) == 2 and answered and _is_usual(inner, number):
         reading.pieces.append(ToolCallPart(id_, name, inner["args"]))
         reading.answers.append(ToolResultPart(id_, name, as_result(inner["result"], V4)))
@@ -98,21 +112,15 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
     changes = _changes_of(carried)
     if changes is not None:
         head = without
-    as_input = "input-streaming" if state == "partial-call" else state
-    call, form = load_input(ToolCallPart(id_, name), inner, as_input, "args")
-    call = reading.read(
-        call, head, lambda call: _old_fields(call, dialect, answered, number), "tool", form=form
-    )
-    reading.add(call)
+    call, form = load_input(ToolCallPart(id_, name), inner, _STATES.get(state), "args")
+    write = partial(_old_fields, answered=answered, step=number)
+    reading.take(call, head, write, "tool", form=form)
     if not answered:
         return
     result = ToolResultPart(id_, name, as_result(inner.get("result"), V4))
     tail = {key: inner[key] for key in _OLD_OF_RESULT if key in inner}
     answer = reading.read(msgspec.structs.replace(result, **(changes or {})), tail, _old_result)
-    if answer.run_by == "provider":
-        reading.add(answer)
-    else:
-        reading.answers.append(answer)
+    reading.answer(answer, answer.run_by)
 
 
 def _is_usual(inner: Part, number: int) -> bool:
@@ -141,10 +149,11 @@ def dump_old_call(call: ToolCallPart, dialect: Dialect, answered: bool, step: in
 def _old_fields(call: ToolCallPart, dialect: Dialect, answered: bool, step: int) -> Part:
     """The fields of a call and of the part around it as one object."""
     is_cut = call.state == "cut"
-    inner: Part = {} if answered else {"state": "partial-call" if is_cut else "call"}
-    inner |= {"toolCallId": call.id, "toolName": call.name}
-    inner |= {**input_of(call, answered=answered, key="args"), "step": step}
-    state = "input-streaming" if is_cut and not answered else None
+    inner: Part = {"toolCallId": call.id, "toolName": call.name, "step": step}
+    if not answered:
+        inner["state"] = "partial-call" if is_cut else "call"
+    inner |= input_of(call, answered=answered, key="args")
+    state = _STATES.get(inner.get("state", ""))
     unread = unread_fields(call, lambda bare: load_input(bare, inner, state, "args"))
     if call.run_by == "provider":
         unread["run_by"] = "provider"
@@ -156,20 +165,19 @@ def add_old_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect
 ) -> Part:
     """Returns the part of a call in ai 4, with its result."""
-    fields = restore(result.native, _old_result(result), dialect.name)
+    fields = restore(result.native, _old_result(result, dialect), dialect.name)
     both = {**part, _HOLDER: {**part[_HOLDER], **fields}}
     carried = {
         "is_error": result.is_error,
         "denied": result.denied,
         "native": if_object(metadata_of("result", result.native).get(OURS)).get("native"),
-        "name": None if result.name == call.name else result.name,
-        "run_by": None if result.run_by == "agent" else result.run_by,
+        **unread_result(result, msgspec.structs.replace(call, run_by="agent")),
     }
     carried = {key: value for key, value in carried.items() if value not in (None, False)}
     return _with_result(both, carried) if carried else both
 
 
-def _old_result(result: ToolResultPart) -> Part:
+def _old_result(result: ToolResultPart, _: Dialect) -> Part:
     return {"state": "result", "result": plain_output(result, V4)}
 
 
@@ -181,16 +189,6 @@ _ROW = Nesting(
         ["state", "step", "toolCallId", "toolName", "args", "result", "errorText", "rawInput", "approval", "isError"]
     ),
 )  # fmt: skip
-_ROW_STATES = {
-    "partial-call": "input-streaming",
-    "call": "input-available",
-    "approval-requested": "approval-requested",
-    "approval-responded": "approval-responded",
-    "result": "output-available",
-    "output-error": "output-error",
-    "output-denied": "output-denied",
-}
-"""State → that of UI messages of ai 5 and later."""
 _ANSWERED = ("result", "output-error", "output-denied")
 _RESPONDED = "approval-responded"
 _ROW_OF_RESULT = frozenset(["state", "result", "errorText", "isError", "preliminary", _RESULT_KEY])
@@ -231,52 +229,41 @@ def load_inner(
     inner: Part, part: Fields, reading: Reading, where: str, form: Mapping[str, Any] = {}
 ) -> None:
     """Reads the object of a call and the part around it. `form`: what is noted of where it stands."""
-    id_, name, state = _identity(inner, where, _ROW_STATES)
+    id_, name, state = _identity(inner, where, _STATES)
     fields = _ROW.flatten(rest(part, "type"), inner)
     answered = state in _ANSWERED or ("result" in inner and state == _RESPONDED)
     carried: Any = None
     if answered:
         fields, carried = _pop_result(fields)
-        form = {**form, **({"answered": state} if state == _RESPONDED else {})}
-    head = {key: value for key, value in fields.items() if not (answered and key in _ROW_OF_RESULT)}
-    run_by = "provider" if part.get("providerExecuted") is True else "agent"
+        form = {**form, **present(answered=state if state == _RESPONDED else None)}
+    head = rest(fields, *_ROW_OF_RESULT) if answered else fields
+    run_by = runner_of(part)
     call, noted = _load_arguments(ToolCallPart(id_, name, run_by=run_by), inner, state, reading)
     reading.opens(says=False)
-    dialect = reading.dialect
-    call = reading.read(
-        call,
-        without_refusal(head, id_, state),
-        lambda call: _row_fields(call, dialect, answered),
-        "tool",
-        form={**form, **noted},
-    )
-    reading.add(call)
+    head = without_refusal(head, id_, state)
+    write = partial(_row_fields, answered=answered)
+    call = reading.take(call, head, write, "tool", form={**form, **noted})
     if answered:
-        tail = {key: value for key, value in fields.items() if key in _ROW_OF_RESULT}
-        tail |= {_RESULT_KEY: carried} if isinstance(carried, dict) else {}
+        tail = pick(fields, _ROW_OF_RESULT)
+        if isinstance(carried, dict):
+            tail[_RESULT_KEY] = carried
         answer = _load_answer(inner, tail, call, state, reading, where)
-        (reading.pieces if run_by == "provider" else reading.answers).append(answer)
+        reading.answer(answer, run_by)
 
 
 def _load_answer(
     inner: Part, tail: Part, call: ToolCallPart, state: str, reading: Reading, where: str
 ) -> Any:
     """The result of a call. `tail`: those of the fields that are the result's."""
-    dialect = reading.dialect
     result = load_failure(inner, call, state, where)
     if result is None:
         value, is_error = as_result(inner.get("result")), inner.get("isError") is True
         result = ToolResultPart(call.id, call.name, value, is_error, run_by=call.run_by)
     if state == _RESPONDED:
         tail = {**tail, "state": "result"}
-    return reading.read(
-        result,
-        tail,
-        lambda result: _row_result(result, call, dialect),
-        "result",
-        _RESULT_KEY,
-        {"isError": True} if result.is_error and state == "result" else {},
-    )
+    form = flags(isError=result.is_error and state == "result")
+    write = partial(_row_result, call=call)
+    return reading.read(result, tail, write, "result", _RESULT_KEY, form)
 
 
 def _load_arguments(
@@ -300,7 +287,7 @@ def _read_arguments(
     raw = inner.get("rawInput")
     if isinstance(raw, str) and not inner.get("args") and state != "partial-call":
         return load_input(call, {"rawInput": raw}, None)
-    return load_input(call, inner, _ROW_STATES.get(state or ""), "args")
+    return load_input(call, inner, _STATES.get(state or ""), "args")
 
 
 def dump_row_call(call: ToolCallPart, dialect: Dialect, answered: bool) -> Part:
@@ -311,8 +298,9 @@ def dump_row_call(call: ToolCallPart, dialect: Dialect, answered: bool) -> Part:
 
 def _row_fields(call: ToolCallPart, dialect: Dialect, answered: bool) -> Part:
     """The fields of a call without its result, and of the part around it."""
-    fields: Part = {} if answered else {"state": open_state(call, "partial-call", "call")}
-    fields |= {"toolCallId": call.id, "toolName": call.name, "args": {}}
+    fields: Part = {"toolCallId": call.id, "toolName": call.name, "args": {}}
+    if not answered:
+        fields["state"] = open_state(call, "partial-call", "call")
     if call.state == "invalid" or (answered and call.state != "complete"):
         fields["rawInput"] = call.raw or ""
     else:
@@ -329,7 +317,7 @@ def add_row_result(
     part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect
 ) -> Part:
     """Returns the part of a call in a row, with its result."""
-    fields = _row_result(result, call, dialect)
+    fields = _row_result(result, dialect, call)
     carried = fields.pop(_RESULT_KEY, None)
     is_responded = OWN.form(call.native).get("answered") == _RESPONDED
     if is_responded and fields.get("state") == "result":
@@ -342,7 +330,7 @@ def add_row_result(
     return _with_result(both, carried) if carried else both
 
 
-def _row_result(result: ToolResultPart, call: ToolCallPart, dialect: Dialect) -> Part:
+def _row_result(result: ToolResultPart, dialect: Dialect, call: ToolCallPart) -> Part:
     """The fields of a result, beside those of its call."""
     fields: Part = {"state": "result", "result": plain_output(result)}
     unread: Part = {}
@@ -376,8 +364,8 @@ def _pop_result(fields: Part) -> tuple[Part, Any]:
     if ours.get("result") is None:
         return fields, None
     left = rest(ours, "result")
-    metadata = {**rest(metadata, OURS), **({OURS: left} if left else {})}
-    return {**rest(fields, _KEY), **({_KEY: metadata} if metadata else {})}, ours["result"]
+    metadata = {**rest(metadata, OURS), **filled({OURS: left})}
+    return {**rest(fields, _KEY), **filled({_KEY: metadata})}, ours["result"]
 
 
 def _with_result(part: Part, carried: Part) -> Part:

@@ -7,7 +7,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.message import MarkPart, ProviderPart
-from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI
+from dragoman.wires.ai_sdk_messages.own import OLD, OWN, UI, pick
 from dragoman.wires.ai_sdk_messages.reading import (
     IMPLIED,
     STEP,
@@ -49,7 +49,7 @@ def dump_mark(mark: MarkPart | ProviderPart, dialect: Dialect) -> Part:
     if mark.kind == STEP:
         return {"type": STEP}
     if mark.kind.startswith("data-"):
-        return {key: whole[key] for key in ("type", "id", "data") if key in whole}
+        return pick(whole, ("type", "id", "data"))
     if (name in OLD) == (read_in in OLD):
         return whole
     change = (_TO_OLD if name in OLD else _FROM_OLD).get(mark.kind)
@@ -70,7 +70,7 @@ def dump_old_mark(mark: MarkPart | ProviderPart, dialect: Dialect) -> Part:
 def _to_source(fields: Fields) -> Part:
     if not isinstance(fields.get("url"), str):
         return {}
-    about = {key: fields[key] for key in _ABOUT if key in fields}
+    about = pick(fields, _ABOUT)
     source = {"sourceType": "url", "id": fields.get("sourceId", ""), "url": fields["url"], **about}
     return {"type": "source", "source": source}
 
@@ -79,7 +79,7 @@ def _from_source(fields: Fields) -> Part:
     source = if_object(fields.get("source"))
     if not isinstance(source.get("url"), str):
         return {}
-    about = {key: source[key] for key in _ABOUT if key in source}
+    about = pick(source, _ABOUT)
     id_ = if_text(source.get("id"))
     return {"type": "source-url", "sourceId": id_, "url": source["url"], **about}
 

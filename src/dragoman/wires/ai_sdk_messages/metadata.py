@@ -12,7 +12,7 @@ from typing import Any, NamedTuple, TypeVar
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.json_values import filled, if_list, if_object
 from dragoman.codec.native import Own
 from dragoman.message import (
     NOTES,
@@ -25,7 +25,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.ai_sdk_messages.own import NAME, OURS, OWN
+from dragoman.wires.ai_sdk_messages.own import NAME, OURS, OWN, present, text_in
 from dragoman.wires.ai_sdk_messages.results import as_result
 
 __all__ = [
@@ -69,6 +69,10 @@ _UNMARKED = ("message", "reference")
 """Kinds of which it does not matter that they came through a wire that noted nothing else."""
 _SIGNED = frozenset(["text", "reasoning", "tool"])
 """Kinds of pieces that Gemini signs."""
+_OF_ITEMS = _SIGNED
+"""Kinds of pieces that are items of OpenAI's."""
+_OTHER_KEYS = ("vertex", "azure")
+"""Keys of the metadata that mean the same as another."""
 _METADATA = (
     "providerMetadata",
     "callProviderMetadata",
@@ -117,22 +121,26 @@ def lift(kind: str, metadata: Mapping[str, Any]) -> Lifted:
             wire, usual, load = lift_key
             if wire not in native and (signed := load(kind, unread)):
                 native |= signed
-                form |= {} if key == usual else {usual: key}
-        if unread or not fields:
-            left[key] = unread if fields else value
+                if key != usual:
+                    form[usual] = key
+        if not fields:
+            left[key] = value
+        elif unread:
+            left[key] = unread
     return Lifted(native, left, form, provider, metadata.get(OURS))
 
 
 def _lift_anthropic(kind: str, fields: dict[str, Any]) -> dict[str, Any]:
     """Native of Anthropic's wire, taken out of `fields`."""
+    own: dict[str, Any] = {}
     if kind != "reasoning":
-        is_cached = isinstance(fields.get("cacheControl"), dict)
-        return {ANTHROPIC: {"cache_control": fields.pop("cacheControl")}} if is_cached else {}
-    if isinstance(fields.get("signature"), str):
-        return {ANTHROPIC: {"signature": fields.pop("signature")}}
-    if isinstance(fields.get("redactedData"), str):
-        return {ANTHROPIC: {"type": REDACTED, "data": fields.pop("redactedData")}}
-    return {}
+        if isinstance(fields.get("cacheControl"), dict):
+            own = {"cache_control": fields.pop("cacheControl")}
+    elif text_in(fields, "signature") is not None:
+        own = {"signature": fields.pop("signature")}
+    elif text_in(fields, "redactedData") is not None:
+        own = {"type": REDACTED, "data": fields.pop("redactedData")}
+    return filled({ANTHROPIC: own})
 
 
 def _lift_google(kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
@@ -144,24 +152,21 @@ def _lift_google(kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
 
 def _lift_item(kind: str, fields: dict[str, Any]) -> Mapping[str, Any]:
     """Native of the Responses API, taken out of `fields`, which speak of one of its items."""
-    if not isinstance(fields.get("itemId"), str):
+    id_, content = text_in(fields, "itemId"), fields.get("reasoningEncryptedContent", 0)
+    is_thinking = kind == "reasoning" and isinstance(content, str | None)
+    if id_ is None or not (is_thinking or kind in ("text", "tool")):
         return {}
-    encrypted = fields.get("reasoningEncryptedContent")
-    if (
-        kind == "reasoning"
-        and "reasoningEncryptedContent" in fields
-        and isinstance(encrypted, str | None)
-    ):
+    del fields["itemId"]
+    if is_thinking:
         del fields["reasoningEncryptedContent"]
-        content = {"encrypted_content": encrypted} if encrypted else {}
-        return RESPONSES.note({"id": fields.pop("itemId"), **content}) or {}
+        return RESPONSES.note(present(id=id_, encrypted_content=content or None)) or {}
     if kind == "tool":
-        return RESPONSES.note({"id": fields.pop("itemId")}) or {}
-    if kind == "text":
-        phase = {"phase": fields.pop("phase")} if isinstance(fields.get("phase"), str) else {}
-        item = {"type": "message", "id": fields.pop("itemId"), "status": "completed", **phase}
-        return RESPONSES.with_notes(None, item=item) or {}
-    return {}
+        return RESPONSES.note({"id": id_}) or {}
+    item = {"type": "message", "id": id_, "status": "completed"}
+    item |= present(phase=text_in(fields, "phase"))
+    if "phase" in item:
+        del fields["phase"]
+    return RESPONSES.with_notes(None, item=item) or {}
 
 
 _LIFTS = {
@@ -181,52 +186,57 @@ def metadata_of(kind: str, native: Native, fields: Mapping[str, Any] = {}) -> di
     made = _lower(kind, native) if native else {}
     held = foreign(kind, native) if native else {}
     if held or fields:
-        made[OURS] = {
-            **({"native": held} if held else {}),
-            **({"fields": dict(fields)} if fields else {}),
-        }
+        made[OURS] = filled({"native": held, "fields": dict(fields)})
     return made
 
 
 def _lower(kind: str, native: Mapping[str, Any]) -> dict[str, Any]:
     """The metadata of a piece without our own key: the inverse of `lift`."""
-    form = OWN.form(native)
     made = _lower_anthropic(kind, if_object(native.get(ANTHROPIC)))
-    signature = _GOOGLE.fields(native).get("thoughtSignature") if kind in _SIGNED else None
-    if isinstance(signature, str):
-        key = "vertex" if form.get("google") == "vertex" else "google"
-        made[key] = {"thoughtSignature": signature}
+    signature = text_in(_GOOGLE.fields(native), "thoughtSignature")
+    if signature is not None and kind in _SIGNED:
+        made[_key_of("google", native)] = {"thoughtSignature": signature}
     if item := _lower_item(kind, native):
-        made["azure" if form.get("openai") == "azure" else "openai"] = item
+        made[_key_of("openai", native)] = item
     for key, value in if_object(OWN.notes(native).get("left")).items():
-        made[key] = {**made[key], **if_object(value)} if key in made else value
+        if key in made:
+            value = {**made[key], **if_object(value)}
+        made[key] = value
     return made
 
 
+def _key_of(usual: str, native: Native) -> str:
+    """The key under which the metadata was read, of those that mean the same."""
+    key = OWN.form(native).get(usual)
+    return key if key in _OTHER_KEYS else usual
+
+
 def _lower_anthropic(kind: str, fields: Mapping[str, Any]) -> dict[str, Any]:
+    own: dict[str, Any] = {}
     if kind != "reasoning":
         mark = fields.get("cache_control")
-        return {ANTHROPIC: {"cacheControl": mark}} if isinstance(mark, dict) else {}
-    if fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
-        return {ANTHROPIC: {"redactedData": fields["data"]}}
-    if isinstance(fields.get("signature"), str):
-        return {ANTHROPIC: {"signature": fields["signature"]}}
-    return {}
+        if isinstance(mark, dict):
+            return {ANTHROPIC: {"cacheControl": mark}}
+    elif fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
+        own["redactedData"] = fields["data"]
+    else:
+        own = present(signature=text_in(fields, "signature"))
+    return filled({ANTHROPIC: own})
 
 
 def _lower_item(kind: str, native: Native) -> dict[str, Any]:
     if kind == "text":
         item = if_object(RESPONSES.notes(native).get("item"))
-        phase = {"phase": item["phase"]} if isinstance(item.get("phase"), str) else {}
-        return {"itemId": item["id"], **phase} if isinstance(item.get("id"), str) else {}
+        phase = present(phase=text_in(item, "phase"))
+        return {} if text_in(item, "id") is None else {"itemId": item["id"], **phase}
     fields = RESPONSES.fields(native)
-    if kind not in ("reasoning", "tool") or not isinstance(fields.get("id"), str):
+    id_ = text_in(fields, "id")
+    if id_ is None or kind not in _OF_ITEMS:
         return {}
     if kind == "tool":
-        return {"itemId": fields["id"]}
-    encrypted = fields.get("encrypted_content")
-    content = encrypted if isinstance(encrypted, str) else None
-    return {"itemId": fields["id"], "reasoningEncryptedContent": content}
+        return {"itemId": id_}
+    # The library tells by this field, also where it is null, that an item of thinking is meant.
+    return {"itemId": id_, "reasoningEncryptedContent": text_in(fields, "encrypted_content")}
 
 
 def foreign(kind: str, native: Native) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from dragoman.wires.ai_sdk_messages.own import OWN
 from dragoman.wires.ai_sdk_messages.reading import ATTACHMENT, STEP, Fields, Part, Parts, Reading
 
 __all__ = [
+    "MIRRORS",
     "Contents",
     "alone_in",
     "are_usual",
@@ -110,6 +111,8 @@ _WAYS: Mapping[str, Mapping[str, Callable[[Contents], Any]]] = {
     },
 }
 """Field → the ways in which it repeats the parts."""
+MIRRORS = frozenset(_WAYS)
+"""The fields that repeat the parts."""
 _USUAL: Mapping[str, str] = {"content": "joined", "toolInvocations": "usual", "reasoning": "lines"}
 """Those that are written for what came from elsewhere, where they say something."""
 

@@ -14,7 +14,7 @@ from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.json_values import filled, if_list, if_object
 from dragoman.codec.layout import FormatFields
 from dragoman.codec.native import Own
 from dragoman.message import Native
@@ -33,10 +33,14 @@ __all__ = [
     "V4",
     "Nesting",
     "dialect_of",
+    "flags",
     "is_same",
     "join_native",
     "note",
+    "pick",
+    "present",
     "restore",
+    "text_in",
     "thread_of",
 ]
 
@@ -92,23 +96,18 @@ def note(
         left: metadata that no wire has.
     """
     fields: dict[str, Any] = {}
-    values: dict[str, Any] = {}
-    for key, value in read.items():
-        if key not in made:
-            fields[key] = value
-        elif not is_same(made[key], value):
-            if key in _VALUES:
-                values[key] = [made[key], value]
-            else:
-                fields[key] = value
-    unread = [key for key in made if key not in read]
-    values |= {key: [made[key]] for key in unread if key in _VALUES}
-    absent = [key for key in unread if key not in _VALUES]
-    form = {
-        **form,
-        **({"values": values} if values else {}),
-        **({"absent": absent} if absent else {}),
+    values: dict[str, Any] = {
+        key: [made[key]] for key in made if key in _VALUES and key not in read
     }
+    absent = [key for key in made if key not in _VALUES and key not in read]
+    for key, value in read.items():
+        if key in made and is_same(made[key], value):
+            continue
+        if key in made and key in _VALUES:
+            values[key] = [made[key], value]
+        else:
+            fields[key] = value
+    form = {**form, **filled({"values": values, "absent": absent})}
     if (fields or form) and dialect != UI:
         form["in"] = dialect
     return join_native(native, OWN.note(fields, form, left=left))
@@ -132,13 +131,13 @@ def restore(
         return made
     fields, form = OWN.fields(native), OWN.form(native)
     if form.get("in", UI) != dialect:
-        return {**made, **{key: fields[key] for key in shared if key in fields and key not in made}}
+        return {**pick(fields, shared), **made}
     absent = if_list(form.get("absent"))
     restored = {key: value for key, value in made.items() if key not in absent}
-    for key, pair in if_object(form.get("values")).items():
-        if key in restored and is_same(pair[0], restored[key]):
+    for key, (written, *read) in if_object(form.get("values")).items():
+        if key in restored and is_same(written, restored[key]):
             del restored[key]
-            restored |= {key: pair[1]} if len(pair) > 1 else {}
+            restored |= {key: read[0]} if read else {}
     return {**restored, **fields}
 
 
@@ -151,6 +150,27 @@ def dialect_of(native: Native) -> str | None:
     """Returns the name of the dialect in which a message was read, or None where no dialect is noted."""
     name = OWN.form(native).get("in") if native else None
     return name if isinstance(name, str) else None
+
+
+def present(**fields: Any) -> dict[str, Any]:
+    """Returns the fields that are not None."""
+    return {name: value for name, value in fields.items() if value is not None}
+
+
+def flags(**are_set: bool) -> dict[str, Any]:
+    """Returns the flags that are set, as JSON has them: a flag that is not set is absent."""
+    return {name: True for name, is_set in are_set.items() if is_set}
+
+
+def pick(fields: Mapping[str, Any], names: Collection[str]) -> dict[str, Any]:
+    """Returns the fields of these names, as far as there are such."""
+    return {name: fields[name] for name in names if name in fields}
+
+
+def text_in(fields: Mapping[str, Any], name: str) -> str | None:
+    """Returns a field that is a string, or None for anything else."""
+    value = fields.get(name)
+    return value if isinstance(value, str) else None
 
 
 class Nesting(msgspec.Struct, frozen=True):
@@ -211,7 +231,7 @@ def _named_thread(native: Native) -> dict[str, Any]:
     if not native:
         return {}
     own = if_object(native.get(NAME))
-    return {**{key: own[key] for key in _THREAD if key in own}, **thread_of(native)}
+    return {**pick(own, _THREAD), **thread_of(native)}
 
 
 MESSAGE_FIELDS = FormatFields(NAME, approval="approval", step_time="createdAt", step_model="model")

@@ -8,7 +8,7 @@ from __future__ import annotations
 from typing import Any, cast
 
 from dragoman.message import Content, MarkPart, Message, Role, TextPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.own import NAME, OWN, ROW, V4
+from dragoman.wires.ai_sdk_messages.own import NAME, OWN, ROW, V4, pick
 from dragoman.wires.ai_sdk_messages.reading import STEP, Part, Parts
 from dragoman.wires.ai_sdk_messages.times import date_of, is_js_date, js_date
 
@@ -49,13 +49,13 @@ def load_plain_old(entry: Part, before: Message | None) -> Message | None:
 
 def load_plain_row(row: Part, before: Message | None) -> Message | None:
     """Returns a row of Mastra's that has an id, a time and a thread beside its texts. `before`: the message before it."""
-    id_, role, inner = row.get("id"), _role_of(row, before), cast("Part", row["content"])
-    dated = "createdAt" in row
-    thread = {key: row[key] for key in _THREAD if key in row}
+    inner = cast("Part", row["content"])
     text = inner.get("content")
-    if type(id_) is not str or role is None or len(row) != 3 + dated + len(thread):
-        return None
     if len(inner) != 3 or not text or type(text) is not str:
+        return None
+    id_, role, dated = row.get("id"), _role_of(row, before), "createdAt" in row
+    thread = pick(row, _THREAD)
+    if type(id_) is not str or role is None or len(row) != 3 + dated + len(thread):
         return None
     date = _date_in(row) if dated else None
     content = _load_texts(inner.get("parts"), has_state=False)

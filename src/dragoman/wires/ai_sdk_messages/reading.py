@@ -206,7 +206,7 @@ class Reading:
         self,
         piece: Content,
         part: Fields,
-        made: Callable[[Any], Fields],
+        write: Callable[[Any, Dialect], Fields],
         kind: str = "",
         key: str | None = None,
         form: Mapping[str, Any] = {},
@@ -217,7 +217,7 @@ class Reading:
         Args:
             piece: what the part says.
             part: the part, or those of its fields that are the piece's.
-            made: the fields that would be written for a piece.
+            write: (piece, dialect) → the fields that would be written for it.
             kind: of the part's metadata; see `lift`.
             key: field of the metadata; None: the dialect's.
             form: what else is noted of the form of the part.
@@ -236,7 +236,18 @@ class Reading:
                 piece = with_carried(piece, metadata.ours)
         native = join_native(join_native(piece.native, native), extra)
         as_made = _with(piece, join_native(native, OWN.note(None, form, left=left)))
-        return _with(piece, note(part, made(as_made), self.dialect.name, native, form, left))
+        written = write(as_made, self.dialect)
+        return _with(piece, note(part, written, self.dialect.name, native, form, left))
+
+    def take(self, piece: Content, part: Fields, *how: Any, **noted: Any) -> Any:
+        """Adds a piece with what its part says beyond it, and returns it. As `read`."""
+        read = self.read(piece, part, *how, **noted)
+        self.add(read)
+        return read
+
+    def answer(self, result: ToolResultPart, run_by: str) -> None:
+        """Adds a result: behind the message, or in it where a provider ran the call."""
+        (self.pieces if run_by == "provider" else self.answers).append(result)
 
     def _goes_on(self, native: Mapping[str, Any]) -> bool:
         """Whether a text is of the same item as the one before it."""

@@ -18,7 +18,7 @@ from dragoman.message import (
     ToolCallPart,
     ToolResultPart,
 )
-from dragoman.wires.ai_sdk_messages.own import OWN, UI, note, restore
+from dragoman.wires.ai_sdk_messages.own import OWN, UI, note, present, restore, text_in
 
 __all__ = [
     "CONTENT",
@@ -50,10 +50,11 @@ def load_content(value: Any, dialect: str) -> tuple[_Item, ...] | None:
         part = _load_item(fields)
         if part is None:
             return None
-        is_media = fields.get("type") == "media"
-        made = _dump_item(part, "v5" if is_media else None)
-        form = {"type": "media"} if is_media else {}
-        native = note(fields, made, dialect, part.native, form)
+        # What ai 5 had for all kinds of data is written so again, in any later release.
+        version, form = None, {}
+        if fields.get("type") == "media":
+            version, form = "v5", {"type": "media"}
+        native = note(fields, _dump_item(part, version), dialect, part.native, form)
         parts.append(msgspec.structs.replace(part, native=native))
     return tuple(parts) or None
 
@@ -73,9 +74,10 @@ def dump_content(
     """Returns parts as the items of a content. The inverse of `load_content`."""
     items: list[dict[str, Any]] = []
     for part in parts:
-        is_media = OWN.form(part.native).get("type") == "media" if part.native else False
-        made = _dump_item(part, "v5" if is_media and version is None else version)
-        items.append(restore(part.native, made, dialect))
+        release = version
+        if version is None and OWN.form(part.native).get("type") == "media":
+            release = "v5"
+        items.append(restore(part.native, _dump_item(part, release), dialect))
     return items
 
 
@@ -88,46 +90,47 @@ def plain_output(result: ToolResultPart, dialect: str = UI) -> Any:
 
 def _load_item(fields: Mapping[str, Any]) -> _Item | None:
     kind, mime_type = fields.get("type"), if_text(fields.get("mediaType"))
-    name = fields.get("filename") if isinstance(fields.get("filename"), str) else None
-    if kind == "text":
-        text = if_text(fields.get("text"))
-        return TextPart(text) if text else None
-    if kind in _DATA:
-        data = decoded(fields.get("data"))
-        return DataPart(data, mime_type, name) if data is not None and mime_type else None
-    if kind in _URLS and isinstance(fields.get("url"), str):
-        return LinkPart(fields["url"], mime_type or None, name)
-    if kind in _IDS and isinstance(fields.get("fileId"), str):
-        return FilePart(fields["fileId"], mime_type or None, name)
+    name, text = text_in(fields, "filename"), text_in(fields, "text")
+    url, id_ = text_in(fields, "url"), text_in(fields, "fileId")
+    if kind == "text" and text:
+        return TextPart(text)
+    if kind in _DATA and mime_type and (data := decoded(fields.get("data"))) is not None:
+        return DataPart(data, mime_type, name)
+    if kind in _URLS and url is not None:
+        return LinkPart(url, mime_type or None, name)
+    if kind in _IDS and id_ is not None:
+        return FilePart(id_, mime_type or None, name)
     return None
 
 
 def _dump_item(part: _Item, version: str | None) -> dict[str, Any]:
     if isinstance(part, TextPart):
         return {"type": "text", "text": part.text}
-    kind = "image" if (part.mime_type or "").startswith("image/") else "file"
-    name = {"filename": part.name} if part.name is not None else {}
+    is_image = (part.mime_type or "").startswith("image/")
+    about = present(mediaType=part.mime_type or None, filename=part.name)
     if isinstance(part, DataPart):
-        held = {"data": b64encode(part.data).decode(), "mediaType": part.mime_type}
+        data = b64encode(part.data).decode()
         if version == "v5":
-            return {"type": "media", **held}
-        return {"type": f"{kind}-data", **held, **name}
-    mime = {"mediaType": part.mime_type} if part.mime_type else {}
+            return {"type": "media", "data": data, "mediaType": part.mime_type}
+        type_ = _DATA[1] if is_image else _DATA[2]
+        return {"type": type_, "data": data, **about, "mediaType": part.mime_type}
     if isinstance(part, LinkPart):
-        return {"type": f"{kind}-url", "url": part.url, **mime, **name}
-    type_ = "image-file-id" if kind == "image" else "file-id"
-    return {"type": type_, "fileId": part.id, **mime, **name}
+        return {"type": _URLS[not is_image], "url": part.url, **about}
+    return {"type": _IDS[not is_image], "fileId": part.id, **about}
 
 
 def dump_failure(result: ToolResultPart) -> tuple[dict[str, Any], dict[str, Any]]:
     """Returns the fields of a part for a result that failed or was refused, and the fields of the result that nobody reads from them."""
-    value = {"result": msgspec.to_builtins(result.result)}
+    value: dict[str, Any] = {"result": msgspec.to_builtins(result.result)}
     if result.denied:
         is_read = denial(denial_reason(result)) == (result.result, result.is_error)
-        return {"state": "output-denied"}, {} if is_read else {**value, "is_error": result.is_error}
-    is_read = isinstance(result.result, str)
-    unread = {} if is_read else {**value, "is_content": result.is_content}
-    return {"state": "output-error", "errorText": text_or_json(plain_output(result))}, unread
+        fields = {"state": "output-denied"}
+        value["is_error"] = result.is_error
+    else:
+        is_read = isinstance(result.result, str)
+        fields = {"state": "output-error", "errorText": text_or_json(plain_output(result))}
+        value["is_content"] = result.is_content
+    return fields, {} if is_read else value
 
 
 def unread_result(result: ToolResultPart, call: ToolCallPart) -> dict[str, Any]:
@@ -154,4 +157,4 @@ def denial_reason(result: ToolResultPart) -> str | None:
 
 def refusal(id_: str, reason: Any) -> dict[str, Any]:
     """Returns the approval of a refused call of which nothing else is known."""
-    return {"id": id_, "approved": False, **({"reason": reason} if reason else {})}
+    return present(id=id_, approved=False, reason=reason or None)

@@ -29,6 +29,7 @@ from dragoman.wires.ai_sdk_messages.invocations import (
 )
 from dragoman.wires.ai_sdk_messages.marks import dump_mark
 from dragoman.wires.ai_sdk_messages.mirrors import (
+    MIRRORS,
     alone_in,
     are_usual,
     contents_of,
@@ -142,6 +143,9 @@ def _load_content(content: Part, reading: Reading, where: str) -> tuple[dict[str
         if type(part) is not dict or type(part.get("type")) is not str:
             fault(f"{where}.parts[{number}] must be an object with a type, a part of a message")
     contents = contents_of(listed)
+    if content.keys().isdisjoint(MIRRORS):
+        load_parts(listed, reading, f"{where}.parts")
+        return {}, are_usual({}, contents)
     alone = load_before(content, contents, reading, where)
     load_parts(listed, reading, f"{where}.parts")
     alone |= load_behind(content, contents, listed, reading)
@@ -154,9 +158,9 @@ def _read_unknown(
 ) -> None:
     """Reads the fields of a row and of its content that no message of ours has."""
     unread = content.keys() - _READ_WITHIN - ways.keys()
-    outer = {key: value for key, value in row.items() if key not in _READ}
-    if not unread and not outer:
+    if not unread and row.keys() <= _READ:
         return
+    outer = {key: value for key, value in row.items() if key not in _READ}
     if not (_CONTENT.is_clear(outer) and _CONTENT.is_clear(content)):
         fault(f"{where} has fields whose names begin with inner/ or outer/")
     within = {key: value for key, value in content.items() if key in unread}

@@ -8,11 +8,12 @@ model messages what Anthropic signed is outside of the metadata.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from typing import Any, cast
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object, rest
+from dragoman.codec.json_values import filled, if_list, if_object, rest
 from dragoman.codec.native import Own
 from dragoman.message import Native, TextPart, ThinkingPart
 from dragoman.wires.ai_sdk_messages.metadata import (
@@ -22,7 +23,19 @@ from dragoman.wires.ai_sdk_messages.metadata import (
     metadata_of,
     named_in,
 )
-from dragoman.wires.ai_sdk_messages.own import CORE, NAME, OWN, ROW, UI, join_native, restore
+from dragoman.wires.ai_sdk_messages.own import (
+    CORE,
+    NAME,
+    OWN,
+    ROW,
+    UI,
+    flags,
+    join_native,
+    pick,
+    present,
+    restore,
+    text_in,
+)
 from dragoman.wires.ai_sdk_messages.reading import (
     Dialect,
     Part,
@@ -55,29 +68,18 @@ def load_text(part: Part, reading: Reading, where: str) -> None:
     text, dialect = part.get("text"), reading.dialect
     if text and type(text) is str and _is_bare(part, reading):
         reading.add(TextPart(text))
-        return
-    if text_field(part, "text", where):
+    elif text_field(part, "text", where):
         reading.opens()
-        piece = reading.read(
-            TextPart(part["text"]),
-            part,
-            lambda piece: dump_text(piece, dialect, reading.is_model),
-            "text",
-        )
+        write = partial(dump_text, is_model=reading.is_model)
+        reading.take(TextPart(part["text"]), part, write, "text")
     elif dialect.signs_empty_texts and _has_signature(part, dialect):
         reading.opens()
-        piece = reading.read(
-            ThinkingPart(""),
-            part,
-            lambda piece: _dump_signed_text(piece, dialect),
-            "text",
-            form={"text": "empty"},
-            extra=_UNMARKED_THOUGHT,
+        form = {"text": "empty"}
+        reading.take(
+            ThinkingPart(""), part, _dump_signed_text, "text", form=form, extra=_UNMARKED_THOUGHT
         )
     else:
         load_mark(part, reading, where)
-        return
-    reading.add(piece)
 
 
 def _is_bare(part: Part, reading: Reading) -> bool:
@@ -125,13 +127,7 @@ def load_reasoning(part: Part, reading: Reading, where: str) -> None:
     if dialect.name == CORE and isinstance(part.get("signature"), str):
         extra = {ANTHROPIC: {"signature": part["signature"]}}
         reading.provider = reading.provider or ANTHROPIC
-    piece = reading.read(
-        ThinkingPart(text),
-        part,
-        lambda piece: _reasoning_parts(piece, dialect)[0],
-        "reasoning",
-        extra=extra,
-    )
+    piece = reading.read(ThinkingPart(text), part, _first_part, "reasoning", extra=extra)
     before = reading.pieces[-1] if reading.pieces else None
     joined = _join_summaries(before, piece) if isinstance(before, ThinkingPart) else None
     if joined is None:
@@ -144,16 +140,7 @@ def load_redacted(part: Part, reading: Reading, where: str) -> None:
     """Reads thinking that Anthropic hid, as model messages of ai 4 have it."""
     extra = {ANTHROPIC: {"type": REDACTED, "data": text_field(part, "data", where)}}
     reading.provider = reading.provider or ANTHROPIC
-    dialect = reading.dialect
-    reading.add(
-        reading.read(
-            ThinkingPart(""),
-            part,
-            lambda piece: _reasoning_parts(piece, dialect)[0],
-            "reasoning",
-            extra=extra,
-        )
-    )
+    reading.take(ThinkingPart(""), part, _first_part, "reasoning", extra=extra)
 
 
 def dump_reasoning(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
@@ -165,26 +152,29 @@ def _reasoning_parts(piece: ThinkingPart, dialect: Dialect) -> Parts:
     """The parts of one thinking: one, or one for each summary of an item of OpenAI's."""
     if _is_signed_text(piece):
         return [_dump_signed_text(piece, dialect)]
-    signed = _signature_fields(piece) if dialect.name == CORE else {}
-    if signed:
+    if dialect.name == CORE and (signed := _signature_fields(piece)):
         part = {"type": "reasoning", "text": piece.text, **signed}
         if "data" in signed:
             part = {"type": "redacted-reasoning", **signed}
         return [_finish_unsigned(part, piece, dialect)]
     metadata = metadata_of("reasoning", piece.native)
     texts, encrypted = _split_summaries(piece)
-    item = "azure" if "azure" in metadata else "openai"
+    item = next((key for key in ("azure", "openai") if key in metadata), "")
     parts: Parts = []
     for number, text in enumerate(texts):
         part: Part = {"type": "reasoning", "text": text, **dialect.done}
         if metadata:
             # Every part names its item; what is said once stands with the first.
-            part[dialect.metadata] = metadata if number == 0 else {item: metadata[item]}
+            part[dialect.metadata] = pick(metadata, [item]) if number else metadata
         if encrypted:
             content = {**metadata[item], "reasoningEncryptedContent": encrypted[number]}
             part[dialect.metadata] = {**part[dialect.metadata], item: content}
         parts.append(part)
     return [restore(piece.native, parts[0], dialect.name), *parts[1:]]
+
+
+def _first_part(piece: ThinkingPart, dialect: Dialect) -> Part:
+    return _reasoning_parts(piece, dialect)[0]
 
 
 def _only_signature(part: Part) -> str | None:
@@ -193,8 +183,8 @@ def _only_signature(part: Part) -> str | None:
         return None
     metadata = if_object(part.get("providerMetadata"))
     fields = if_object(metadata.get(ANTHROPIC))
-    signature = fields.get("signature")
-    return signature if len(metadata) == len(fields) == 1 and isinstance(signature, str) else None
+    is_alone = len(metadata) == len(fields) == 1
+    return text_in(fields, "signature") if is_alone else None
 
 
 def _split_summaries(piece: ThinkingPart) -> tuple[list[str], list[Any]]:
@@ -223,7 +213,7 @@ def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart |
     contents = known or [first.get("encrypted_content")] * len(texts)
     contents = [*contents, second.get("encrypted_content")]
     last = next((content for content in reversed(contents) if content), None)
-    fields = {"id": first["id"], **({"encrypted_content": last} if last else {})}
+    fields = present(id=first["id"], encrypted_content=last)
     lengths = [*map(len, texts), len(piece.text)]
     native = RESPONSES.note(fields, {"pieces": {"summary": lengths}})
     if any(content != last for content in contents):
@@ -254,45 +244,43 @@ def load_details(part: Part, reading: Reading, where: str) -> None:
 
 def load_row_details(part: Part, reading: Reading, where: str) -> None:
     """Reads thinking as Mastra's rows have it. What nobody could read as such is a mark."""
-    text = part.get("reasoning", "")
-    pieces = _details_of(part) if if_list(part.get("details")) else [ThinkingPart("")]
-    if not isinstance(text, str) or pieces is None:
+    pieces = _row_details_of(part, reading.dialect)
+    if pieces is None:
         load_mark(part, reading, where)
         return
-    first, has_text = pieces[0], any(piece.text for piece in pieces)
-    if not (text or has_text or first.native or reading.dialect.metadata in part):
-        load_mark(part, reading, where)
-        return
-    if text and not has_text and len(pieces) == 1 and first.native is None:
-        pieces = [ThinkingPart(text)]
     reading.opens()
-    is_signed = any(piece.native for piece in pieces)
-    if is_signed and reading.is_model:
+    if reading.is_model and any(piece.native for piece in pieces):
         reading.provider = reading.provider or ANTHROPIC
-    marks = [{"signed": True} if piece.native else {} for piece in pieces]
-    count = {"details": len(pieces)} if len(pieces) > 1 else {}
+    # The first piece has the part's note: how many pieces are of it. The others are marked as details.
+    first, *others = pieces
+    form = flags(signed=first.native is not None)
+    if others:
+        form["details"] = len(pieces)
     others = [
-        _with_form(piece, {**mark, "detail": True})
-        for piece, mark in zip(pieces[1:], marks[1:], strict=True)
+        _with_form(piece, flags(signed=piece.native is not None, detail=True)) for piece in others
     ]
-    _add_details(part, reading, [pieces[0], *others], {**marks[0], **count})
+    _add_details(part, reading, [first, *others], form)
+
+
+def _row_details_of(part: Part, dialect: Dialect) -> list[ThinkingPart] | None:
+    """A piece for each detail; `None`: the part says nothing, or one of them is of a shape that is not known."""
+    text = part.get("reasoning", "")
+    pieces = _details_of(part)
+    if pieces is None or not isinstance(text, str):
+        return None
+    has_words = any(piece.text for piece in pieces) or any(piece.native for piece in pieces[:1])
+    if not (text or has_words or dialect.metadata in part):
+        return None
+    return pieces if has_words or len(pieces) > 1 else [ThinkingPart(text)]
 
 
 def _add_details(
     part: Part, reading: Reading, pieces: Sequence[ThinkingPart], form: Mapping[str, Any]
 ) -> None:
     first, *others = pieces
-    dialect = reading.dialect
-    reading.add(
-        reading.read(
-            ThinkingPart(first.text),
-            part,
-            lambda piece: _details_part([piece, *others], dialect),
-            "reasoning",
-            form=form,
-            extra=first.native or {},
-        )
-    )
+    write = partial(_details_part, others=others)
+    piece, extra = ThinkingPart(first.text), first.native or {}
+    reading.take(piece, part, write, "reasoning", form=form, extra=extra)
     for piece in others:
         reading.add(piece)
 
@@ -312,8 +300,9 @@ def _load_detail(detail: Part) -> ThinkingPart | None:
         return None
     if not isinstance(signature, str):
         return None
-    signed = {ANTHROPIC: {"signature": signature}} if "signature" in detail else None
-    return ThinkingPart(text, signed)
+    if "signature" not in detail:
+        return ThinkingPart(text)
+    return ThinkingPart(text, {ANTHROPIC: {"signature": signature}})
 
 
 def dump_details(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
@@ -321,7 +310,7 @@ def dump_details(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Parts:
     return [
         _dump_signed_text(group[0], dialect)
         if _is_signed_text(group[0])
-        else _details_part(group, dialect)
+        else _details_part(group[0], dialect, group[1:])
         for group in group_details(pieces, dialect)
     ]
 
@@ -346,14 +335,16 @@ def _is_of_part(piece: ThinkingPart, group: Sequence[ThinkingPart], dialect: Dia
     return form.get("detail") is True and type(count) is int and len(group) < count
 
 
-def _details_part(pieces: Sequence[ThinkingPart], dialect: Dialect) -> Part:
+def _details_part(
+    first: ThinkingPart, dialect: Dialect, others: Sequence[ThinkingPart] = ()
+) -> Part:
     """The part of thinking with a detail for each piece."""
-    details = [_dump_detail(piece, dialect) for piece in pieces]
-    text = "".join([piece.text for piece in pieces])
+    details = [_dump_detail(piece, dialect) for piece in (first, *others)]
+    text = "".join([first.text, *[piece.text for piece in others]])
     part: Part = {"type": "reasoning", "reasoning": text, "details": details}
     if details[0].keys() & {"signature", "data"}:
-        return _finish_unsigned(part, pieces[0], dialect)
-    return finish(part, pieces[0], "reasoning", dialect)
+        return _finish_unsigned(part, first, dialect)
+    return finish(part, first, "reasoning", dialect)
 
 
 def _dump_detail(piece: ThinkingPart, dialect: Dialect) -> Part:
@@ -370,16 +361,15 @@ def _signature_fields(piece: ThinkingPart) -> dict[str, Any]:
     fields = if_object((piece.native or {}).get(ANTHROPIC))
     if fields.get("type") == REDACTED and isinstance(fields.get("data"), str):
         return {"data": fields["data"]}
-    signature = fields.get("signature")
-    return {"signature": signature} if isinstance(signature, str) else {}
+    return present(signature=text_in(fields, "signature"))
 
 
 def _finish_unsigned(part: Part, piece: ThinkingPart, dialect: Dialect) -> Part:
     """As `finish`, without what Anthropic signed in the metadata."""
     metadata = metadata_of("reasoning", piece.native)
     if ANTHROPIC in metadata:
-        metadata[ANTHROPIC] = rest(if_object(metadata[ANTHROPIC]), "signature", "redactedData")
-        metadata = metadata if metadata[ANTHROPIC] else rest(metadata, ANTHROPIC)
+        left = rest(if_object(metadata.pop(ANTHROPIC)), "signature", "redactedData")
+        metadata |= filled({ANTHROPIC: left})
     if metadata:
         part[dialect.metadata] = metadata
     return restore(piece.native, part, dialect.name)

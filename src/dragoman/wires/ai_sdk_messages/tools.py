@@ -4,15 +4,16 @@ with them. A part of a UI message is a call and, where it has one, its result; m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, TypeGuard, cast
+from functools import partial
+from typing import Any, Literal, TypeGuard, cast
 
 import msgspec
 
 from dragoman import json_bytes
-from dragoman.codec.json_values import if_object, if_text, text_or_json
+from dragoman.codec.json_values import if_object, if_text, rest, text_or_json
 from dragoman.fold import parse_call
 from dragoman.message import ToolCallPart, ToolResultPart
-from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OWN
+from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OWN, flags, present, text_in
 from dragoman.wires.ai_sdk_messages.reading import (
     Dialect,
     Fields,
@@ -50,6 +51,7 @@ __all__ = [
     "load_model_result",
     "load_tool",
     "open_state",
+    "runner_of",
     "unread_fields",
     "without_refusal",
 ]
@@ -81,19 +83,12 @@ def load_tool(part: Part, reading: Reading, where: str) -> None:
         return
     if not isinstance(state, str) or state not in STATES:
         fault(f"{where}.state must be one of {', '.join(STATES)}, not {state!r:.50}")
-    dialect, answered = reading.dialect, state in _ANSWERED
-    head = {key: value for key, value in part.items() if not (answered and key in _OF_RESULT)}
-    run_by = "provider" if part.get("providerExecuted") is True else "agent"
-    call, form = load_input(ToolCallPart(id_, name, run_by=run_by), part, state)
-    call = reading.read(
-        call,
-        without_refusal(head, id_, state),
-        lambda call: dump_call(call, dialect, answered),
-        "tool",
-        _CALL_KEY,
-        {**form, **({"dynamic": True} if is_dynamic else {})},
-    )
-    reading.add(call)
+    answered = state in _ANSWERED
+    head = without_refusal(rest(part, *_OF_RESULT) if answered else part, id_, state)
+    call, form = load_input(ToolCallPart(id_, name, run_by=runner_of(part)), part, state)
+    form |= flags(dynamic=is_dynamic)
+    write = partial(dump_call, answered=answered)
+    call = reading.take(call, head, write, "tool", _CALL_KEY, form)
     if answered:
         _load_answer(part, call, reading, where)
 
@@ -105,29 +100,29 @@ def _is_plain_answer(part: Part) -> bool:
 
 def _load_answer(part: Part, call: ToolCallPart, reading: Reading, where: str) -> None:
     """Reads the result of a call, from its part."""
-    dialect = reading.dialect
     result = load_failure(part, call, part["state"], where) or ToolResultPart(
         call.id, call.name, as_result(part.get("output")), run_by=call.run_by
     )
     tail = {key: value for key, value in part.items() if key in _OF_RESULT}
-    answer = reading.read(
-        result, tail, lambda result: dump_result(result, call, dialect), "result", _RESULT_KEY
-    )
-    # The part says who ran the call; what is carried may say another of the result.
-    by_provider = part.get("providerExecuted") is True
-    (reading.pieces if by_provider else reading.answers).append(answer)
+    write = partial(dump_result, call=call)
+    answer = reading.read(result, tail, write, "result", _RESULT_KEY)
+    # The part says where its result stands, whoever is carried as having run the call.
+    reading.answer(answer, run_by=runner_of(part))
 
 
 def dump_call(call: ToolCallPart, dialect: Dialect, answered: bool = False) -> Part:
     """Returns the part of a call, to which `dump_result` adds where it is `answered`."""
     part: Part = {"type": f"tool-{call.name}", "toolCallId": call.id}
-    if has_no_form(call):
-        part |= {} if answered else {"state": "input-available"}
-        return {**part, "input": call.arguments}
+    if has_no_form(call):  # most calls, at once
+        if not answered:
+            part["state"] = "input-available"
+        part["input"] = call.arguments
+        return part
     if OWN.form(call.native).get("dynamic") is True:
         part = {"type": _DYNAMIC, "toolName": call.name, "toolCallId": call.id}
-    state = None if answered else open_state(call)
-    part |= {} if state is None else {"state": state}
+    state: str | None = None
+    if not answered:
+        state = part["state"] = open_state(call)
     part |= input_of(call, answered=answered)
     if call.run_by == "provider":
         part["providerExecuted"] = True
@@ -135,7 +130,7 @@ def dump_call(call: ToolCallPart, dialect: Dialect, answered: bool = False) -> P
     return finish(part, call, "tool", dialect, unread, CALL_FIELDS, _CALL_KEY)
 
 
-def dump_result(result: ToolResultPart, call: ToolCallPart, dialect: Dialect) -> Part:
+def dump_result(result: ToolResultPart, dialect: Dialect, call: ToolCallPart) -> Part:
     """Returns the fields of a call's part that hold its result."""
     is_plain = result.native is None and not (result.is_error or result.denied or result.is_content)
     if is_plain and result.name == call.name and result.run_by == call.run_by:
@@ -150,13 +145,18 @@ def dump_result(result: ToolResultPart, call: ToolCallPart, dialect: Dialect) ->
 
 def add_result(part: Part, result: ToolResultPart, call: ToolCallPart, dialect: Dialect) -> Part:
     """Returns the part of a call with its result."""
-    both = {**part, **dump_result(result, call, dialect)}
+    both = {**part, **dump_result(result, dialect, call)}
     if result.denied and "approval" not in both:
         both["approval"] = refusal(call.id, denial_reason(result))
     return both
 
 
 # what all dialects share
+
+
+def runner_of(part: Fields) -> Literal["agent", "provider"]:
+    """Returns who ran the call of a part."""
+    return "provider" if part.get("providerExecuted") is True else "agent"
 
 
 def has_no_form(call: ToolCallPart) -> bool:
@@ -189,36 +189,38 @@ def load_input(
     call: ToolCallPart, part: Fields, state: str | None, key: str = "input"
 ) -> tuple[ToolCallPart, dict[str, Any]]:
     """Returns a call with its arguments, and what is noted of their form. `state`: `input-streaming` where they may be cut."""
-    given, raw = part.get(key), part.get("rawInput")
+    arguments, raw = part.get(key), part.get("rawInput")
     if state == "input-streaming":
         return _load_cut_input(call, part, key)
-    arguments = raw if given is None else given
+    if isinstance(raw, str) and arguments is None:
+        call = parse_call(call, raw)
+        is_cut = call.state != "complete"
+        return msgspec.structs.replace(call, state="invalid") if is_cut else call, {}
+    if arguments is None and isinstance(raw, dict):
+        arguments = cast("dict[str, Any]", raw)
     if isinstance(arguments, dict):
-        return msgspec.structs.replace(call, arguments=cast("dict[str, Any]", arguments)), {}
-    if given is not None:
-        return msgspec.structs.replace(call, raw=text_or_json(given), state="invalid"), {}
-    if isinstance(raw, str):
-        read = parse_call(call, raw)
-        state = "complete" if read.state == "complete" else "invalid"
-        return msgspec.structs.replace(read, state=state), {}
+        call = msgspec.structs.replace(call, arguments=cast("dict[str, Any]", arguments))
+    elif arguments is not None:
+        call = msgspec.structs.replace(call, raw=text_or_json(arguments), state="invalid")
     return call, {}
 
 
 def _load_cut_input(
     call: ToolCallPart, part: Fields, key: str
 ) -> tuple[ToolCallPart, dict[str, Any]]:
-    raw = part.get("rawInput")
-    if isinstance(raw, str):
-        return msgspec.structs.replace(call, raw=raw, state="cut"), {}
-    text = json_bytes.encode(part[key]).decode() if key in part else ""
-    return msgspec.structs.replace(call, raw=text, state="cut"), {"partial": True} if text else {}
+    text, is_partial = text_in(part, "rawInput"), False
+    if text is None and key in part:
+        text, is_partial = json_bytes.encode(part[key]).decode(), True
+    return msgspec.structs.replace(call, raw=text or "", state="cut"), flags(partial=is_partial)
 
 
 def unread_fields(
     call: ToolCallPart, load: Callable[[ToolCallPart], tuple[ToolCallPart, Any]]
 ) -> dict[str, Any]:
     """Returns the fields of a call that are not read again from its part. `load`: reads the part's arguments into a call without them."""
-    fields: dict[str, Any] = {"run_by": "client"} if call.run_by == "client" else {}
+    fields: dict[str, Any] = {}
+    if call.run_by == "client":
+        fields["run_by"] = "client"
     if call.state == "complete":
         return fields
     read, _ = load(ToolCallPart(call.id, call.name))
@@ -231,14 +233,16 @@ def input_of(call: ToolCallPart, *, answered: bool = False, key: str = "input") 
     """Returns the fields of a call that hold its arguments. The inverse of `load_input`."""
     if call.state == "complete":
         return {key: call.arguments}
-    if call.state == "invalid" or answered:
-        return {"rawInput" if answered else key: call.raw or ""}
+    if answered:
+        return {"rawInput": call.raw or ""}
+    if call.state == "invalid":
+        return {key: call.raw or ""}
     if OWN.form(call.native).get("partial") is True:
         try:
             return {key: json_bytes.decode(call.raw or "")}
         except ValueError:
             pass
-    return {"rawInput": call.raw} if call.raw else {}
+    return present(rawInput=call.raw or None)
 
 
 def open_state(
@@ -247,7 +251,7 @@ def open_state(
     """Returns the state of a call that has no result. `cut`, `waiting`: what the dialect calls the first two."""
     if call.state == "cut":
         return cut
-    approval = OWN.fields(call.native).get("approval") if call.native else None
+    approval = OWN.fields(call.native).get("approval")
     if not isinstance(approval, dict):
         return waiting
     is_answered = isinstance(if_object(approval).get("approved"), bool)
@@ -265,12 +269,9 @@ def load_model_call(part: Part, reading: Reading, where: str) -> None:
     if len(part) == 4 and type(arguments) is dict:
         reading.add(ToolCallPart(id_, name, cast("dict[str, Any]", arguments)))
         return
-    run_by = "provider" if part.get("providerExecuted") is True else "agent"
-    bare = ToolCallPart(id_, name, run_by=run_by)
+    bare = ToolCallPart(id_, name, run_by=runner_of(part))
     call, form = load_input(bare, part, None, dialect.arguments)
-    reading.add(
-        reading.read(call, part, lambda call: dump_model_call(call, dialect), "tool", form=form)
-    )
+    reading.take(call, part, dump_model_call, "tool", form=form)
 
 
 def dump_model_call(call: ToolCallPart, dialect: Dialect) -> Part:
@@ -298,11 +299,8 @@ def load_model_result(part: Part, reading: Reading, where: str) -> None:
     else:
         result, is_error, denied = _load_output(output, f"{where}.output")
     piece = ToolResultPart(id_, name, result, is_error, run_by=run_by, denied=denied)
-    reading.add(
-        reading.read(
-            piece, part, lambda piece: dump_model_result(piece, dialect, usual=run_by), "result"
-        )
-    )
+    write = partial(dump_model_result, usual=run_by)
+    reading.take(piece, part, write, "result")
 
 
 def dump_model_result(
@@ -312,15 +310,15 @@ def dump_model_result(
     part: Part = {"type": "tool-result", "toolCallId": result.id, "toolName": result.name}
     unread: dict[str, Any] = {} if result.run_by == usual else {"run_by": result.run_by}
     if dialect.name == CORE:
-        part["result"] = plain_output(result, CORE)
-        part |= {"isError": True} if result.is_error else {}
-        unread |= {"denied": True} if result.denied else {}
+        part |= {"result": plain_output(result, CORE), **flags(isError=result.is_error)}
+        unread |= flags(denied=result.denied)
         return finish(part, result, "result", dialect, unread)
     part["output"] = _dump_output(result, version)
+    # Of a refusal only its reason is read again; of a content nobody reads that it is an error.
     if result.denied and denial(denial_reason(result)) != (result.result, result.is_error):
         unread |= {"result": result.result, "is_error": result.is_error}
     elif result.is_error and result.is_content:
-        unread |= {"is_error": True}
+        unread["is_error"] = True
     return finish(part, result, "result", dialect, unread)
 
 
@@ -331,8 +329,7 @@ def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
     if kind == "execution-denied":
         return *denial(if_text(fields.get("reason"))), True
     if kind == CONTENT:
-        parts = load_content(value, MODEL)
-        return (value if parts is None else parts), False, False
+        return load_content(value, MODEL) or value, False, False
     if kind not in ("text", "json", "error-text", "error-json"):
         fault(
             f"{where}.type must be text, json, content, error-text, error-json or execution-denied, not {kind!r:.50}"
@@ -352,11 +349,14 @@ def _is_usual(output: Any) -> TypeGuard[dict[str, Any]]:
 
 def _dump_output(result: ToolResultPart, version: str | None) -> Part:
     if result.denied:
-        reason = denial_reason(result)
-        if version == "v5":  # which knows no refused calls
-            return {"type": "error-text", "value": f"denied: {reason}" if reason else "denied"}
-        return {"type": "execution-denied", **({"reason": reason} if reason else {})}
+        reason = denial_reason(result) or None
+        if version != "v5":
+            return {"type": "execution-denied", **present(reason=reason)}
+        # ai 5 knows no refused calls.
+        return {"type": "error-text", "value": ": ".join(filter(None, ["denied", reason]))}
     if result.is_content:
         return {"type": CONTENT, "value": dump_content(result.result, MODEL, version)}
-    kind = "text" if isinstance(result.result, str) else "json"
-    return {"type": f"error-{kind}" if result.is_error else kind, "value": result.result}
+    type_ = "text" if isinstance(result.result, str) else "json"
+    if result.is_error:
+        type_ = f"error-{type_}"
+    return {"type": type_, "value": result.result}

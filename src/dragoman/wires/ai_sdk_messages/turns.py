@@ -91,6 +91,8 @@ def group_messages(messages: Sequence[Message], *, steering: bool = False) -> li
 
 def _join_results(messages: Sequence[Message], start: int) -> Group:
     """Messages that are written as one; results that follow each other are one message of them."""
+    if len(messages) == 1:
+        return Group(messages, (start,))
     joined: list[Message] = []
     positions: list[int] = []
     places: dict[tuple[int, int], tuple[int, int]] = {}

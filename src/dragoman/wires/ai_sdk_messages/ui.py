@@ -8,7 +8,7 @@ from typing import Any
 
 from dragoman.codec.json_values import if_object, if_text, rest
 from dragoman.loss import Lost
-from dragoman.message import Role
+from dragoman.message import Message, Role
 from dragoman.wires.ai_sdk_messages.detection import is_v4
 from dragoman.wires.ai_sdk_messages.files import dump_file, load_file
 from dragoman.wires.ai_sdk_messages.marks import dump_mark
@@ -42,13 +42,18 @@ def _envelope(envelope: Envelope) -> Part:
     first = envelope.first
     made: Part = {} if envelope.id is None else {"id": envelope.id}
     made |= {"role": envelope.role, "parts": envelope.parts}
-    is_own = OWN.form(first.native).get("in", UI) == UI
-    fields = OWN.fields(first.native) if is_own else {}
-    # Of a message of ai 4 that went through another format: it would be read as one again.
-    if fields and is_v4(fields):
-        fields = {}
-    metadata = with_metadata(envelope, fields)
-    return {**made, **metadata, **rest(fields, "metadata")}
+    fields = _own_fields(first) if first.native else {}
+    made |= with_metadata(envelope, fields)
+    return {**made, **rest(fields, "metadata")} if fields else made
+
+
+def _own_fields(first: Message) -> Part:
+    """The fields that a message was read with, where it was one of this dialect."""
+    if OWN.form(first.native).get("in", UI) != UI:
+        return {}
+    fields = OWN.fields(first.native)
+    # Those of a message of ai 4 that went through another format would make it one again.
+    return {} if fields and is_v4(fields) else fields
 
 
 def with_metadata(envelope: Envelope, fields: Part) -> Part:
