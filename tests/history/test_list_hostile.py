@@ -123,7 +123,7 @@ class Counted:
             (turns_module, "goes_on"),
             (rows, "goes_on"),
             (fresh_module, "neutral"),
-            (add, "stamped"),
+            (add, "stamp"),
             (add, "decide_outcome"),
             (add, "fill_arguments"),
         ):
