@@ -153,12 +153,12 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
         version: release of the library, or the dialect of rows; None: as each was read, else the newest.
     """
     losses = [] if losses is None else losses
-    given = tuple(messages)
-    if has_parts(given):
-        return _dump_moved(given, losses, version)
-    usual = V4 if any(dialect_of(message.native) == V4 for message in given) else UI
+    conversation = tuple(messages)
+    if has_parts(conversation):
+        return _dump_moved(conversation, losses, version)
+    usual = V4 if any(dialect_of(message.native) == V4 for message in conversation) else UI
     groups: list[Group] = []
-    for group in group_messages(given, steering=usual == UI and version in (None, "v7")):
+    for group in group_messages(conversation, steering=usual == UI and version in (None, "v7")):
         if group.is_orphaned:
             lose_orphans(group, losses)
         else:
@@ -223,11 +223,11 @@ def dump_model(
 ) -> Parts:
     """Returns messages as model messages. `losses` and `version` as for `dump_ui`."""
     losses = [] if losses is None else losses
-    given = tuple(messages)
-    usual = CORE if any(dialect_of(message.native) == CORE for message in given) else MODEL
+    conversation = tuple(messages)
+    usual = CORE if any(dialect_of(message.native) == CORE for message in conversation) else MODEL
     waiting: Parts = []
     written: Parts = []
-    for position, message in enumerate(given):
+    for position, message in enumerate(conversation):
         dialect = dialect_of(message.native)
         if version is not None:
             dialect = CORE if version == V4 else MODEL

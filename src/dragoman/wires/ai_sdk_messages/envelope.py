@@ -84,14 +84,14 @@ def extras_of(
         extras[0].pop("metadata", None)
     while extras and not extras[-1]:
         extras.pop()
-    said: dict[str, Any] = {}
+    extras_said: dict[str, Any] = {}
     if joined or empty or one_step:
-        said = flags(joined=joined, empty=empty, one_step=one_step)
+        extras_said = flags(joined=joined, empty=empty, one_step=one_step)
     if shares_turn:
-        said["turn"] = first.turn
+        extras_said["turn"] = first.turn
     if extras:
-        said["messages"] = extras
-    return said
+        extras_said["messages"] = extras
+    return extras_said
 
 
 def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> dict[str, Any]:
@@ -109,22 +109,26 @@ def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> dict[str,
         extra["finish_reason"] = message.finish_reason.value
     if message.usage is not None:
         extra["usage"] = msgspec.to_builtins(message.usage)
-    if message.metadata and (own := message.own_metadata):
-        extra["metadata"] = own
-    if message.native and (held := foreign("message", message.native)):
-        extra["native"] = held
+    if message.metadata and (metadata := message.own_metadata):
+        extra["metadata"] = metadata
+    if message.native and (native := foreign("message", message.native)):
+        extra["native"] = native
     return extra
 
 
 def with_extras(messages: Sequence[Message], extras: Any) -> list[Message] | None:
     """Returns messages with what `extras_of` said of them, or None for what it would not say."""
-    said = if_object(extras)
-    listed = if_list(said.get("messages"))
-    if not said or len(listed) > len(messages) or not isinstance(said.get("turn"), str | None):
+    extras_said = if_object(extras)
+    listed = if_list(extras_said.get("messages"))
+    if (
+        not extras_said
+        or len(listed) > len(messages)
+        or not isinstance(extras_said.get("turn"), str | None)
+    ):
         return None
     changed = list(messages)
-    if "turn" in said:
-        changed = [message.replace(turn=said["turn"]) for message in messages]
+    if "turn" in extras_said:
+        changed = [message.replace(turn=extras_said["turn"]) for message in messages]
     for index, fields in enumerate(listed):
         try:
             extra = msgspec.convert(fields, _Extra)

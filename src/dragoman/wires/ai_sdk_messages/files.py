@@ -80,7 +80,7 @@ def load_file(part: Part, reading: Reading, where: str) -> None:
 
 def dump_file(piece: Media, dialect: Dialect) -> Part:
     """Returns the part of a file in a UI message. The inverse of `load_file`."""
-    unread, kind = _unread(piece), "file"
+    unread, piece_kind = _unread(piece), "file"
     part: Part = {
         "type": "file",
         dialect.mime: _type_of(piece),
@@ -90,8 +90,8 @@ def dump_file(piece: Media, dialect: Dialect) -> Part:
     if (provider := _holder(piece)) is not None:
         part["providerReference"] = {provider: _url_of(piece)}
         unread.pop("id", None)
-        kind = "reference"
-    return finish(part, piece, kind, dialect, unread)
+        piece_kind = "reference"
+    return finish(part, piece, piece_kind, dialect, unread)
 
 
 # UI messages of ai 4
@@ -125,9 +125,9 @@ def _old_part(piece: Media, dialect: Dialect) -> Part:
     return _data_part(piece, _base64_or_url(piece), dialect, unread)
 
 
-def load_attachment(given: Any, reading: Reading, where: str) -> None:
+def load_attachment(attachment: Any, reading: Reading, where: str) -> None:
     """Reads one of the attachments of a message of ai 4."""
-    part, dialect = if_object(given), reading.dialect
+    part, dialect = if_object(attachment), reading.dialect
     piece = _carried_file(part, dialect) or file_at(text_field(part, "url", where))
     piece = _with(piece, part.get("name"), part.get("contentType"))
     form = {"as": ATTACHMENT}
@@ -179,10 +179,10 @@ def dump_row_file(piece: Media, dialect: Dialect) -> Part:
     ):
         unread["id"] = piece.id
     form = OWN.form(piece.native).get("data")
-    held = _url_of(piece)
+    data = _url_of(piece)
     if isinstance(piece, DataPart) and form is not None:
-        held = _as_bytes(piece.data, form)
-    return _data_part(piece, held, dialect, unread)
+        data = _as_bytes(piece.data, form)
+    return _data_part(piece, data, dialect, unread)
 
 
 def load_row_attachment(fields: Fields, reading: Reading) -> None:
@@ -232,33 +232,33 @@ def dump_model_file(piece: Media, dialect: Dialect, version: str | None = None) 
     form = OWN.form(piece.native)
     if form.get("in", dialect.name) != dialect.name:
         form = {}
-    unread, kind = _unread(piece), "file"
-    held = _model_data(piece, form)
+    unread, piece_kind = _unread(piece), "file"
+    data = _model_data(piece, form)
     if isinstance(piece, LinkPart) and decoded(piece.url) is not None:
         unread["url"] = piece.url
     if (reference := _reference_to(piece, form, dialect, version)) is not None:
-        held, kind = reference, "reference"
+        data, piece_kind = reference, "reference"
         unread.pop("id", None)
-    elif isinstance(held, dict):
-        kind = "reference"
+    elif isinstance(data, dict):
+        piece_kind = "reference"
     is_image = _is_image(piece, dialect)
     if "type" in form:
         is_image = form["type"] == "image"
-    part: Part = {"type": "image", "image": held} if is_image else {"type": "file", "data": held}
+    part: Part = {"type": "image", "image": data} if is_image else {"type": "file", "data": data}
     part |= {**_named(piece), dialect.mime: _type_of(piece)}
-    return finish(part, piece, kind, dialect, unread)
+    return finish(part, piece, piece_kind, dialect, unread)
 
 
 def _model_data(piece: Media, form: Mapping[str, Any]) -> Any:
     """What a model message has as the data of a file that is no reference."""
-    tag, held = form.get("tag"), _base64_or_url(piece)
+    tag, data = form.get("tag"), _base64_or_url(piece)
     if isinstance(piece, DataPart) and "bytes" in form:
-        held = _as_bytes(piece.data, form["bytes"])
+        data = _as_bytes(piece.data, form["bytes"])
     elif isinstance(piece, DataPart) and tag in ("data-url", "url"):
-        held = data_url(piece)
+        data = data_url(piece)
     if tag in ("data", "url"):
-        return {"type": tag, tag: held}
-    return held
+        return {"type": tag, tag: data}
+    return data
 
 
 def _reference_to(
@@ -345,9 +345,9 @@ def _unread(piece: Media) -> dict[str, Any]:
     return fields
 
 
-def _data_part(piece: Media, held: Any, dialect: Dialect, unread: Fields) -> Part:
+def _data_part(piece: Media, data: Any, dialect: Dialect, unread: Fields) -> Part:
     """A part of ai 4 or a row with the data of a file."""
-    part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": held, **_named(piece)}
+    part: Part = {"type": "file", dialect.mime: _type_of(piece), "data": data, **_named(piece)}
     return finish(part, piece, "file", dialect, unread)
 
 

@@ -360,12 +360,12 @@ def _identity(
 def _pop_result(fields: Part) -> tuple[Part, Any]:
     """The fields of a part without what our key says of its result, and that; `None`: nothing."""
     metadata = if_object(fields.get(_KEY))
-    ours = if_object(metadata.get(OURS))
-    if ours.get("result") is None:
+    extras = if_object(metadata.get(OURS))
+    if extras.get("result") is None:
         return fields, None
-    left = rest(ours, "result")
-    metadata = {**rest(metadata, OURS), **filled({OURS: left})}
-    return {**rest(fields, _KEY), **filled({_KEY: metadata})}, ours["result"]
+    call_extras = rest(extras, "result")
+    metadata = {**rest(metadata, OURS), **filled({OURS: call_extras})}
+    return {**rest(fields, _KEY), **filled({_KEY: metadata})}, extras["result"]
 
 
 def _with_result(part: Part, carried: Part) -> Part:

@@ -107,19 +107,21 @@ def load_message(
     """
     if type(entry) is not dict:
         fault(f"{where} must be an object, a message with a role")
-    given = cast("Part", entry)
-    name, content = given.get("role"), given.get("content")
+    message_entry = cast("Part", entry)
+    name, content = message_entry.get("role"), message_entry.get("content")
     role = _ROLES.get(name) if type(name) is str else None
     if role is None:
         fault(f"{where}.role must be one of {', '.join(_ROLES)}, not {name!r:.50}")
-    if _is_plain_entry(given, dialect) and not (origin is not None and role is Role.MODEL):
+    if _is_plain_entry(message_entry, dialect) and not (origin is not None and role is Role.MODEL):
         out.append(Message(role, (TextPart(cast("str", content)),)))
         return
-    reading, form = _load_content(given, role, dialect, where)
-    fields = rest(given, "role", "content", OPTIONS)
-    options = given.get(OPTIONS)
+    reading, form = _load_content(message_entry, role, dialect, where)
+    fields = rest(message_entry, "role", "content", OPTIONS)
+    options = message_entry.get(OPTIONS)
     extras = if_object(options).get(OURS)
-    if OPTIONS in given and (not isinstance(options, dict) or if_object(options).keys() != {OURS}):
+    if OPTIONS in message_entry and (
+        not isinstance(options, dict) or if_object(options).keys() != {OURS}
+    ):
         fields[OPTIONS] = rest(if_object(options), OURS) if isinstance(options, dict) else options
     message = _message_of(reading, fields, form, origin)
     if extras is not None:
@@ -239,15 +241,15 @@ class _Writing:
     def write(self) -> tuple[Parts, Parts]:
         """Returns the parts, and those of the results that stand in a message of their own."""
         thinking: list[ThinkingPart] = []
-        for place, piece in enumerate(self.message.content):
+        for piece_index, piece in enumerate(self.message.content):
             if isinstance(piece, ThinkingPart) and self.is_model:
                 thinking.append(piece)
                 continue
             self._flush(thinking)
             if isinstance(piece, ToolResultPart) and self._is_apart(piece):
-                self._write_answer(piece, place)
+                self._write_answer(piece, piece_index)
                 continue
-            part = self._part_of(piece, place)
+            part = self._part_of(piece, piece_index)
             if part is not None:
                 self.is_said = True
                 self._parts.append(part)
@@ -259,24 +261,24 @@ class _Writing:
         self._parts += dump_reasoning(thinking, self.dialect)
         thinking.clear()
 
-    def _lose(self, place: int, what: Lost, why: str, which: str = "") -> None:
-        self.losses.append(Loss(None, place, what, why, which))
+    def _lose(self, piece_index: int, what: Lost, why: str, detail: str = "") -> None:
+        self.losses.append(Loss(None, piece_index, what, why, detail))
 
     def _is_apart(self, result: ToolResultPart) -> bool:
         """Whether a result stands in a message of its own."""
         is_with_call = self.is_model and result.run_by == "provider"
         return not is_with_call and not self.is_tool
 
-    def _write_answer(self, result: ToolResultPart, place: int) -> None:
+    def _write_answer(self, result: ToolResultPart, piece_index: int) -> None:
         if result.run_by == "provider":
             why = "what a provider ran stands in its model's message"
-            self._lose(place, Lost.tool_result, why)
+            self._lose(piece_index, Lost.tool_result, why)
             return
         if self.is_said or self.is_model:
-            self._lose(place, Lost.order, "results stand in a message of their own")
+            self._lose(piece_index, Lost.order, "results stand in a message of their own")
         self._answers.append(dump_model_result(result, self.dialect, self.version))
 
-    def _part_of(self, piece: Content, place: int) -> Part | None:
+    def _part_of(self, piece: Content, piece_index: int) -> Part | None:
         """The part of a piece; `None`: there is none, and a loss is noted where it says something."""
         dialect, role = self.dialect, self.message.role
         if isinstance(piece, TextPart):
@@ -286,7 +288,7 @@ class _Writing:
         if isinstance(piece, ProviderPart):
             if (part := self._whole(piece, of_any=dialect.name == MODEL)) is None:
                 why = "a block that only its provider understands"
-                self._lose(place, Lost.provider, why, piece.kind)
+                self._lose(piece_index, Lost.provider, why, piece.kind)
             return part
         if isinstance(piece, _MEDIA) and role is not Role.SYSTEM and not self.is_tool:
             return dump_model_file(piece, dialect, self.version)
@@ -295,9 +297,9 @@ class _Writing:
         if isinstance(piece, ToolResultPart) and (self.is_model or self.is_tool):
             usual = "provider" if self.is_model else "agent"
             return dump_model_result(piece, dialect, self.version, usual=usual)
-        which = label(piece) if isinstance(piece, _MEDIA) else ""
+        detail = label(piece) if isinstance(piece, _MEDIA) else ""
         why = f"a message of the {role.value}'s has no such part"
-        self._lose(place, kind_of(piece), why, which)
+        self._lose(piece_index, kind_of(piece), why, detail)
         return None
 
     def _whole(

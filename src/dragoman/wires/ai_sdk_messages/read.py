@@ -122,9 +122,9 @@ def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
         if segment.parts or not reading.steps:
             inner = load_parts(segment.parts, Reading(UI_DIALECT, role), where, segment.start)
             reading.steps += inner.end()
-        said = segment.steering["parts"]
-        at = f"{where}[{segment.start}].parts"
-        pieces = load_parts(said, Reading(UI_DIALECT, Role.USER), at).pieces
+        spoken_parts = segment.steering["parts"]
+        path = f"{where}[{segment.start}].parts"
+        pieces = load_parts(spoken_parts, Reading(UI_DIALECT, Role.USER), path).pieces
         reading.steps.append(load_steering(segment, pieces))
     return reading
 

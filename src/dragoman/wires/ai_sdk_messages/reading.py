@@ -207,7 +207,7 @@ class Reading:
         piece: Content,
         part: Fields,
         write: Callable[[Any, Dialect], Fields],
-        kind: str = "",
+        piece_kind: str = "",
         key: str | None = None,
         form: Mapping[str, Any] = {},
         extra: Mapping[str, Any] = {},
@@ -218,30 +218,34 @@ class Reading:
             piece: what the part says.
             part: the part, or those of its fields that are the piece's.
             write: (piece, dialect) → the fields that would be written for it.
-            kind: of the part's metadata; see `lift`.
+            piece_kind: of the part's metadata; see `lift`.
             key: field of the metadata; None: the dialect's.
             form: what else is noted of the form of the part.
             extra: native fields that the part has outside of its metadata.
         """
         native: Native = None
-        left: Mapping[str, Any] = {}
-        given = part.get(key or self.dialect.metadata)
-        if isinstance(given, dict):
-            metadata = lift(kind, cast("dict[str, Any]", given))
-            if kind == "text" and metadata.native and self._goes_on(metadata.native):
-                metadata = lift("", cast("dict[str, Any]", given))
+        unknown: Mapping[str, Any] = {}
+        value = part.get(key or self.dialect.metadata)
+        if isinstance(value, dict):
+            metadata = lift(piece_kind, cast("dict[str, Any]", value))
+            if piece_kind == "text" and metadata.native and self._goes_on(metadata.native):
+                metadata = lift("", cast("dict[str, Any]", value))
             self.provider = self.provider or (metadata.provider if self.is_model else None)
-            native, left, form = metadata.native or None, metadata.left, {**form, **metadata.form}
+            native, unknown, form = (
+                metadata.native or None,
+                metadata.unknown,
+                {**form, **metadata.form},
+            )
             if metadata.ours is not None:
                 piece = with_carried(piece, metadata.ours)
         native = join_native(join_native(piece.native, native), extra)
-        as_made = _with(piece, join_native(native, OWN.note(None, form, left=left)))
+        as_made = _with(piece, join_native(native, OWN.note(None, form, left=unknown)))
         written = write(as_made, self.dialect)
-        return _with(piece, note(part, written, self.dialect.name, native, form, left))
+        return _with(piece, note(part, written, self.dialect.name, native, form, unknown))
 
-    def take(self, piece: Content, part: Fields, *how: Any, **noted: Any) -> Any:
+    def take(self, piece: Content, part: Fields, *arguments: Any, **more: Any) -> Any:
         """Adds a piece with what its part says beyond it, and returns it. As `read`."""
-        read = self.read(piece, part, *how, **noted)
+        read = self.read(piece, part, *arguments, **more)
         self.add(read)
         return read
 
@@ -263,7 +267,7 @@ Loader = Callable[[Part, Reading, str], None]
 def finish(
     part: Part,
     piece: Content,
-    kind: str,
+    piece_kind: str,
     dialect: Dialect,
     unread: Mapping[str, Any] = {},
     shared: Sequence[str] = (),
@@ -274,13 +278,13 @@ def finish(
     Args:
         part: what is written for the neutral fields of the piece.
         piece: the piece.
-        kind: of its metadata; see `lift`.
+        piece_kind: of its metadata; see `lift`.
         dialect: in which it is written.
         unread: fields of the piece that nobody reads again from the part.
         shared: fields of other dialects that this one has too.
         key: field of the metadata; None: the dialect's.
     """
-    if metadata := metadata_of(kind, piece.native, unread):
+    if metadata := metadata_of(piece_kind, piece.native, unread):
         part[key or dialect.metadata] = metadata
     return restore(piece.native, part, dialect.name, shared)
 
@@ -326,8 +330,8 @@ def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 
         HistoryError: one of them cannot be read.
     """
     loaders = reading.dialect.loaders
-    for number, given in enumerate(parts, start):
-        part = cast("Part", given) if type(given) is dict else _NO_PART
+    for number, value in enumerate(parts, start):
+        part = cast("Part", value) if type(value) is dict else _NO_PART
         type_ = part.get("type")
         if type(type_) is not str:
             fault(f"{where}[{number}] must be an object with a type, a part of a message")

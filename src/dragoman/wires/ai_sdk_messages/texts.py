@@ -209,8 +209,8 @@ def _join_summaries(before: ThinkingPart, piece: ThinkingPart) -> ThinkingPart |
     first, second = RESPONSES.fields(before.native), RESPONSES.fields(piece.native)
     if first.get("id") != second.get("id"):
         return None
-    texts, known = _split_summaries(before)
-    contents = known or [first.get("encrypted_content")] * len(texts)
+    texts, contents_before = _split_summaries(before)
+    contents = contents_before or [first.get("encrypted_content")] * len(texts)
     contents = [*contents, second.get("encrypted_content")]
     last = next((content for content in reversed(contents) if content), None)
     fields = present(id=first["id"], encrypted_content=last)

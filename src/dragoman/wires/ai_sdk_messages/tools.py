@@ -325,16 +325,16 @@ def dump_model_result(
 def _load_output(output: Any, where: str) -> tuple[Any, bool, bool]:
     """The output of a tool → what it returned, whether it failed, whether it was refused."""
     fields = if_object(output)
-    kind, value = fields.get("type"), fields.get("value")
-    if kind == "execution-denied":
+    type_, value = fields.get("type"), fields.get("value")
+    if type_ == "execution-denied":
         return *denial(if_text(fields.get("reason"))), True
-    if kind == CONTENT:
+    if type_ == CONTENT:
         return load_content(value, MODEL) or value, False, False
-    if kind not in ("text", "json", "error-text", "error-json"):
+    if type_ not in ("text", "json", "error-text", "error-json"):
         fault(
-            f"{where}.type must be text, json, content, error-text, error-json or execution-denied, not {kind!r:.50}"
+            f"{where}.type must be text, json, content, error-text, error-json or execution-denied, not {type_!r:.50}"
         )
-    return value, kind.startswith("error"), False
+    return value, type_.startswith("error"), False
 
 
 def _is_usual(output: Any) -> TypeGuard[dict[str, Any]]:

@@ -109,9 +109,9 @@ def _read_annotations(entry: Part, head: Head) -> None:
     annotations = if_list(entry["annotations"])
     last = if_object(annotations[-1]) if annotations else {}
     head.extras = last[OURS] if last.keys() == {OURS} else None
-    others = entry["annotations"] if head.extras is None else annotations[:-1]
-    if others or head.extras is None:
-        head.fields["annotations"] = others
+    other_annotations = entry["annotations"] if head.extras is None else annotations[:-1]
+    if other_annotations or head.extras is None:
+        head.fields["annotations"] = other_annotations
 
 
 def _read_attachments(entry: Part, reading: Reading, head: Head, where: str) -> None:
@@ -182,22 +182,22 @@ def _envelope(envelope: Envelope) -> Part:
     form = OWN.form(first.native) if is_own else {}
     parts = [part for part in envelope.parts if part["type"] != ATTACHMENT]
     attached = [rest(part, "type") for part in envelope.parts if part["type"] == ATTACHMENT]
-    made: Part = {} if envelope.id is None else {"id": envelope.id}
+    message: Part = {} if envelope.id is None else {"id": envelope.id}
     time = _written(first.created_at)
     noted = if_list(form.get("createdAt"))
     if noted and noted[0] == time:
-        made["createdAt"] = noted[1]
+        message["createdAt"] = noted[1]
     elif time is not None:
-        made["createdAt"] = time
-    made["role"] = if_text(form.get("role")) or envelope.role
-    made |= _restore_mirrors(_mirrors_of(parts, first.role), form)
+        message["createdAt"] = time
+    message["role"] = if_text(form.get("role")) or envelope.role
+    message |= _restore_mirrors(_mirrors_of(parts, first.role), form)
     if form.get("parts") != "absent":
-        made["parts"] = parts
+        message["parts"] = parts
     if attached:
-        made[_ATTACHED] = attached
+        message[_ATTACHED] = attached
     if envelope.extras:
         fields = _keep(fields, envelope.extras)
-    return {**made, **fields}
+    return {**message, **fields}
 
 
 def _keep(fields: Part, extras: Any) -> Part:

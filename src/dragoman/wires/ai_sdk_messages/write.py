@@ -75,9 +75,9 @@ class Writing:
         self._is_reordered = False
         self._results: dict[str, deque[_Result]] = {}
         for index, message in enumerate(messages):
-            for place, piece in enumerate(message.content):
+            for piece_index, piece in enumerate(message.content):
                 if isinstance(piece, ToolResultPart):
-                    self._results.setdefault(piece.id, deque()).append((index, place, piece))
+                    self._results.setdefault(piece.id, deque()).append((index, piece_index, piece))
 
     def write(self) -> Parts:
         """Returns the parts."""
@@ -96,18 +96,18 @@ class Writing:
             why = "a result stands with its call, an attachment last"
             self.losses.append(Loss(self.group.positions[0], None, Lost.order, why))
         for queue in self._results.values():
-            for index, place, _ in queue:
-                self.lose(index, place, Lost.tool_result, _ALONE)
+            for index, piece_index, _ in queue:
+                self.lose(index, piece_index, Lost.tool_result, _ALONE)
         for message in self.group.behind:
-            if (place := _place_behind_words(message)) is not None:
+            if (piece_index := _place_behind_words(message)) is not None:
                 why = "results stand with their calls, before what stood before them"
-                self.lose(len(messages), place, Lost.order, why)
+                self.lose(len(messages), piece_index, Lost.order, why)
         return self.parts
 
-    def lose(self, index: int, place: int, what: Lost, why: str, which: str = "") -> None:
+    def lose(self, index: int, piece_index: int, what: Lost, why: str, which: str = "") -> None:
         """Notes a loss of a piece of one of the messages."""
-        position, place = self.group.place(index, place)
-        self.losses.append(Loss(position, place, what, why, which))
+        position, piece_index = self.group.locate(index, piece_index)
+        self.losses.append(Loss(position, piece_index, what, why, which))
 
     def _write_message(self, index: int, message: Message, before: Message | None) -> None:
         if before is not None and _begins_behind(before, message):
@@ -115,16 +115,16 @@ class Writing:
             self._step += 1
         begun = len(self.parts)
         thinking: list[ThinkingPart] = []
-        for place, piece in enumerate(message.content):
+        for piece_index, piece in enumerate(message.content):
             if isinstance(piece, ThinkingPart):
                 if piece.text or piece.native or self.dialect.silent:
                     thinking.append(piece)
                 else:
-                    self.lose(index, place, Lost.thinking, "nothing of it can be read")
+                    self.lose(index, piece_index, Lost.thinking, "nothing of it can be read")
                 continue
             if thinking:
                 self._flush(thinking)
-            self._write_piece(piece, index, place, message.role is Role.MODEL)
+            self._write_piece(piece, index, piece_index, message.role is Role.MODEL)
         if thinking:
             self._flush(thinking)
         written = self.parts[begun:]
@@ -143,27 +143,27 @@ class Writing:
     def _steering(self, index: int, message: Message) -> Parts:
         """What a user said within the turn, as parts."""
         begun = len(self.parts)
-        for place, piece in enumerate(message.content):
-            self._write_piece(piece, index, place, False)
+        for piece_index, piece in enumerate(message.content):
+            self._write_piece(piece, index, piece_index, False)
         said = self.parts[begun:]
         del self.parts[begun:]
         return said
 
-    def _write_piece(self, piece: Content, index: int, place: int, is_model: bool) -> None:
+    def _write_piece(self, piece: Content, index: int, piece_index: int, is_model: bool) -> None:
         if type(piece) is TextPart:
             self.parts.append(self.dialect.dump_text(piece, self.dialect, is_model))
         elif isinstance(piece, ToolCallPart):
-            self._write_call(piece, index, place)
+            self._write_call(piece, index, piece_index)
         elif isinstance(piece, (DataPart, LinkPart, FilePart)):
             self.parts.append(self.dialect.dump_file(piece, self.dialect, is_model))
         elif isinstance(piece, MarkPart):
-            self._write_mark(piece, index, place)
+            self._write_mark(piece, index, piece_index)
         elif isinstance(piece, ProviderPart):
-            self._write_block(piece, index, place)
+            self._write_block(piece, index, piece_index)
 
-    def _write_mark(self, mark: MarkPart, index: int, place: int) -> None:
+    def _write_mark(self, mark: MarkPart, index: int, piece_index: int) -> None:
         if mark.kind == INTERRUPT:
-            self.lose(index, place, Lost.field, _WAITS, INTERRUPT)
+            self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
         if mark.kind == STEP:
             self._step += bool(self.parts)
         if self.is_one_step and OWN.form(mark.native).get(IMPLIED):
@@ -172,7 +172,7 @@ class Writing:
             part = self.dialect.dump_mark(mark, self.dialect)
             self.parts += [part] if part else []
 
-    def _write_block(self, block: ProviderPart, index: int, place: int) -> None:
+    def _write_block(self, block: ProviderPart, index: int, piece_index: int) -> None:
         is_of_model = OWN.form(block.native).get("in") in (MODEL, CORE)
         part: Part = {}
         if OWN.is_ours(block.native) and not is_of_model:
@@ -181,46 +181,48 @@ class Writing:
             self.parts.append(part)
         else:
             why = "a block that only its provider understands"
-            self.lose(index, place, Lost.provider, why, block.kind)
+            self.lose(index, piece_index, Lost.provider, why, block.kind)
 
-    def _write_call(self, call: ToolCallPart, index: int, place: int) -> None:
+    def _write_call(self, call: ToolCallPart, index: int, piece_index: int) -> None:
         """Writes a call with its result: the next one of its id that does not stand in a message before it."""
         queue = self._results.get(call.id)
         while queue and queue[0][0] < index:
-            result_index, result_place, _ = queue.popleft()
-            self.lose(result_index, result_place, Lost.tool_result, _ALONE)
+            result_index, result_piece, _ = queue.popleft()
+            self.lose(result_index, result_piece, Lost.tool_result, _ALONE)
         part = self.dialect.dump_call(call, self.dialect, bool(queue), self._step)
         if not queue:
             self.parts.append(part)
             return
-        result_index, result_place, result = queue.popleft()
+        result_index, result_piece, result = queue.popleft()
         is_within = result_index == index
-        self._is_reordered |= (result_index, result_place) < self._last_result
-        self._is_reordered |= is_within and self._is_apart(index, place, result_place)
+        self._is_reordered |= (result_index, result_piece) < self._last_result
+        self._is_reordered |= is_within and self._is_apart(index, piece_index, result_piece)
         if not is_within:
-            self._last_result = (result_index, result_place)
+            self._last_result = (result_index, result_piece)
         self.parts.append(self.dialect.add_result(part, result, call, self.dialect))
 
-    def _is_apart(self, index: int, place: int, result_place: int) -> bool:
+    def _is_apart(self, index: int, piece_index: int, result_piece: int) -> bool:
         """Whether a result stands before its call, or behind more than that and marks."""
-        between = self.group.messages[index].content[place + 1 : result_place]
-        return result_place < place or not all(isinstance(piece, MarkPart) for piece in between)
+        between = self.group.messages[index].content[piece_index + 1 : result_piece]
+        return result_piece < piece_index or not all(
+            isinstance(piece, MarkPart) for piece in between
+        )
 
     def _lose_waits(self, index: int, message: Message) -> None:
-        for place, piece in enumerate(message.content):
+        for piece_index, piece in enumerate(message.content):
             if isinstance(piece, MarkPart) and piece.kind == INTERRUPT:
-                self.lose(index, place, Lost.field, _WAITS, INTERRUPT)
+                self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
 
 
 def lose_orphans(group: Group, losses: list[Loss]) -> None:
     """Notes the loss of results that no call stands before, and of what calls wait for behind them."""
     content = group.messages[0].content
-    for place, piece in enumerate(content):
+    for piece_index, piece in enumerate(content):
         if isinstance(piece, ToolResultPart):
-            losses.append(Loss(*group.place(0, place), Lost.tool_result, _ALONE))
-    for place, piece in enumerate(content):
+            losses.append(Loss(*group.locate(0, piece_index), Lost.tool_result, _ALONE))
+    for piece_index, piece in enumerate(content):
         if isinstance(piece, MarkPart):
-            losses.append(Loss(*group.place(0, place), Lost.field, _WAITS, INTERRUPT))
+            losses.append(Loss(*group.locate(0, piece_index), Lost.field, _WAITS, INTERRUPT))
 
 
 def dump_group(
@@ -280,9 +282,9 @@ def _expected_of(
 ) -> list[Expected]:
     """What the messages of a turn would be read with. `providers`: who answered in each that is written, as its parts tell."""
     named = iter(providers)
-    made_turn = group.messages[0].turn if form.get("turn") == "made" else None
+    minted_turn = group.messages[0].turn if form.get("turn") == "made" else None
     if len(group.messages) == 1 and not group.behind:
-        return [Expected(id_, made_turn, origin_of(next(named, None), None))]
+        return [Expected(id_, minted_turn, origin_of(next(named, None), None))]
     ids: Iterator[str | None] = iter(lambda: None, 0)
     if id_ is not None:
         ids = inner_ids(id_, taken)
@@ -292,7 +294,7 @@ def _expected_of(
             expected.append(Expected(message.id or "", id_, None))
             continue
         provider = next(named, None) if message.role is Role.MODEL else None
-        expected.append(Expected(next(ids), made_turn or id_, origin_of(provider, None)))
+        expected.append(Expected(next(ids), minted_turn or id_, origin_of(provider, None)))
     return expected
 
 
@@ -307,9 +309,9 @@ def _begins_behind(before: Message, message: Message) -> bool:
 def _place_behind_words(message: Message) -> int | None:
     """The place of the first result that stands behind something else in a message; `None`: results stand first."""
     is_behind = False
-    for place, piece in enumerate(message.content):
+    for piece_index, piece in enumerate(message.content):
         if is_behind and isinstance(piece, ToolResultPart):
-            return place
+            return piece_index
         is_behind |= not isinstance(piece, MarkPart | ToolResultPart)
     return None
 
