@@ -58,7 +58,7 @@ def mended(
 ) -> tuple[Sequence[Message], list[Loss], Sequence[Source] | None]:
     """Returns a conversation as `streamText` takes it: repaired, but for a last round whose calls were approved or denied just now, which
     the AI SDK runs itself. As `repair.traced`."""
-    start = _answered_round(messages)
+    start = _find_answered_round(messages)
     if start is None:
         return traced(messages)
     head, losses, sources = traced(messages[:start])
@@ -69,7 +69,7 @@ def mended(
     return [*head, *left], losses, sources
 
 
-def _answered_round(messages: Sequence[Message]) -> int | None:
+def _find_answered_round(messages: Sequence[Message]) -> int | None:
     """Where the last round begins, if it ends the conversation and an approval in it was answered; `None`: it does not."""
     if not approvals(messages):
         return None

@@ -26,7 +26,7 @@ from dragoman.wires.ai_sdk_messages.own import (
     join_native,
 )
 from dragoman.wires.ai_sdk_messages.plain import dump_plain, dump_plain_row, load_plain
-from dragoman.wires.ai_sdk_messages.read import Loading, load_ui, shown_id
+from dragoman.wires.ai_sdk_messages.read import Loading, id_of_turn, load_ui
 from dragoman.wires.ai_sdk_messages.reading import Part, Parts
 from dragoman.wires.ai_sdk_messages.rows import ROW_DIALECT, is_row, load_row
 from dragoman.wires.ai_sdk_messages.split_rows import is_split_row, load_split_row
@@ -86,6 +86,7 @@ def load_conversation(
     starts: list[tuple[int, str]] = []
     for index, entry in enumerate(entries):
         start = len(messages)
+        # Most messages are texts alone; a given origin has to be noted, which goes the long way.
         if origin is None and (plain := load_plain(entry, messages[-1] if messages else None)):
             messages.append(plain)
             starts.append((start, UI))
@@ -123,6 +124,7 @@ def _load_entry(entry: Any, dialect: str, where: str, loading: Loading) -> None:
 def _tell_apart(starts: list[tuple[int, str]], messages: list[Message]) -> None:
     """Notes the dialect of messages that are of the usual one, where others are of an older. `starts`: position and dialect of each."""
     dialects = {dialect for _, dialect in starts}
+    # Where both stand in one list, writing it again needs to know which message was of which.
     newer = {dialect for dialect, older in _OLDER.items() if older in dialects}
     for start, dialect in starts if newer else ():
         if dialect not in newer or start >= len(messages):
@@ -163,7 +165,7 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
             lose_orphans(group, losses)
         else:
             groups.append(group)
-    ids = _shown_ids(groups)
+    ids = _assign_ids(groups)
     taken = {id_ for id_ in ids if id_ is not None}
     written: Parts = []
     for number, (group, shown) in enumerate(zip(groups, ids, strict=True)):
@@ -187,13 +189,13 @@ def _dump_moved(messages: tuple[Message, ...], losses: list[Loss], version: str 
     return written
 
 
-def _shown_ids(groups: list[Group]) -> list[str | None]:
+def _assign_ids(groups: list[Group]) -> list[str | None]:
     """The id of each UI message; `None`: it has none yet."""
     ids: list[str | None] = []
     seen: set[str | None] = set()
     for group in groups:
         first = group.messages[0]
-        id_ = shown_id(first)
+        id_ = id_of_turn(first)
         if id_ is not None and id_ in seen and id_ == first.turn:
             id_ = first.id  # the turn goes on behind what cut it
         ids.append(id_)

@@ -73,6 +73,7 @@ def extras_of(
         time: the time of the first message is among it.
     """
     first = messages[0]
+    # A turn that all messages have is said once, for the whole.
     is_same_turn = len({message.turn for message in messages}) == 1
     shares_turn = is_same_turn and first.turn != expected[0].turn
     extras: list[dict[str, Any]] = []
@@ -82,6 +83,7 @@ def extras_of(
         extras[0].pop("created_at", None)
     if not metadata:
         extras[0].pop("metadata", None)
+    # Messages are told apart by their place in the list, so that only what is empty at its end can go.
     while extras and not extras[-1]:
         extras.pop()
     extras_said: dict[str, Any] = {}

@@ -110,6 +110,7 @@ def load_old_invocation(part: Part, reading: Reading, where: str) -> None:
     head = _OLD.flatten(part, rest(inner, *_OLD_OF_RESULT) if answered else inner)
     without, carried = _pop_result(head)
     changes = _changes_of(carried)
+    # What somebody else wrote under our key stays in the metadata of the call.
     if changes is not None:
         head = without
     call, form = load_input(ToolCallPart(id_, name), inner, _STATES.get(state), "args")
@@ -276,6 +277,7 @@ def _load_arguments(
         reading.arguments.pop(key, None)  # another call may have its id
     elif read.arguments:
         reading.arguments[key] = read.arguments
+    # Mastra's rows may hold the arguments with the open call alone, and nothing with its result.
     elif state in _ANSWERED and read.state == "complete" and not inner.get("args") and call.id:
         read = msgspec.structs.replace(read, arguments=reading.arguments.get(key, read.arguments))
     return read, form
@@ -320,6 +322,7 @@ def add_row_result(
     fields = _row_result(result, dialect, call)
     carried = fields.pop(_RESULT_KEY, None)
     is_responded = OWN.form(call.native).get("answered") == _RESPONDED
+    # Mastra leaves the state of an approved call as it was when it adds the result.
     if is_responded and fields.get("state") == "result":
         fields["state"] = _RESPONDED
     outer, inner = _ROW.nest(fields)

@@ -33,12 +33,12 @@ __all__ = [
     "REDACTED",
     "RESPONSES",
     "Lifted",
-    "carried_fields",
+    "find_carried_fields",
     "foreign",
     "is_native",
     "lift",
     "metadata_of",
-    "named_in",
+    "provider_in",
     "origin_of",
     "with_carried",
 ]
@@ -116,6 +116,7 @@ def lift(piece_kind: str, metadata: Mapping[str, Any]) -> Lifted:
         fields = if_object(value)
         provider = provider or provider_of(key, fields)
         unread = dict(fields)
+        # What a provider's wire has is taken out of the fields; the rest of them is kept as metadata.
         lift_key = _LIFTS.get(key)
         if lift_key is not None:
             wire, usual, load = lift_key
@@ -246,15 +247,16 @@ def foreign(piece_kind: str, native: Native) -> dict[str, Any]:
         if wire == NAME or NOTES[0] in wire:
             continue
         wire_fields = if_object(fields)
+        # An empty mapping says that the piece came through that wire, which decides whether its id is known there.
         is_mark = not wire_fields and piece_kind not in _UNMARKED
-        if lowered := _lowered_fields(piece_kind, wire, wire_fields):
+        if lowered := _fields_in_metadata(piece_kind, wire, wire_fields):
             wire_fields = {key: wire_fields[key] for key in wire_fields if key not in lowered}
         if wire_fields or is_mark:
             carried[wire] = wire_fields
     return carried
 
 
-def _lowered_fields(piece_kind: str, wire: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
+def _fields_in_metadata(piece_kind: str, wire: str, fields: Mapping[str, Any]) -> tuple[str, ...]:
     """The fields of a wire that the metadata of a piece says."""
     if wire == ANTHROPIC and piece_kind == "reasoning":
         return ("signature", "type", "data") if fields.get("type") == REDACTED else ("signature",)
@@ -273,6 +275,7 @@ def _lowered_fields(piece_kind: str, wire: str, fields: Mapping[str, Any]) -> tu
 
 def provider_of(key: str, fields: Mapping[str, Any]) -> str | None:
     """Returns who wrote metadata under a key, or None for an unknown key and for a caller's options."""
+    # A mark for the cache is a caller's option for any model, and tells nothing about who answered.
     if not fields or (len(fields) == 1 and "cacheControl" in fields):
         return None
     return _ITEMS[key] if key in _ITEMS and "itemId" in fields else _PROVIDERS.get(key)
@@ -285,7 +288,7 @@ def origin_of(provider: str | None, usual: Origin | None) -> Origin | None:
     return Origin(provider)
 
 
-def named_in(part: Mapping[str, Any]) -> str | None:
+def provider_in(part: Mapping[str, Any]) -> str | None:
     """Returns the provider that a written part names to its reader, by our name, or None. In ai 4 only Anthropic signs."""
     for key in _METADATA:
         for name, value in if_object(part.get(key)).items() if key in part else ():
@@ -297,7 +300,7 @@ def named_in(part: Mapping[str, Any]) -> str | None:
     return ANTHROPIC if any(fields.keys() & {"signature", "data"} for fields in signed) else None
 
 
-def carried_fields(part: Mapping[str, Any], key: str) -> dict[str, Any]:
+def find_carried_fields(part: Mapping[str, Any], key: str) -> dict[str, Any]:
     """Returns the fields of a piece that are carried in the metadata of its part. `key`: field of the metadata."""
     return if_object(if_object(if_object(part.get(key)).get(OURS)).get("fields"))
 
@@ -314,6 +317,7 @@ def with_carried(piece: P, ours: Any) -> P:
     if isinstance(piece, ToolResultPart) and "result" in changes:
         result = as_result(changes.pop("result"))
         piece = msgspec.structs.replace(piece, result=result)
+    # A client may have changed what it keeps for us: the types decide whether it still is such a piece.
     try:
         return msgspec.convert(
             {**msgspec.structs.asdict(piece), **changes}, type(piece), from_attributes=True

@@ -30,7 +30,7 @@ from dragoman.message import (
 )
 from dragoman.wires.ai_sdk_messages.envelope import JOINED, Expected, extras_of, with_extras
 from dragoman.wires.ai_sdk_messages.files import dump_model_file, load_model_file
-from dragoman.wires.ai_sdk_messages.metadata import named_in, origin_of
+from dragoman.wires.ai_sdk_messages.metadata import origin_of, provider_in
 from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OURS, OWN, dialect_of
 from dragoman.wires.ai_sdk_messages.reading import (
     Dialect,
@@ -125,6 +125,7 @@ def load_message(
         fields[OPTIONS] = rest(if_object(options), OURS) if isinstance(options, dict) else options
     message = _message_of(reading, fields, form, origin)
     if extras is not None:
+        # What is under our key counts only if it is what would be written for this message.
         described = _with_extras(message, extras, reading)
         if described is None:
             message = _message_of(reading, {**fields, OPTIONS: options}, form, origin)
@@ -213,6 +214,7 @@ def dump_message(
     is_model = message.role is Role.MODEL
     losses += [msgspec.structs.replace(loss, message=position) for loss in writing.losses]
     results = [{"role": "tool", "content": answers}] if answers else []
+    # Results alone are one `tool` message, which then has what the message says beside them.
     if results and not writing.is_said and not is_model and message.content:
         return [_with_options(results[0], message, [], dialect, joined=False)]
     entry: Part = {"role": "tool" if writing.is_tool else _NAMES[message.role]}
@@ -334,7 +336,7 @@ def _with_options(
     """The message with what it has beside its content."""
     provider: str | None = None
     if message.origin:
-        named = (provider for part in parts if (provider := named_in(part)))
+        named = (provider for part in parts if (provider := provider_in(part)))
         provider = next(named, None)
     usual = Expected(None, None, origin_of(provider, None))
     extras = extras_of([message], [usual], joined=joined, metadata=True)

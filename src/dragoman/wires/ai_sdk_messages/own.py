@@ -103,11 +103,13 @@ def note(
     for key, value in read.items():
         if key in written and is_same(written[key], value):
             continue
+        # What the piece says too is kept with what would be written for it: an edited piece is written anew.
         if key in written and key in _VALUES:
             values[key] = [written[key], value]
         else:
             fields[key] = value
     form = {**form, **filled({"values": values, "absent": absent})}
+    # Most messages are of the newest dialect, which is therefore not noted.
     if (fields or form) and dialect != UI:
         form["in"] = dialect
     return join_native(native, OWN.note(fields, form, left=unknown))
@@ -130,6 +132,7 @@ def restore(
     if not native or not OWN.is_ours(native):
         return written
     fields, form = OWN.fields(native), OWN.form(native)
+    # A field of the same name may mean something else elsewhere, so that only what is known to be shared goes over.
     if form.get("in", UI) != dialect:
         return {**pick(fields, shared), **written}
     absent = if_list(form.get("absent"))
@@ -218,6 +221,7 @@ def thread_of(native: Native) -> dict[str, Any]:
     """Returns the fields in which a row of Mastra's names its thread and the thread's owner; empty for a message that was read from no row."""
     if not native or not OWN.is_ours(native):
         return {}
+    # A message that was several rows of the first form has the notes of each; all are of one thread.
     row = if_object(OWN.notes(native).get("row"))
     rows = if_list(row.get("rows"))
     fields = if_object((if_object(rows[0]) if rows else row).get("fields"))
@@ -226,7 +230,7 @@ def thread_of(native: Native) -> dict[str, Any]:
     return {key: fields[key] for key in _THREAD if isinstance(fields.get(key), str)}
 
 
-def _named_thread(native: Native) -> dict[str, Any]:
+def _find_thread(native: Native) -> dict[str, Any]:
     """The thread that a message names: in fields of its own in any dialect, or in the row that it was read from."""
     if not native:
         return {}
@@ -239,7 +243,7 @@ ROW_FIELDS = msgspec.structs.replace(
     MESSAGE_FIELDS,
     thread="threadId",
     resource="resourceId",
-    thread_of=_named_thread,
+    thread_of=_find_thread,
     seal=("mastra", "sealed"),
     done=("completionResult", "isTaskCompleteResult"),
 )

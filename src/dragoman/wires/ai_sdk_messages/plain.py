@@ -68,6 +68,7 @@ def load_plain_row(row: Part, before: Message | None) -> Message | None:
 def _role_of(entry: Part, before: Message | None) -> Role | None:
     """The role of a message that speaks; `None`: it is another, or results before it may be a part of it."""
     name = entry.get("role")
+    # Behind results a message of the model's may need a turn of its own.
     if before is not None and before.content and type(before.content[-1]) is ToolResultPart:
         return None
     return _ROLES.get(name) if type(name) is str else None

@@ -38,7 +38,7 @@ __all__ = [
     "load_ui",
     "metadata_in",
     "role_in",
-    "shown_id",
+    "id_of_turn",
     "turn_of",
 ]
 
@@ -161,7 +161,7 @@ def metadata_in(value: Any, head: Head) -> None:
     head.metadata, head.extras = rest(metadata, OURS, "thinking"), metadata.get(OURS)
 
 
-def shown_id(first: Message) -> str | None:
+def id_of_turn(first: Message) -> str | None:
     """Returns the id of the UI message that begins with this one."""
     own_turn = first.turn if first.role is Role.MODEL else None
     if own_turn is None or (first.native and OWN.form(first.native).get("turn") == "made"):
@@ -171,7 +171,7 @@ def shown_id(first: Message) -> str | None:
 
 def _is_shown_as(first: Message, id_: str | None) -> bool:
     """Whether a message with this id, or without one, is what would be written for a turn that begins so."""
-    shown = shown_id(first)
+    shown = id_of_turn(first)
     return id_ is None or shown is None or id_ in (shown, first.id)
 
 

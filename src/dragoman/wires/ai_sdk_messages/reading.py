@@ -172,10 +172,12 @@ class Reading:
     def step(self, mark: MarkPart) -> None:
         """Begins a step. Behind answered calls that is another message of the model's."""
         self.number += bool(self.pieces or self.steps or self.answers)
+        # Two marks behind each other: the first closes the message, the second begins the next one.
         if self._mark is not None:
             first = self._mark
             self._split()
             self.pieces += (first, mark) if first.native is None else (mark,)
+        # Whether a message follows is not known yet: a mark at the very end belongs to the message before it.
         elif self.answers and self.is_model:
             self._mark = mark
         else:
@@ -228,6 +230,7 @@ class Reading:
         value = part.get(key or self.dialect.metadata)
         if isinstance(value, dict):
             metadata = lift(piece_kind, cast("dict[str, Any]", value))
+            # A second text of one item of OpenAI's must not name the item again, or it would be sent twice.
             if piece_kind == "text" and metadata.native and self._goes_on(metadata.native):
                 metadata = lift("", cast("dict[str, Any]", value))
             self.provider = self.provider or (metadata.provider if self.is_model else None)
@@ -239,6 +242,7 @@ class Reading:
             if metadata.ours is not None:
                 piece = with_carried(piece, metadata.ours)
         native = join_native(join_native(piece.native, native), extra)
+        # The comparison needs the piece as the writer will see it, with its metadata and notes.
         as_made = _with(piece, join_native(native, OWN.note(None, form, left=unknown)))
         written = write(as_made, self.dialect)
         return _with(piece, note(part, written, self.dialect.name, native, form, unknown))
@@ -314,6 +318,7 @@ def load_mark(part: Part, reading: Reading, where: str) -> None:  # noqa: ARG001
     form = {"in": reading.dialect.name} if fields and reading.dialect.name != UI else {}
     mark = MarkPart(part["type"], OWN.note(fields, form, mark=part["type"] != STEP))
     metadata = part.get("providerMetadata")
+    # Metadata of a source names who answered, but no wire has a room for it.
     if reading.is_model and reading.provider is None and isinstance(metadata, dict):
         reading.opens(says=False)
         reading.provider = lift("", cast("dict[str, Any]", metadata)).provider
@@ -340,12 +345,12 @@ def load_parts(parts: Sequence[Any], reading: Reading, where: str, start: int = 
             if type_ == STEP and len(part) == 1:
                 reading.step(_BARE_STEP)
                 continue
-            load = _prefixed_loader(type_, reading.dialect)
+            load = _find_loader(type_, reading.dialect)
         load(part, reading, f"{where}[{number}]")
     return reading
 
 
-def _prefixed_loader(type_: str, dialect: Dialect) -> Loader:
+def _find_loader(type_: str, dialect: Dialect) -> Loader:
     for beginning, load in dialect.prefixed.items():
         if type_.startswith(beginning):
             return load

@@ -228,6 +228,7 @@ def _envelope(envelope: Envelope) -> Part:
     row["role"] = "signal" if form.get("role") == "signal" else envelope.role
     if first.created_at is not None:
         row["createdAt"] = dump_time(first.created_at, form.get("created_at"))
+        # The date as it was read counts only while the message still has that time.
         if form.get("created_at") != row["createdAt"]:
             outer.pop("createdAt", None)
     parts, alone = split_alone(envelope.parts)

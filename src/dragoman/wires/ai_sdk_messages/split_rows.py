@@ -110,12 +110,12 @@ def _time_note(row: Part) -> Any:
     time = row.get("createdAt")
     if isinstance(time, datetime):
         return "naive" if time.tzinfo is None else "datetime"
-    written = _written(date_of(time))
+    written = _format_time(date_of(time))
     is_usual = written is not None and written == time
     return None if "createdAt" not in row or is_usual else [written, time]
 
 
-def _written(time: datetime | None) -> str | None:
+def _format_time(time: datetime | None) -> str | None:
     return None if time is None else js_date(time)
 
 
@@ -162,6 +162,7 @@ def _rows_of(message: Message, entries: Parts, ids: Iterator[str], thread: Part)
     notes = _notes_of(message) if note else []
     if not note or "rows" in note:
         entries = [part for entry in entries for part in _split(entry)]
+    # Rows of one role behind each other are one message again when they are read.
     role_before = None
     for number, entry in enumerate(entries):
         own_note = if_object(notes[number]) if number < len(notes) else {}
@@ -199,7 +200,7 @@ def _row_as_read(entry: Part, message: Message, id_: str, note: Part) -> Part:
     time, form = message.created_at, note.get("created_at")
     if time is not None:
         row["createdAt"] = dump_time(time, form)
-    if isinstance(form, list) and form[0] == _written(time):
+    if isinstance(form, list) and form[0] == _format_time(time):
         row["createdAt"] = form[1]
     return _with_ours({**row, **rest(entry, "role")}, if_object(note.get("ours")))
 

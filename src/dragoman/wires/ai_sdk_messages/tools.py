@@ -77,6 +77,7 @@ def load_tool(part: Part, reading: Reading, where: str) -> None:
     is_dynamic = type_ == _DYNAMIC
     name = text_field(part, "toolName", where) if is_dynamic else type_.removeprefix("tool-")
     reading.opens(says=False)
+    # Most parts of an answered call have nothing to note, and are read at once.
     if len(part) == 5 and not is_dynamic and _is_plain_answer(part):
         reading.pieces.append(ToolCallPart(id_, name, part["input"]))
         reading.answers.append(ToolResultPart(id_, name, as_result(part["output"])))
@@ -167,6 +168,7 @@ def has_no_form(call: ToolCallPart) -> bool:
 def without_refusal(fields: Part, id_: str, state: str) -> Part:
     """Returns the fields of a call without an approval that says nothing but that the call was refused, which its state says too."""
     approval = fields.get("approval")
+    # It is written again from the result, which says that it was denied.
     if state == "output-denied" and approval == refusal(id_, if_object(approval).get("reason")):
         return {key: value for key, value in fields.items() if key != "approval"}
     return fields

@@ -125,6 +125,7 @@ def _brings_results(group: Group, before: Group) -> bool:
     if len(results) != sum(isinstance(piece, ToolResultPart) for piece in first.content):
         return False
     waiting = {call.id for call in last.tool_calls} if last.role is Role.MODEL else set[str]()
+    # A call in the same message takes the result itself.
     waiting -= {call.id for call in first.tool_calls}
     return all(result.id in waiting for result in results)
 

@@ -127,12 +127,12 @@ def _read_time(entry: Part, head: Head) -> None:
     if "createdAt" not in entry:
         return
     head.created_at = old_date_of(entry["createdAt"])
-    written = _written(head.created_at)
+    written = _format_time(head.created_at)
     if written is None or written != entry["createdAt"]:
         head.form["createdAt"] = [written, entry["createdAt"]]
 
 
-def _written(time: datetime | None) -> str | None:
+def _format_time(time: datetime | None) -> str | None:
     return None if time is None else old_date(time)
 
 
@@ -183,7 +183,7 @@ def _envelope(envelope: Envelope) -> Part:
     parts = [part for part in envelope.parts if part["type"] != ATTACHMENT]
     attached = [rest(part, "type") for part in envelope.parts if part["type"] == ATTACHMENT]
     message: Part = {} if envelope.id is None else {"id": envelope.id}
-    time = _written(first.created_at)
+    time = _format_time(first.created_at)
     noted = if_list(form.get("createdAt"))
     if noted and noted[0] == time:
         message["createdAt"] = noted[1]

@@ -28,7 +28,7 @@ from dragoman.message import (
     ToolResultPart,
 )
 from dragoman.wires.ai_sdk_messages.envelope import EMPTY, Expected, extras_of
-from dragoman.wires.ai_sdk_messages.metadata import named_in, origin_of
+from dragoman.wires.ai_sdk_messages.metadata import origin_of, provider_in
 from dragoman.wires.ai_sdk_messages.own import CORE, MODEL, OLD, OURS, OWN, UI
 from dragoman.wires.ai_sdk_messages.reading import (
     ATTACHMENT,
@@ -130,7 +130,7 @@ class Writing:
         written = self.parts[begun:]
         self._is_reordered |= _has_attachment_before_part(written)
         if message.role is Role.MODEL:
-            named = (provider for part in written if (provider := named_in(part)))
+            named = (provider for part in written if (provider := provider_in(part)))
             self.providers.append(next(named, None))
         else:
             self.providers.append(None)
@@ -166,6 +166,7 @@ class Writing:
             self.lose(index, piece_index, Lost.field, _WAITS, INTERRUPT)
         if mark.kind == STEP:
             self._step += bool(self.parts)
+        # Where words stand behind an answered call in one message, only an explicit mark tells the steps apart.
         if self.is_one_step and OWN.form(mark.native).get(IMPLIED):
             self.parts.append({"type": STEP})
         elif OWN.is_ours(mark.native) or mark.kind == STEP:
@@ -185,6 +186,7 @@ class Writing:
 
     def _write_call(self, call: ToolCallPart, index: int, piece_index: int) -> None:
         """Writes a call with its result: the next one of its id that does not stand in a message before it."""
+        # Ids may repeat: a result before the call's own message is of a call that came before.
         queue = self._results.get(call.id)
         while queue and queue[0][0] < index:
             result_index, result_piece, _ = queue.popleft()
@@ -247,9 +249,10 @@ def dump_group(
     writing = Writing(group, dialect, losses)
     parts = writing.write()
     form = OWN.form(first.native) if first.native else {}
-    shown_id: str | None = id_
+    written_id: str | None = id_
     if form.get("id") == "absent" or (first.id is None and "id" in OWN.fields(first.native)):
-        shown_id = None
+        written_id = None
+    # What a release lacks is cut from the parts, since what stands in for it depends on the whole part.
     if version is not None:
         parts = restrict(parts, version, lambda what, why: writing.lose(0, 0, what, why))
     is_read_empty = form.get("parts") == EMPTY and _takes_none(first.role, version)
@@ -258,14 +261,14 @@ def dump_group(
         parts = [filler(first.role)]
     extras = extras_of(
         group.messages,
-        _expected_of(group, shown_id, form, taken, writing.providers),
+        _expect(group, written_id, form, taken, writing.providers),
         joined=group.joined,
         empty=is_empty,
         one_step=writing.is_one_step and form.get("parts") != "absent",
         metadata=dialect.metadata_first or OURS in first.metadata,
         time=not dialect.times,
     )
-    return dialect.envelope(Envelope(shown_id, _NAMES[first.role], parts, first, extras))
+    return dialect.envelope(Envelope(written_id, _NAMES[first.role], parts, first, extras))
 
 
 def _takes_none(role: Role, version: str | None) -> bool:
@@ -273,7 +276,7 @@ def _takes_none(role: Role, version: str | None) -> bool:
     return version is None or (role is Role.MODEL and version in ("v6", "v7"))
 
 
-def _expected_of(
+def _expect(
     group: Group,
     id_: str | None,
     form: Mapping[str, Any],
