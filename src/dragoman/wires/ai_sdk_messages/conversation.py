@@ -5,14 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from typing import Any, cast
 
-from msgspec.structs import replace
-
 from dragoman.codec.json_values import bounded, if_list, if_object
 from dragoman.codec.serving import Problem, noted
 from dragoman.errors import HistoryError
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin, Role
-from dragoman.wires.ai_sdk_messages.approvals import approval_parts, has_parts, move_to_calls
+from dragoman.wires.ai_sdk_messages.approvals import approval_parts, dump_moved, has_parts
 from dragoman.wires.ai_sdk_messages.detection import dialect_in
 from dragoman.wires.ai_sdk_messages.model import dump_message, load_message
 from dragoman.wires.ai_sdk_messages.own import (
@@ -157,36 +155,41 @@ def dump_ui(messages: Iterable[Message], losses: list[Loss] | None, version: str
     losses = [] if losses is None else losses
     conversation = tuple(messages)
     if has_parts(conversation):
-        return _dump_moved(conversation, losses, version)
+        return dump_moved(conversation, losses, lambda moved, lost: dump_ui(moved, lost, version))
     usual = V4 if any(dialect_of(message.native) == V4 for message in conversation) else UI
+    groups = _select_groups(conversation, losses, usual == UI and version in (None, "v7"))
+    ids = _assign_ids(groups)
+    taken = {id_ for id_ in ids if id_ is not None}
+    written: Parts = []
+    for number, (group, id_) in enumerate(zip(groups, ids, strict=True)):
+        plain = _dump_plain(group, id_, version) if usual == UI else None
+        if plain is not None:
+            written.append(plain)
+            continue
+        if id_ is None:
+            id_ = _mint_id(number, taken)
+        dialect = _DIALECTS[version or _dialect_read(group, usual)]
+        written.append(dump_group(group, id_, dialect, taken, losses, version))
+    return written
+
+
+def _select_groups(
+    messages: tuple[Message, ...], losses: list[Loss], steering: bool
+) -> list[Group]:
+    """The groups of a conversation that are written; results without their call are losses."""
     groups: list[Group] = []
-    for group in group_messages(conversation, steering=usual == UI and version in (None, "v7")):
+    for group in group_messages(messages, steering=steering):
         if group.is_orphaned:
             lose_orphans(group, losses)
         else:
             groups.append(group)
-    ids = _assign_ids(groups)
-    taken = {id_ for id_ in ids if id_ is not None}
-    written: Parts = []
-    for number, (group, shown) in enumerate(zip(groups, ids, strict=True)):
-        plain = _dump_plain(group, shown, version) if usual == UI else None
-        if plain is None:
-            id_ = _mint_id(number, taken) if shown is None else shown
-            first_dialect = dialect_of(group.messages[0].native)
-            read_in = first_dialect if first_dialect in (V4, UI) else usual
-            plain = dump_group(group, id_, _DIALECTS[version or read_in], taken, losses, version)
-        written.append(plain)
-    return written
+    return groups
 
 
-def _dump_moved(messages: tuple[Message, ...], losses: list[Loss], version: str | None) -> Parts:
-    """As `dump_ui`, of a conversation with approvals in parts of their own, which go to their calls."""
-    moved, positions = move_to_calls(messages)
-    lost: list[Loss] = []
-    written = dump_ui(moved, lost, version)
-    places: dict[int | None, int | None] = {None: None, **dict(enumerate(positions))}
-    losses += [replace(loss, message=places[loss.message]) for loss in lost]
-    return written
+def _dialect_read(group: Group, usual: str) -> str:
+    """The dialect of UI messages in which a turn was read."""
+    dialect = dialect_of(group.messages[0].native)
+    return dialect if dialect in (V4, UI) else usual
 
 
 def _assign_ids(groups: list[Group]) -> list[str | None]:

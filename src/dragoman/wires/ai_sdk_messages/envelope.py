@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 import msgspec
 
-from dragoman.codec.json_values import if_list, if_object
+from dragoman.codec.json_values import filled, if_list, if_object
 from dragoman.message import FinishReason, Message, Origin, Usage
 from dragoman.wires.ai_sdk_messages.metadata import foreign, is_native
 from dragoman.wires.ai_sdk_messages.own import OWN, flags
@@ -111,10 +111,10 @@ def _extra_of(message: Message, usual: Expected, *, has_turn: bool) -> dict[str,
         extra["finish_reason"] = message.finish_reason.value
     if message.usage is not None:
         extra["usage"] = msgspec.to_builtins(message.usage)
-    if message.metadata and (metadata := message.own_metadata):
-        extra["metadata"] = metadata
-    if message.native and (native := foreign("message", message.native)):
-        extra["native"] = native
+    if message.metadata:
+        extra |= filled({"metadata": message.own_metadata})
+    if message.native:
+        extra |= filled({"native": foreign("message", message.native)})
     return extra
 
 

@@ -95,24 +95,34 @@ def note(
         form: further notes about the form of the object.
         unknown: metadata that no wire has.
     """
-    fields: dict[str, Any] = {}
-    values: dict[str, Any] = {
-        key: [written[key]] for key in written if key in _VALUES and key not in read
-    }
-    absent = [key for key in written if key not in _VALUES and key not in read]
-    for key, value in read.items():
-        if key in written and is_same(written[key], value):
-            continue
-        # What the piece says too is kept with what would be written for it: an edited piece is written anew.
-        if key in written and key in _VALUES:
-            values[key] = [written[key], value]
-        else:
-            fields[key] = value
+    fields, values = _differences(read, written)
+    unread = [key for key in written if key not in read]
+    values |= {key: [written[key]] for key in unread if key in _VALUES}
+    absent = [key for key in unread if key not in _VALUES]
     form = {**form, **filled({"values": values, "absent": absent})}
     # Most messages are of the newest dialect, which is therefore not noted.
     if (fields or form) and dialect != UI:
         form["in"] = dialect
     return join_native(native, OWN.note(fields, form, left=unknown))
+
+
+def _differences(
+    read: Mapping[str, Any], written: Mapping[str, Any]
+) -> tuple[dict[str, Any], dict[str, Any]]:
+    """The fields that were read and would be written otherwise or not at all, and of those that the piece says, both values."""
+    fields: dict[str, Any] = {}
+    values: dict[str, Any] = {}
+    for key, value in read.items():
+        if key not in written:
+            fields[key] = value
+        elif is_same(written[key], value):
+            continue
+        # What the piece says too is kept with what would be written for it: an edited piece is written anew.
+        elif key in _VALUES:
+            values[key] = [written[key], value]
+        else:
+            fields[key] = value
+    return fields, values
 
 
 def restore(

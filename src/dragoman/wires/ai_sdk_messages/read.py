@@ -25,6 +25,8 @@ from dragoman.wires.ai_sdk_messages.reading import (
     UIDialect,
     fault,
     load_parts,
+    object_in,
+    role_in,
     says_behind_answers,
 )
 from dragoman.wires.ai_sdk_messages.turns import is_steering_part, load_steering, segments
@@ -37,7 +39,6 @@ __all__ = [
     "id_in",
     "load_ui",
     "metadata_in",
-    "role_in",
     "id_of_turn",
     "turn_of",
 ]
@@ -87,9 +88,7 @@ def load_ui(entry: Any, where: str, loading: Loading) -> None:
     Raises:
         HistoryError: it cannot be read.
     """
-    if type(entry) is not dict:
-        fault(f"{where} must be an object, a message with a role")
-    message = cast("Part", entry)
+    message = object_in(entry, where, "a message with a role")
     role = role_in(message, _ROLES, where)
     parts = message.get("parts")
     if type(parts) is not list:
@@ -127,14 +126,6 @@ def _load_steered_parts(parts: list[Any], role: Role, where: str) -> Reading:
         pieces = load_parts(spoken_parts, Reading(UI_DIALECT, Role.USER), path).pieces
         reading.steps.append(load_steering(segment, pieces))
     return reading
-
-
-def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
-    """Returns the role of a message. `roles`: those of its dialect."""
-    name = entry.get("role")
-    if type(name) is not str or name not in roles:
-        fault(f"{where}.role must be one of {', '.join(roles)}, not {name!r:.50}")
-    return roles[name]
 
 
 def id_in(entry: Part, head: Head) -> None:

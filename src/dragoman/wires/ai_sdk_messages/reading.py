@@ -52,6 +52,8 @@ __all__ = [
     "finish",
     "load_mark",
     "load_parts",
+    "object_in",
+    "role_in",
     "says_behind_answers",
     "text_field",
 ]
@@ -355,6 +357,21 @@ def _find_loader(type_: str, dialect: Dialect) -> Loader:
         if type_.startswith(beginning):
             return load
     return load_mark
+
+
+def role_in(entry: Part, roles: Mapping[str, Role], where: str) -> Role:
+    """Returns the role of a message. `roles`: those of its dialect."""
+    name = entry.get("role")
+    if type(name) is not str or name not in roles:
+        fault(f"{where}.role must be one of {', '.join(roles)}, not {name!r:.50}")
+    return roles[name]
+
+
+def object_in(entry: Any, where: str, what: str) -> Part:
+    """Returns an entry of a conversation that must be an object. `what`: what it should be."""
+    if type(entry) is not dict:
+        fault(f"{where} must be an object, {what}")
+    return cast("Part", entry)
 
 
 def text_field(part: Fields, key: str, where: str) -> str:

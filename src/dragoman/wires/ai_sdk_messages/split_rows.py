@@ -11,15 +11,13 @@ from collections.abc import Iterator, Mapping, Sequence
 from datetime import datetime
 from typing import Any, cast
 
-from msgspec.structs import replace
-
 from dragoman.codec.json_values import if_list, if_object, if_text, rest
 from dragoman.loss import Loss
 from dragoman.message import Message, Origin
-from dragoman.wires.ai_sdk_messages.approvals import has_parts, move_to_calls
+from dragoman.wires.ai_sdk_messages.approvals import dump_moved, has_parts
 from dragoman.wires.ai_sdk_messages.model import OPTIONS, dump_message, load_message
 from dragoman.wires.ai_sdk_messages.own import CORE, OURS, OWN, join_native, thread_of
-from dragoman.wires.ai_sdk_messages.reading import Part, Parts, fault
+from dragoman.wires.ai_sdk_messages.reading import Part, Parts, object_in
 from dragoman.wires.ai_sdk_messages.rows import dump_time
 from dragoman.wires.ai_sdk_messages.times import date_of, js_date
 
@@ -46,9 +44,7 @@ def load_split_row(entry: Any, where: str, origin: Origin | None, out: list[Mess
     Raises:
         HistoryError: it cannot be read.
     """
-    if type(entry) is not dict:
-        fault(f"{where} must be an object, a row with a role")
-    row = cast("Part", entry)
+    row = object_in(entry, where, "a row with a role")
     row_extras, options = _pop_ours(row.get(OPTIONS))
     role = "user" if row.get("role") == "signal" else row.get("role")
     core: Part = {"role": role, "content": row.get("content")}
@@ -139,12 +135,7 @@ def dump_split_rows(messages: Sequence[Message], losses: list[Loss]) -> Parts:
     """Returns messages as rows. What rows cannot hold is added to `losses`."""
     if has_parts(messages):
         # These rows have no approvals, and a message of one alone would be none.
-        moved, positions = move_to_calls(messages)
-        lost: list[Loss] = []
-        rows = dump_split_rows(moved, lost)
-        places: dict[int | None, int | None] = {None: None, **dict(enumerate(positions))}
-        losses += [replace(loss, message=places[loss.message]) for loss in lost]
-        return rows
+        return dump_moved(messages, losses, dump_split_rows)
     rows: Parts = []
     thread: Part = {}
     taken = {message.id for message in messages if message.id is not None}

@@ -40,8 +40,9 @@ def filler(role: Role) -> Part:
 
 def _envelope(envelope: Envelope) -> Part:
     first = envelope.first
-    message: Part = {} if envelope.id is None else {"id": envelope.id}
-    message |= {"role": envelope.role, "parts": envelope.parts}
+    message: Part = {"role": envelope.role, "parts": envelope.parts}
+    if envelope.id is not None:
+        message = {"id": envelope.id, **message}
     fields = _own_fields(first) if first.native else {}
     message |= with_metadata(envelope, fields)
     return {**message, **rest(fields, "metadata")} if fields else message
